@@ -59,7 +59,7 @@ class UnitKind(Enum):
     STORE = "st"
     """Step of its nest: takes a word from input 0, writes memory."""
     SEQUENCE = "seq"
-    """Step of its nest: sends a token from output 0, with the address (0 if it has none) as value."""
+    """Step of its nest: sends a token from output 0; its value is the address, 0 without one."""
     LOAD_AT = "ldx"
     """Takes an address from input 0, sends the word there from output 0, with the address's tag.
 

@@ -1,4 +1,4 @@
-"""Units ``ldx`` and ``stx`` as machines: they work for as long as addresses come.
+"""Units of values: ``ldx`` and ``stx`` as machines, and what a ``seq`` unit sends.
 
 In go a unit and its channels, each with one of tags beside it; out comes an endless machine of one
 mode.  An ``ldx`` has two rules: an address is loaded, a token with another tag is passed on.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from t2s.backends.cgra_tia.lift.cell_machines import TokenChannel
+from t2s.backends.cgra_tia.lift.classes import PartClass
 from t2s.backends.cgra_tia.lift.word_expressions import DOUBLE
 from t2s.backends.cgra_tia.lift.word_kinds import WORD
-from t2s.backends.cgra_tia.netlist import StreamUnit, UnitKind
-from t2s.core.expr import Cast, Expr, Local, apply, const, digits, equals
+from t2s.backends.cgra_tia.netlist import AffineSum, StreamUnit, UnitKind
+from t2s.core.expr import Cast, Expr, Index, Local, apply, const, digits, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
@@ -43,6 +44,18 @@ def unit_machine(
     )
 
 
+def sequence_value(found: PartClass, address: AffineSum) -> Expr:
+    """The value that units without a tensor send in a step of their nest, as a word."""
+    terms = list(zip(found.space_names, found.base[0], strict=True))
+    terms += zip(found.loop_names, address.coefficients, strict=False)
+    total: Expr = const(found.base[1], WORD)
+    for name, factor in terms:
+        if factor:
+            index = Cast(value=Index(name=name), type=WORD)
+            total = apply(Op.ADD, total, apply(Op.MULTIPLY, index, const(factor, WORD)))
+    return total
+
+
 def _names(channel: TokenChannel) -> list[str]:
     return [channel.name, *([channel.tags] if channel.tags else [])]
 
@@ -70,7 +83,9 @@ def _loading(
     word = DOUBLE if tensor.type.is_float else WORD
     tag = Local(name="tag0", type=INT32)
     loaded = _converted(Local(name="loaded", type=tensor.type), word)
-    load = Load(target="loaded", tensor=tensor.name, indices=_indices(unit, tensor), type=tensor.type)
+    load = Load(
+        target="loaded", tensor=tensor.name, indices=_indices(unit, tensor), type=tensor.type
+    )
     there = Rule(
         name="load", body=(load,), takes=needs, puts=_puts(outputs, loaded, tag), next="step"
     )

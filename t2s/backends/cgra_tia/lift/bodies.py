@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.lift.address_units import sequence_value
 from t2s.backends.cgra_tia.lift.classes import ROUND, STEP, PartClass, is_compute
 from t2s.backends.cgra_tia.lift.links import Link
 from t2s.backends.cgra_tia.lift.points import affine
@@ -19,7 +20,6 @@ from t2s.backends.cgra_tia.lift.word_expressions import (
 )
 from t2s.backends.cgra_tia.lift.word_kinds import WORD, WordKinds
 from t2s.backends.cgra_tia.netlist import (
-    AffineSum,
     NetCell,
     StreamUnit,
     TagCase,
@@ -139,21 +139,10 @@ class ArrayBody:
             loaded = Local(name="loaded", type=tensor.type)
             value = _converted(loaded, DOUBLE if tensor.type.is_float else WORD)
         elif unit.address is not None:
-            value = self._sequence(unit.address)
+            value = sequence_value(self.found, unit.address)
         self._send(
             0, value, self._tag([(c.tag, _case(c, self.found.loop_names)) for c in unit.tags])
         )
-
-    def _sequence(self, address: AffineSum) -> Expr:
-        """The value that a unit without a tensor sends, as a word."""
-        terms = list(zip(self.found.space_names, self.found.base[0], strict=True))
-        terms += zip(self.found.loop_names, address.coefficients, strict=False)
-        total: Expr = const(self.found.base[1], WORD)
-        for name, factor in terms:
-            if factor:
-                index = Cast(value=Index(name=name), type=WORD)
-                total = apply(Op.ADD, total, apply(Op.MULTIPLY, index, const(factor, WORD)))
-        return total
 
     def _indices(self, unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
         """The subscripts of an address in the row-major array."""

@@ -240,7 +240,7 @@ def _point(part: Part) -> Point:
 
 def _identifier(part: Part) -> str:
     """The node that a part was, or its own name where it was none of the user's."""
-    own = isinstance(part, StreamUnit) and part.kind is UnitKind.SEQUENCE
+    own = isinstance(part, StreamUnit) and part.kind in {UnitKind.SEQUENCE, *AT_ADDRESSES}
     text = part.name if own else _node(part) or part.name
     plain = re.sub(r"\W+", "_", text).strip("_") or "part"
     return plain if plain[0].isalpha() else f"part_{plain}"

@@ -88,9 +88,7 @@ def machine_of(
             outputs.setdefault(link.output, []).append(TokenChannel(link.channel.name, tags))
     if isinstance(cell, StreamUnit):
         tensor = tensors[cell.tensor or ""]
-        return unit_machine(
-            found.name, cell, tensor, inputs, outputs.get(0, ()), found.location
-        )
+        return unit_machine(found.name, cell, tensor, inputs, outputs.get(0, ()), found.location)
     _check_registers(cell)
     machine = CellMachine(
         name=found.name,
@@ -121,4 +119,3 @@ def _check_registers(cell: NetCell) -> None:
                 given=f"{instruction.opcode.value} %r{instruction.destination.number}",
                 hint="the interpreter runs it",
             )
-

@@ -1,9 +1,9 @@
 """Choices over values, brought to single comparisons of which each is made once on a way.
 
-``and``, ``or``, ``not`` and ``select`` become tests of comparisons.  What a test has found about two
-numbers decides later comparisons of them.  Where a block opens a list and looks at its first
-element in one rule, and goes on with the others in another mode by the same test, it opens the list
-first (``rotated``): a cycle more for the list, and four instructions fewer.
+``and``, ``or``, ``not`` and ``select`` become tests of comparisons.  What a test has found about
+two numbers decides later comparisons of them.  Where a block opens a list and looks at its first
+element in one rule, and goes on with the others in another mode by the same test, it opens the
+list first (``rotated``): a cycle more for the list, and four instructions fewer.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     changed,
     expressions_of,
     number_of,
-    parts_below,
     with_expressions,
 )
 from t2s.backends.cgra_tia.lower.control.folding import given, reduced, split
+from t2s.backends.cgra_tia.lower.control.liveness import needed_by
 from t2s.core.expr import Apply, Expr, Local
 from t2s.core.ops import Op
 from t2s.core.walk import walk
@@ -54,9 +54,7 @@ def with_single_tests(block: FlatBlock) -> FlatBlock:
 def _tested(tree: Tree, facts: Facts) -> Tree:
     condition = None if isinstance(tree, Wait) else split(expressions_of(tree))
     if condition is not None:
-        yes, no = (
-            _own(tree, condition, holds) for holds in (True, False)
-        )
+        yes, no = (_own(tree, condition, holds) for holds in (True, False))
         return _tested(Test(condition=condition, yes=yes, no=no), facts)
     match tree:
         case Wait(heads=heads, cases=cases):
@@ -148,12 +146,9 @@ def _opened(block: FlatBlock, test: Test) -> Firing | None:
     if not same or not _agree(after_first, dict(first.writes), block):
         return None
     closed = number_of(reduced(then.condition, dict(empty.writes)))
-    read = {name for part in parts_below(then.no) for e in expressions_of(part) for name in _names(e)}
-    if closed != 0 or read & into.keys() or set(block.registers) - into.keys():
+    if closed != 0 or needed_by(then.no, block) or set(block.registers) - into.keys():
         return None
-    return Firing(
-        takes=first.takes, puts=(), writes=tuple(into.items()), stores=(), after=state
-    )
+    return Firing(takes=first.takes, puts=(), writes=tuple(into.items()), stores=(), after=state)
 
 
 def _matched(pattern: Expr, expr: Expr, block: FlatBlock) -> dict[str, Expr] | None:
@@ -183,4 +178,3 @@ def _agree(one: Mapping[str, Expr], other: Mapping[str, Expr], block: FlatBlock)
 
 def _names(expr: Expr) -> set[str]:
     return {part.name for part in walk(expr) if isinstance(part, Local)}
-

@@ -97,7 +97,7 @@ class Steps:
         """Steps that leave the value of an expression somewhere."""
         opcode, operands = self._operation(expr)
         sources = self._operands(operands)
-        takes = tuple(sorted({s.number for s in sources if _is_temporary(s, self.cell)}))
+        takes = tuple(sorted({port for s in sources for port in _temporary_port(s, self.cell)}))
         self.add(opcode, destination, sources, takes)
         for source in sources:
             if isinstance(source, FromRegister) and source.number in self._used:
@@ -170,27 +170,28 @@ class Steps:
                 return Opcode.MOV, (expr,)
             case Cast():
                 return self._converted(expr)
-            case Apply(operator=Op.ADD, operands=(left, right), type=type):
+            case Apply(operator=Op.ADD, operands=(left, right)):
                 for product, other in ((right, left), (left, right)):
                     product = _same_word(product)
                     if isinstance(product, Apply) and product.operator is Op.MULTIPLY:
-                        if type.is_integer:
+                        if expr.type.is_integer:
                             return Opcode.MAC, self._plain(other, *product.operands)
                         if self.cell.contract:
                             return Opcode.FMAC, self._plain(other, *product.operands)
-            case Apply(operator=Op.NOT, operands=(value,), type=type):
-                if type.is_bool:
+            case Apply(operator=Op.NOT, operands=(value,)):
+                if expr.type.is_bool:
                     return Opcode.EQ, self._plain(value, const(0, _WORD))
                 return Opcode.BXOR, self._plain(value, const(-1, _WORD))
             case Apply(operator=Op.FUSED_MULTIPLY_ADD, operands=(left, right, start)):
                 return Opcode.FMAC, self._plain(start, left, right)
-            case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO as operator, operands=(left, Const() as by)):
+            case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, Const() as by)) if (
+                _is_power_of_two(by)
+            ):
                 number = int(by.value)
-                if expr.type.is_integer and number > 0 and number & number - 1 == 0:
-                    shift = const(number.bit_length() - 1, _WORD)
-                    if operator is Op.FLOOR_DIVIDE:
-                        return Opcode.ASR, self._plain(left, shift)
-                    return Opcode.BAND, self._plain(left, const(number - 1, _WORD))
+                shift = const(number.bit_length() - 1, _WORD)
+                if expr.operator is Op.FLOOR_DIVIDE:
+                    return Opcode.ASR, self._plain(left, shift)
+                return Opcode.BAND, self._plain(left, const(number - 1, _WORD))
         if isinstance(expr, Apply):
             table = FLOATS if expr.operands[0].type.is_float else INTEGERS
             if expr.operator in table:
@@ -227,7 +228,14 @@ def _same_word(expr: Expr) -> Expr:
     return expr
 
 
-def _is_temporary(source: Source, cell: Cellular) -> bool:
-    return isinstance(source, FromChannel) and any(
-        name.startswith("?") and ports[1] == source.number for name, ports in cell.loops.items()
-    )
+def _is_power_of_two(by: Const) -> bool:
+    number = int(by.value)
+    return by.type.is_integer and number > 0 and number & number - 1 == 0
+
+
+def _temporary_port(source: Source, cell: Cellular) -> list[int]:
+    """The input of a result in between, if a source is one."""
+    if not isinstance(source, FromChannel):
+        return []
+    loops = [ports[1] for name, ports in cell.loops.items() if name.startswith("?")]
+    return [port for port in loops if port == source.number]

@@ -181,9 +181,7 @@ def changed(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
                 )
             )
         case Ask(asks=asks, answers=answers, index=index, then=then):
-            return change(
-                Ask(asks=asks, answers=answers, index=index, then=changed(then, change))
-            )
+            return change(Ask(asks=asks, answers=answers, index=index, then=changed(then, change)))
     return change(tree)
 
 

@@ -48,8 +48,8 @@ def _fold(node: Term) -> Term | None:
             zero = const(-0.0, type) if type.is_float else const(0, type)
             return apply(Op.SUBTRACT, zero, value)
         case Cast(value=Const(value=value, type=source), type=type) if (
-            (source.is_integer or source.is_bool) and (type.is_integer or type.is_float)
-        ):
+            source.is_integer or source.is_bool
+        ) and (type.is_integer or type.is_float):
             return const(float(value) if type.is_float else int(value), type)
         case Cast(value=value, type=type) if value.type == type:
             return value

@@ -69,6 +69,11 @@ def needed(block: FlatBlock) -> NeededBlock:
     return NeededBlock(block=found, live=live, summed=frozenset(summed))
 
 
+def needed_by(tree: Tree, block: FlatBlock) -> frozenset[str]:
+    """The registers that a tree of a block needs, or what comes after it."""
+    return _before(tree, block, _live(block))
+
+
 def _live(block: FlatBlock) -> dict[ControlState, frozenset[str]]:
     found: dict[ControlState, frozenset[str]] = dict.fromkeys(block.trees, frozenset())
     while True:

@@ -162,15 +162,11 @@ def _loaded_heads(block: FlatBlock) -> tuple[FlatBlock, tuple[LoadedHead, ...]]:
                 types[place] = fetch.type
                 replaced[fetch.target] = Local(name=locals_[place], type=fetch.type)
         block = _with_locals(block, replaced)
-        keep = any(
-            name in _names(e) for part in all_parts(block) for e in expressions_of(part)
-        )
+        keep = any(name in _names(e) for part in all_parts(block) for e in expressions_of(part))
         block = _beside(block, channel, tuple(places.values()), keep=keep)
         for place, head in places.items():
             block.heads[head], block.values[head] = types[place], locals_[place]
-            found.append(
-                LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1])
-            )
+            found.append(LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1]))
     return block, tuple(found)
 
 

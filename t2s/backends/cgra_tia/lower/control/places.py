@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A step at a place; ``holds``: what the test has to have given; ``after`` ``None``: the end."""
+    """A step at a place; ``holds``: what the test has given; ``after`` ``None``: the end."""
 
     step: Step
     holds: bool | None
@@ -96,9 +96,7 @@ def with_fewer(options: Sequence[Option], tags: int) -> list[Option]:
     return left
 
 
-def _together(
-    one: Option, other: Option, rest: Sequence[Option], tags: int
-) -> Option | None:
+def _together(one: Option, other: Option, rest: Sequence[Option], tags: int) -> Option | None:
     """Two options as one, which none of the rest could fire beside; ``None`` if there is none."""
     if (one.holds, one.after) != (other.holds, other.after):
         return None

@@ -163,10 +163,10 @@ def check_memory(graph: Graph) -> None:
                 case Load(tensor=tensor) | Search(tensor=tensor):
                     loaded.setdefault(tensor, machine)
     for name, machine in loaded.items():
-        tensor = graph.tensor(name)
-        if name in stored or tensor.role is not TensorRole.INPUT:
+        declared = graph.tensor(name)
+        if name in stored or declared.role is not TensorRole.INPUT:
             writer = stored[name].name if name in stored else "nobody"
-            kind = "fibers of an open tensor" if tensor.open else "elements"
+            kind = "fibers of an open tensor" if declared.open else "elements"
             BlockRefusals(machine).refuse(
                 f"it reads {kind} of {name!r} while {writer!r} stores them, and a stream unit "
                 "does not wait for another one: take the values through a stream, or compute the "

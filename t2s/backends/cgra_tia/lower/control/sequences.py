@@ -62,9 +62,7 @@ class Sequence:
             tags=tuple(
                 TagCase(
                     when=(
-                        UnitCondition(
-                            sum=AffineSum(constant=-step, coefficients=(1,)), equal=True
-                        ),
+                        UnitCondition(sum=AffineSum(constant=-step, coefficients=(1,)), equal=True),
                     ),
                     tag=tag,
                 )

@@ -208,9 +208,7 @@ class _Wiring:
             self._wanted.append((stores.values, Endpoint(part=unit, port=1)))
 
     def _cell(self, block: FlatBlock, cell: BlockCell) -> None:
-        made = NetCell(
-            name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block)
-        )
+        made = NetCell(name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block))
         self._owners[cell.name] = block
         self.cells.append(made)
         for name, port in cell.inputs.items():
