@@ -112,8 +112,6 @@ def _loaded_outputs(block: FlatBlock) -> FlatBlock:
         for channel, found in tensors.items()
         if len(found) == 1 and (tensor := next(iter(found))) is not None
     }
-    if not loaded:
-        return block
 
     def addressed(part: Tree) -> Tree:
         if not isinstance(part, Firing):

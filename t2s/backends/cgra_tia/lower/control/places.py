@@ -87,32 +87,46 @@ def with_fewer(options: Sequence[Option], tags: int) -> list[Option]:
     while merged_one:
         merged_one = False
         for one, other in combinations(left, 2):
-            together = _together(one, other, [o for o in left if o not in (one, other)], tags)
-            if together is not None:
-                left[left.index(one)] = together
-                left.remove(other)
+            found = _together(one, other, left, tags)
+            if found is not None:
+                at = left.index(one)
+                left = [o for o in left if not _covers(found, o)]
+                left.insert(min(at, len(left)), found)
                 merged_one = True
                 break
     return left
 
 
-def _together(one: Option, other: Option, rest: Sequence[Option], tags: int) -> Option | None:
-    """Two options as one, which none of the rest could fire beside; ``None`` if there is none."""
-    if (one.holds, one.after) != (other.holds, other.after):
-        return None
-    if replace(one.step, checks=()) != replace(other.step, checks=()):
-        return None
-    if [port for port, _ in one.step.checks] != [port for port, _ in other.step.checks]:
+def _together(one: Option, other: Option, options: Sequence[Option], tags: int) -> Option | None:
+    """Two options as one, which none that does something else could fire beside."""
+    if not _same_but_tags(one, other):
         return None
     choices: list[list[tuple[int, int]]] = []
     for (port, a), (_, b) in zip(one.step.checks, other.step.checks, strict=True):
         excluded = [~tag for tag in range(tags) if not (_meets(a, tag) or _meets(b, tag))]
-        found = [a] if a == b else [e for e in excluded if _used(~e, port, rest)][:2]
+        found = [a] if a == b else [e for e in excluded if _used(~e, port, options)][:2]
         choices.append([(port, check) for check in found])
     for checks in product(*choices):
-        if all(_exclude(checks, o) for o in rest if o.holds == one.holds):
-            return replace(one, step=replace(one.step, checks=tuple(checks)))
+        made = replace(one, step=replace(one.step, checks=tuple(checks)))
+        rest = [o for o in options if o.holds == one.holds and not _covers(made, o)]
+        if all(_exclude(checks, o) for o in rest):
+            return made
     return None
+
+
+def _same_but_tags(one: Option, other: Option) -> bool:
+    same = (one.holds, one.after) == (other.holds, other.after)
+    ports = [[port for port, _ in option.step.checks] for option in (one, other)]
+    steps = [replace(option.step, checks=()) for option in (one, other)]
+    return same and ports[0] == ports[1] and steps[0] == steps[1]
+
+
+def _covers(whole: Option, part: Option) -> bool:
+    """Whether an option does the same as another one, whenever that would fire."""
+    return _same_but_tags(whole, part) and all(
+        check == own or (check < 0 <= own and own != ~check)
+        for (_, check), (_, own) in zip(whole.step.checks, part.step.checks, strict=True)
+    )
 
 
 def _meets(check: int, tag: int) -> bool:

@@ -14,7 +14,7 @@ from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Float, Int, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Statement, Store
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, Search
 
 WORDS_OF_BLOCKS = (Float(64), Int(64), INT32, BOOL)
@@ -34,6 +34,7 @@ class BlockRefusals:
     def check_machine(self, graph: Graph) -> None:
         """Refuse what is wrong with a machine before its rules are looked at."""
         machine, core = self.machine, EXTENDED_CORE
+        check_memory(machine, graph)
         if machine.memories:
             self.refuse(
                 f"it keeps the points {machine.memories[0].name!r} in a sorted memory, and cells "
@@ -146,29 +147,14 @@ class BlockRefusals:
         )
 
 
-def check_memory(graph: Graph) -> None:
-    """Refuse arrays that blocks both store and load, or that two blocks store."""
-    stored: dict[str, Machine] = {}
-    loaded: dict[str, Machine] = {}
-    for machine in graph.machines:
-        for statement in machine.statements():
-            match statement:
-                case Store(tensor=tensor):
-                    first = stored.setdefault(tensor, machine)
-                    if first is not machine:
-                        BlockRefusals(machine).refuse(
-                            f"it stores {tensor!r}, which {first.name!r} stores too, and stream "
-                            "units do not wait for one another: give each an array of its own"
-                        )
-                case Load(tensor=tensor) | Search(tensor=tensor):
-                    loaded.setdefault(tensor, machine)
-    for name, machine in loaded.items():
-        declared = graph.tensor(name)
-        if name in stored or declared.role is not TensorRole.INPUT:
-            writer = stored[name].name if name in stored else "nobody"
-            kind = "fibers of an open tensor" if declared.open else "elements"
+def check_memory(machine: Machine, graph: Graph) -> None:
+    """Refuse a block that reads what it stores; of two blocks no graph has such an array."""
+    stored = {s.tensor for s in machine.statements() if isinstance(s, Store)}
+    for statement in machine.statements():
+        if isinstance(statement, Load | Search) and statement.tensor in stored:
+            name = statement.tensor
+            kind = "the open tensor" if graph.tensor(name).open else "the tensor"
             BlockRefusals(machine).refuse(
-                f"it reads {kind} of {name!r} while {writer!r} stores them, and a stream unit "
-                "does not wait for another one: take the values through a stream, or compute the "
-                "stages one after the other"
+                f"it reads fibers of {kind} {name!r} while it writes them, and stream units do "
+                "not wait for one another: write a compressed level (write_compressed) instead"
             )

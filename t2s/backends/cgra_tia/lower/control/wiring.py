@@ -17,7 +17,7 @@ from t2s.backends.cgra_tia.lower.control.flat import (
 )
 from t2s.backends.cgra_tia.lower.control.memory_streams import StreamedBlock, with_streams
 from t2s.backends.cgra_tia.lower.control.programs import BlockCell, alike, cells_of
-from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals, check_memory
+from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.control.sequences import (
     Sequence,
     Tokens,
@@ -48,10 +48,6 @@ ROOM = 32
 
 def netlist_of_machines(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
     """The netlist of a graph of machines, or everything that stands in its way."""
-    try:
-        check_memory(graph)
-    except NotLowered as refused:
-        return [refused.problem]
     blocks, problems = _unfolded(graph)
     if problems:
         return problems
