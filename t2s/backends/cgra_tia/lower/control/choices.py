@@ -16,9 +16,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     Fetch,
     Firing,
     FlatBlock,
-    Test,
+    HeadWait,
     Tree,
-    Wait,
+    ValueTest,
     changed,
     expressions_of,
     number_of,
@@ -52,17 +52,17 @@ def with_single_tests(block: FlatBlock) -> FlatBlock:
 
 
 def _tested(tree: Tree, facts: Facts) -> Tree:
-    condition = None if isinstance(tree, Wait) else split(expressions_of(tree))
+    condition = None if isinstance(tree, HeadWait) else split(expressions_of(tree))
     if condition is not None:
         yes, no = (_own(tree, condition, holds) for holds in (True, False))
-        return _tested(Test(condition=condition, yes=yes, no=no), facts)
+        return _tested(ValueTest(condition=condition, yes=yes, no=no), facts)
     match tree:
-        case Wait(heads=heads, cases=cases):
+        case HeadWait(heads=heads, cases=cases):
             inner = tuple((tags, _tested(below, facts)) for tags, below in cases)
-            return Wait(heads=heads, cases=inner)
+            return HeadWait(heads=heads, cases=inner)
         case Fetch(then=then) | Ask(then=then):
             return replace(tree, then=_tested(then, facts))
-        case Test(condition=condition, yes=yes, no=no):
+        case ValueTest(condition=condition, yes=yes, no=no):
             return _test(condition, yes, no, facts)
     return tree
 
@@ -77,9 +77,9 @@ def _test(condition: Expr, yes: Tree, no: Tree, facts: Facts) -> Tree:
         return _tested(yes if decided else no, facts)
     match condition:
         case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
-            return _test(left, Test(condition=right, yes=yes, no=no), no, facts)
+            return _test(left, ValueTest(condition=right, yes=yes, no=no), no, facts)
         case Apply(operator=Op.OR, operands=(left, right), type=type) if type.is_bool:
-            return _test(left, yes, Test(condition=right, yes=yes, no=no), facts)
+            return _test(left, yes, ValueTest(condition=right, yes=yes, no=no), facts)
         case Apply(operator=Op.NOT, operands=(value,), type=type) if type.is_bool:
             return _test(value, no, yes, facts)
         case Apply(operator=operator, operands=(left, right)) if (
@@ -97,8 +97,8 @@ def _test(condition: Expr, yes: Tree, no: Tree, facts: Facts) -> Tree:
             ]
             if below[0] == below[1]:
                 return below[0]
-            return Test(condition=condition, yes=below[0], no=below[1])
-    return Test(condition=condition, yes=_tested(yes, facts), no=_tested(no, facts))
+            return ValueTest(condition=condition, yes=below[0], no=below[1])
+    return ValueTest(condition=condition, yes=_tested(yes, facts), no=_tested(no, facts))
 
 
 def _possible(left: Expr, right: Expr, facts: Facts) -> int:
@@ -120,12 +120,12 @@ def rotated(block: FlatBlock) -> FlatBlock:
     """The block in which lists are opened before their first element is looked at."""
 
     def one(part: Tree) -> Tree:
-        return _opened(block, part) or part if isinstance(part, Test) else part
+        return _opened(block, part) or part if isinstance(part, ValueTest) else part
 
     return replace(block, trees={s: changed(tree, one) for s, tree in block.trees.items()})
 
 
-def _opened(block: FlatBlock, test: Test) -> Firing | None:
+def _opened(block: FlatBlock, test: ValueTest) -> Firing | None:
     """The firing that opens a list, for a test of its first element."""
     first, empty = test.yes, test.no
     if not isinstance(first, Firing) or not isinstance(empty, Firing):
@@ -134,7 +134,7 @@ def _opened(block: FlatBlock, test: Test) -> Firing | None:
     if state is None or empty.after != state or empty.takes != first.takes:
         return None
     then = block.trees[state]
-    if empty.puts or empty.stores or first.stores or not isinstance(then, Test):
+    if empty.puts or empty.stores or first.stores or not isinstance(then, ValueTest):
         return None
     into = _matched(then.condition, test.condition, block)
     if into is None or not isinstance(then.yes, Firing) or then.yes.takes:

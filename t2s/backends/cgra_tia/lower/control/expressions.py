@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from t2s.backends.cgra_tia.lower.control.places import Step
+from t2s.backends.cgra_tia.lower.control.places import CellStep
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.operators import FLOATS, INTEGERS
 from t2s.backends.cgra_tia.lower.values import pattern_of
@@ -83,18 +83,18 @@ class Cellular:
 
 
 @dataclass(kw_only=True)
-class Steps:
+class FiringSteps:
     """The steps of one firing, as they are written; ``tags`` are those at the input ports."""
 
     cell: Cellular
     tags: Mapping[int, int]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[CellStep] = field(default_factory=list)
     _free: list[int] = field(default_factory=list)
     _used: set[int] = field(default_factory=set)
     _loops: int = 0
 
     def compute(self, expr: Expr, destination: Destination) -> None:
-        """Steps that leave the value of an expression somewhere."""
+        """FiringSteps that leave the value of an expression somewhere."""
         opcode, operands = self._operation(expr)
         sources = self._operands(operands)
         takes = tuple(sorted({port for s in sources for port in _temporary_port(s, self.cell)}))
@@ -114,7 +114,7 @@ class Steps:
         """A step, with the checks of what it reads and takes."""
         ports = {s.number for s in sources if isinstance(s, FromChannel)} | set(takes)
         self.steps.append(
-            Step(
+            CellStep(
                 opcode=opcode,
                 destination=destination,
                 sources=sources,

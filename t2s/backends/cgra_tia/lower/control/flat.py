@@ -67,7 +67,7 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class HeadWait:
     """Tokens at some heads: what to do for each combination of their tags that may come."""
 
     heads: tuple[str, ...]
@@ -75,7 +75,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class ValueTest:
     """A choice over values."""
 
     condition: Expr
@@ -104,9 +104,9 @@ class Ask:
     then: Tree
 
 
-Tree = Firing | Wait | Test | Fetch | Ask
+Tree = Firing | HeadWait | ValueTest | Fetch | Ask
 
-NOTHING = Wait(heads=(), cases=())
+NOTHING = HeadWait(heads=(), cases=())
 """Where no alternative holds: nothing fires any more."""
 
 
@@ -141,9 +141,9 @@ def parts_below(tree: Tree) -> Iterator[Tree]:
         part = waiting.pop()
         yield part
         match part:
-            case Wait(cases=cases):
+            case HeadWait(cases=cases):
                 waiting += [below for _, below in reversed(cases)]
-            case Test(yes=yes, no=no):
+            case ValueTest(yes=yes, no=no):
                 waiting += [no, yes]
             case Fetch(then=then) | Ask(then=then):
                 waiting.append(then)
@@ -163,12 +163,12 @@ def firings_of(block: FlatBlock) -> list[Firing]:
 def changed(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
     """A tree with every part replaced, from the leaves up."""
     match tree:
-        case Wait(heads=heads, cases=cases):
+        case HeadWait(heads=heads, cases=cases):
             inner = tuple((tags, changed(below, change)) for tags, below in cases)
-            return change(Wait(heads=heads, cases=inner))
-        case Test(condition=condition, yes=yes, no=no):
+            return change(HeadWait(heads=heads, cases=inner))
+        case ValueTest(condition=condition, yes=yes, no=no):
             return change(
-                Test(condition=condition, yes=changed(yes, change), no=changed(no, change))
+                ValueTest(condition=condition, yes=changed(yes, change), no=changed(no, change))
             )
         case Fetch(target=target, type=type, tensor=tensor, index=index, then=then):
             return change(
@@ -212,8 +212,8 @@ def with_expressions(tree: Tree, change: Callable[[Expr], Expr]) -> Tree:
                     ),
                     after=part.after,
                 )
-            case Test(condition=condition, yes=yes, no=no):
-                return Test(condition=change(condition), yes=yes, no=no)
+            case ValueTest(condition=condition, yes=yes, no=no):
+                return ValueTest(condition=change(condition), yes=yes, no=no)
             case Fetch(target=target, type=type, tensor=tensor, index=index, then=then):
                 return Fetch(
                     target=target, type=type, tensor=tensor, index=change(index), then=then
@@ -232,7 +232,7 @@ def expressions_of(part: Tree) -> list[Expr]:
             found = [put.value for put in part.puts if put.value is not None]
             found += [value for _, value in part.writes]
             return found + [e for store in part.stores for e in (store.index, store.value)]
-        case Test(condition=condition):
+        case ValueTest(condition=condition):
             return [condition]
         case Fetch(index=index) | Ask(index=index):
             return [index]

@@ -15,9 +15,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     Fetch,
     Firing,
     FlatBlock,
-    Test,
+    HeadWait,
     Tree,
-    Wait,
+    ValueTest,
     changed,
     expressions_of,
     firings_of,
@@ -90,9 +90,9 @@ def _before(tree: Tree, block: FlatBlock, live: Live) -> frozenset[str]:
             there = live[after] if after is not None else frozenset()
             kept = replace(tree, writes=tuple(w for w in writes if w[0] in there))
             return there - {name for name, _ in writes} | _read(kept, block)
-        case Wait(cases=cases):
+        case HeadWait(cases=cases):
             return frozenset[str]().union(*(_before(below, block, live) for _, below in cases))
-        case Test(yes=yes, no=no):
+        case ValueTest(yes=yes, no=no):
             return _before(yes, block, live) | _before(no, block, live) | _read(tree, block)
         case Fetch(then=then) | Ask(then=then):
             return _before(then, block, live) | _read(tree, block)

@@ -18,9 +18,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     Firing,
     FlatBlock,
     FlatPut,
-    Test,
+    HeadWait,
     Tree,
-    Wait,
+    ValueTest,
     all_parts,
     changed,
     expressions_of,
@@ -193,11 +193,11 @@ def _common(block: FlatBlock, channel: str, name: str) -> set[tuple[str, int]]:
 
     def visit(tree: Tree, value: bool, loads: frozenset[tuple[str, int]]) -> None:
         match tree:
-            case Wait(heads=heads, cases=cases):
+            case HeadWait(heads=heads, cases=cases):
                 for tags, below in cases:
                     own = dict(zip(heads, tags, strict=True)).get(channel)
                     visit(below, value if own is None else own == VALUE_TAG, loads)
-            case Test(yes=yes, no=no):
+            case ValueTest(yes=yes, no=no):
                 visit(yes, value, loads)
                 visit(no, value, loads)
             case Fetch(then=then):
@@ -237,10 +237,10 @@ def _beside(block: FlatBlock, channel: str, more: tuple[str, ...], *, keep: bool
             case Firing(takes=takes) if channel in takes:
                 kept = tuple(name for name in takes if name != channel)
                 return replace(part, takes=(*kept, *group))
-            case Wait(heads=heads, cases=cases) if channel in heads:
+            case HeadWait(heads=heads, cases=cases) if channel in heads:
                 at = heads.index(channel)
                 wider = (*heads[:at], *group, *heads[at + 1 :])
-                return Wait(
+                return HeadWait(
                     heads=wider,
                     cases=tuple(
                         ((*tags[:at], *(tags[at],) * len(group), *tags[at + 1 :]), below)
@@ -281,13 +281,13 @@ def _asked(block: FlatBlock) -> tuple[FlatBlock, tuple[AskedLoad, ...]]:
                 below = with_expressions(then, lambda e: rewrite(e, rule))
                 below = visit(below, (*before, tensor), (*answers, asked.answers))
                 return Ask(asks=asked.asks, answers=asked.answers, index=index, then=below)
-            case Wait(heads=waits, cases=cases):
-                return Wait(
+            case HeadWait(heads=waits, cases=cases):
+                return HeadWait(
                     heads=waits,
                     cases=tuple((tags, visit(below, before, answers)) for tags, below in cases),
                 )
-            case Test(condition=condition, yes=yes, no=no):
-                return Test(
+            case ValueTest(condition=condition, yes=yes, no=no):
+                return ValueTest(
                     condition=condition,
                     yes=visit(yes, before, answers),
                     no=visit(no, before, answers),

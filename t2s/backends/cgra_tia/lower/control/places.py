@@ -26,7 +26,7 @@ TEST = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CellStep:
     """What an instruction does; ``checks`` are input ports with the tags that are there.
 
     A tag ``~t`` (below 0) stands for any tag but t.
@@ -40,17 +40,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class PlaceOption:
     """A step at a place; ``holds``: what the test has given; ``after`` ``None``: the end."""
 
-    step: Step
+    step: CellStep
     holds: bool | None
     after: Hashable
 
 
 def merged(
-    places: Mapping[Hashable, Sequence[Option]], first: Hashable
-) -> dict[int, tuple[Option, ...]]:
+    places: Mapping[Hashable, Sequence[PlaceOption]], first: Hashable
+) -> dict[int, tuple[PlaceOption, ...]]:
     """The places by number, the first one 0; those that do the same for ever are one."""
     classes: dict[Hashable, Hashable] = dict.fromkeys(places, 0)
     count = 0
@@ -65,7 +65,7 @@ def merged(
     order: dict[Hashable, int] = {classes[first]: 0}
     for place in places:
         order.setdefault(classes[place], len(order))
-    found: dict[int, tuple[Option, ...]] = {}
+    found: dict[int, tuple[PlaceOption, ...]] = {}
     for place, options in places.items():
         found.setdefault(
             order[classes[place]],
@@ -77,7 +77,7 @@ def merged(
     return found
 
 
-def with_fewer(options: Sequence[Option], tags: int) -> list[Option]:
+def with_fewer(options: Sequence[PlaceOption], tags: int) -> list[PlaceOption]:
     """The options of a place, those together that do the same after different tags.
 
     What waits for several tags of a port waits for any but one, if another option has that one.
@@ -97,7 +97,9 @@ def with_fewer(options: Sequence[Option], tags: int) -> list[Option]:
     return left
 
 
-def _together(one: Option, other: Option, options: Sequence[Option], tags: int) -> Option | None:
+def _together(
+    one: PlaceOption, other: PlaceOption, options: Sequence[PlaceOption], tags: int
+) -> PlaceOption | None:
     """Two options as one, which none that does something else could fire beside."""
     if not _same_but_tags(one, other):
         return None
@@ -114,14 +116,14 @@ def _together(one: Option, other: Option, options: Sequence[Option], tags: int) 
     return None
 
 
-def _same_but_tags(one: Option, other: Option) -> bool:
+def _same_but_tags(one: PlaceOption, other: PlaceOption) -> bool:
     same = (one.holds, one.after) == (other.holds, other.after)
     ports = [[port for port, _ in option.step.checks] for option in (one, other)]
     steps = [replace(option.step, checks=()) for option in (one, other)]
     return same and ports[0] == ports[1] and steps[0] == steps[1]
 
 
-def _covers(whole: Option, part: Option) -> bool:
+def _covers(whole: PlaceOption, part: PlaceOption) -> bool:
     """Whether an option does the same as another one, whenever that would fire."""
     return _same_but_tags(whole, part) and all(
         check == own or (check < 0 <= own and own != ~check)
@@ -133,11 +135,11 @@ def _meets(check: int, tag: int) -> bool:
     return tag == check if check >= 0 else tag != ~check
 
 
-def _used(tag: int, port: int, rest: Sequence[Option]) -> bool:
+def _used(tag: int, port: int, rest: Sequence[PlaceOption]) -> bool:
     return any((port, tag) in option.step.checks for option in rest)
 
 
-def _exclude(checks: Sequence[tuple[int, int]], other: Option) -> bool:
+def _exclude(checks: Sequence[tuple[int, int]], other: PlaceOption) -> bool:
     """Whether no tags can let both fire."""
     mine = dict(checks)
     for port, check in other.step.checks:
@@ -153,7 +155,7 @@ def _exclude(checks: Sequence[tuple[int, int]], other: Option) -> bool:
 
 
 def program_of_places(
-    places: Mapping[int, Sequence[Option]], initial: Mapping[int, int], label: str
+    places: Mapping[int, Sequence[PlaceOption]], initial: Mapping[int, int], label: str
 ) -> CellProgram:
     """The program: the first seven predicates are the number of the place."""
     instructions: list[Instruction] = []
@@ -187,6 +189,6 @@ def program_of_places(
     )
 
 
-def _tests(step: Step) -> bool:
+def _tests(step: CellStep) -> bool:
     """Whether it writes the predicate of tests itself."""
     return step.destination == ToPredicate(TEST)

@@ -17,9 +17,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     Fetch,
     Firing,
     FlatBlock,
-    Test,
+    HeadWait,
     Tree,
-    Wait,
+    ValueTest,
     all_parts,
 )
 from t2s.backends.cgra_tia.netlist import (
@@ -44,7 +44,7 @@ Tokens = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sequence:
+class TokenLoop:
     """Tokens as a loop of so many steps: ``factor`` times the step plus ``start``, and tags."""
 
     steps: int
@@ -85,12 +85,12 @@ def tokens_of(block: FlatBlock, known: Mapping[str, Tokens]) -> dict[str, Tokens
     if any(type.is_float for type in block.outputs.values()):
         return None
     try:
-        return _Run(block, known).tokens()
+        return _StaticRun(block, known).tokens()
     except _NotStaticError:
         return None
 
 
-class _Run:
+class _StaticRun:
     def __init__(self, block: FlatBlock, known: Mapping[str, Tokens]) -> None:
         self._block = block
         self._known = known
@@ -117,7 +117,7 @@ class _Run:
 
     def _chosen(self, tree: Tree) -> Firing:
         while not isinstance(tree, Firing):
-            if isinstance(tree, Wait):
+            if isinstance(tree, HeadWait):
                 if any(self._at[head] >= len(self._known[head]) for head in tree.heads):
                     raise _NotStaticError
                 tags = tuple(self._known[head][self._at[head]][1] for head in tree.heads)
@@ -125,7 +125,7 @@ class _Run:
                 if below is None:
                     raise _NotStaticError
                 tree = below
-            elif isinstance(tree, Test):
+            elif isinstance(tree, ValueTest):
                 tree = tree.yes if self._value(tree.condition) else tree.no
             else:
                 raise _NotStaticError
@@ -163,7 +163,7 @@ _MEANINGS = {
 }
 
 
-def sequence_of(tokens: Tokens) -> Sequence | None:
+def sequence_of(tokens: Tokens) -> TokenLoop | None:
     """The loop that gives these tokens; ``None`` if there is none."""
     tags = tuple((step, tag) for step, (_, tag) in enumerate(tokens) if tag != VALUE_TAG)
     values = [(step, value) for step, (value, tag) in enumerate(tokens) if tag == VALUE_TAG]
@@ -179,4 +179,4 @@ def sequence_of(tokens: Tokens) -> Sequence | None:
     start = values[0][1] - factor * values[0][0] if values else 0
     if any(value != start + factor * step for step, value in values):
         return None
-    return Sequence(steps=len(tokens), factor=factor, start=start, tags=tags)
+    return TokenLoop(steps=len(tokens), factor=factor, start=start, tags=tags)

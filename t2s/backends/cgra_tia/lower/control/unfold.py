@@ -6,7 +6,7 @@ their values is a state of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -19,10 +19,10 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     FlatBlock,
     FlatPut,
     FlatStore,
+    HeadWait,
     Tags,
-    Test,
     Tree,
-    Wait,
+    ValueTest,
     graph_tag,
     hardware_tag,
     number_of,
@@ -47,11 +47,11 @@ def unfolded(graph: Graph, machine: Machine, tags: Tags) -> FlatBlock:
     """The flat block of a machine, for the tags that may come; raises ``NotLowered``."""
     refusals = BlockRefusals(machine)
     refusals.check_machine(graph)
-    return _Unfolding(graph=graph, machine=machine, tags=tags, refusals=refusals).block()
+    return _BlockUnfolding(graph=graph, machine=machine, tags=tags, refusals=refusals).block()
 
 
 @dataclass(kw_only=True)
-class _Unfolding:
+class _BlockUnfolding:
     graph: Graph
     machine: Machine
     tags: Tags
@@ -96,7 +96,7 @@ class _Unfolding:
         return self._wait(mode.needs, known, lambda k: self._choices(mode.choices, k)) or NOTHING
 
     def _wait(self, needs: Sequence[str], known: _Known, then: _Then) -> Tree | None:
-        """Wait for heads that are not there yet; ``None`` where nothing can come of it."""
+        """HeadWait for heads that are not there yet; ``None`` where nothing can come of it."""
         heads = {head.channel: head for head in self.machine.heads}
         new = tuple(n for n in dict.fromkeys(needs) if f"?{n}" not in known)
         if not new:
@@ -115,7 +115,7 @@ class _Unfolding:
             below = then(here)
             if below is not None:
                 cases.append((combination, below))
-        return Wait(heads=new, cases=tuple(cases)) if cases else None
+        return HeadWait(heads=new, cases=tuple(cases)) if cases else None
 
     def _choices(self, choices: Sequence[Choice], known: _Known) -> Tree | None:
         if not choices:
@@ -129,7 +129,7 @@ class _Unfolding:
         if decided is not None:
             return inside
         others = self._choices(rest, known)
-        return Test(condition=when, yes=inside or NOTHING, no=others or NOTHING)
+        return ValueTest(condition=when, yes=inside or NOTHING, no=others or NOTHING)
 
     def _inside(self, choice: Choice, known: _Known) -> Tree | None:
         match choice.inside:
@@ -245,15 +245,3 @@ def _is_small(condition: Expr) -> bool:
 
 def _names(expr: Expr) -> set[str]:
     return {part.name for part in walk(expr) if isinstance(part, Local)}
-
-
-def possible_tags(blocks: Mapping[str, FlatBlock], channels: Sequence[str]) -> dict[str, set[int]]:
-    """The tags that blocks put into channels."""
-    from t2s.backends.cgra_tia.lower.control.flat import firings_of
-
-    found: dict[str, set[int]] = {name: set() for name in channels}
-    for block in blocks.values():
-        for firing in firings_of(block):
-            for put in firing.puts:
-                found[put.channel].add(put.tag)
-    return found

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
+from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, alike, cells_of
 from t2s.backends.cgra_tia.lower.control.choices import rotated, with_single_tests
 from t2s.backends.cgra_tia.lower.control.flat import (
     DONE_TAG,
     VALUE_TAG,
     Firing,
     FlatBlock,
-    Wait,
+    HeadWait,
     firings_of,
 )
 from t2s.backends.cgra_tia.lower.control.memory_streams import StreamedBlock, with_streams
-from t2s.backends.cgra_tia.lower.control.programs import BlockCell, alike, cells_of
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.control.sequences import (
-    Sequence,
+    TokenLoop,
     Tokens,
     sequence_of,
     tokens_of,
@@ -51,7 +51,7 @@ def netlist_of_machines(graph: Graph, *, contract: bool) -> Netlist | list[Unsup
     blocks, problems = _unfolded(graph)
     if problems:
         return problems
-    return _Wiring(graph=graph, contract=contract).netlist(blocks)
+    return _BlockWiring(graph=graph, contract=contract).netlist(blocks)
 
 
 def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
@@ -88,7 +88,7 @@ class _LoadedFrom:
 
 
 @dataclass(kw_only=True)
-class _Wiring:
+class _BlockWiring:
     """Collects the parts.  ``origins`` say where the tokens of a channel come from.
 
     That is an output, or what another channel (by name) carries, or what is loaded.
@@ -147,7 +147,7 @@ class _Wiring:
     def _sequences(self, blocks: Mapping[str, FlatBlock]) -> set[str]:
         """Blocks that become ``seq`` units, and these units."""
         tokens: dict[str, Tokens] = {}
-        found: dict[str, dict[str, Sequence]] = {}
+        found: dict[str, dict[str, TokenLoop]] = {}
         waiting = list(blocks)
         while waiting:
             name = waiting.pop(0)
@@ -161,7 +161,7 @@ class _Wiring:
             found[name] = {c: loop for c, loop in loops.items() if loop is not None}
             waiting += [self.graph.channel(channel).sink for channel in put]
         for name, channels in found.items():
-            made: dict[Sequence, Endpoint] = {}
+            made: dict[TokenLoop, Endpoint] = {}
             for channel, loop in channels.items():
                 if self.graph.channel(channel).sink in found:
                     continue
@@ -265,7 +265,7 @@ def _origin(block: FlatBlock) -> Provenance:
 def _passed_on(block: FlatBlock) -> str | None:
     """The head that a block puts into all of its outputs, token by token, and does nothing else."""
     tree = block.trees[block.first]
-    if not isinstance(tree, Wait) or len(tree.heads) != 1 or not block.outputs:
+    if not isinstance(tree, HeadWait) or len(tree.heads) != 1 or not block.outputs:
         return None
     (head,) = tree.heads
     for (tag,), below in tree.cases:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
-from t2s.backends.cgra_tia.lower.control.expressions import Cellular, Steps
+from t2s.backends.cgra_tia.lower.control.expressions import Cellular, FiringSteps
 from t2s.backends.cgra_tia.lower.control.flat import (
     VALUE_TAG,
     Ask,
@@ -18,9 +18,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     Firing,
     FlatBlock,
     FlatPut,
-    Test,
+    HeadWait,
     Tree,
-    Wait,
+    ValueTest,
     changed,
     firings_of,
     parts_below,
@@ -28,8 +28,8 @@ from t2s.backends.cgra_tia.lower.control.flat import (
 from t2s.backends.cgra_tia.lower.control.liveness import NeededBlock, needed
 from t2s.backends.cgra_tia.lower.control.places import (
     TEST,
-    Option,
-    Step,
+    CellStep,
+    PlaceOption,
     merged,
     program_of_places,
     with_fewer,
@@ -94,7 +94,7 @@ def cells_of(block: FlatBlock, refusals: BlockRefusals, *, contract: bool) -> li
 def _fitting(
     block: FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
 ) -> list[BlockCell]:
-    cell, sizes = _Writer(block, outputs, refusals, contract).cell(f"{block.name}{suffix}")
+    cell, sizes = _BlockWriter(block, outputs, refusals, contract).cell(f"{block.name}{suffix}")
     fits = all(count <= most for _, count, most in sizes)
     asks = any(_asks(tree) for tree in block.trees.values())
     if fits or len(outputs) < 2 or asks:
@@ -109,7 +109,7 @@ def _fitting(
     ]
 
 
-class _Writer:
+class _BlockWriter:
     def __init__(
         self, block: FlatBlock, outputs: Sequence[str], refusals: BlockRefusals, contract: bool
     ) -> None:
@@ -120,7 +120,7 @@ class _Writer:
         self._block = self._needed.block
         self._refusals = refusals
         self._cell = Cellular(refusals=refusals, contract=contract)
-        self._places: dict[Hashable, list[Option]] = {}
+        self._places: dict[Hashable, list[PlaceOption]] = {}
         self._waiting: list[tuple[Hashable, Tree, ControlState, Checks, bool | None]] = []
 
     # ---------------------------------------------------------------------------------- cell
@@ -184,17 +184,17 @@ class _Writer:
         for name in reversed(registers):
             output, _ = self._cell.loop(name)
             zero = const(0.0, self._block.registers[name])
-            step = Step(
+            step = CellStep(
                 opcode=Opcode.MOV,
                 destination=ToOutputs((output,), VALUE_TAG),
                 sources=(self._cell.literal(zero, immediate=True),),
             )
-            self._places["start", name] = [Option(step=step, holds=None, after=place)]
+            self._places["start", name] = [PlaceOption(step=step, holds=None, after=place)]
             place = "start", name
         return place
 
-    def _reached(self, start: Hashable) -> dict[Hashable, list[Option]]:
-        found: dict[Hashable, list[Option]] = {}
+    def _reached(self, start: Hashable) -> dict[Hashable, list[PlaceOption]]:
+        found: dict[Hashable, list[PlaceOption]] = {}
         waiting = [start]
         while waiting:
             place = waiting.pop()
@@ -213,11 +213,11 @@ class _Writer:
         known: Checks,
         checks: Checks,
         holds: bool | None = None,
-    ) -> list[Option]:
+    ) -> list[PlaceOption]:
         """What may fire at a place; ``checks`` are what the first step of each has to wait for."""
         match tree:
-            case Wait(heads=heads, cases=cases):
-                found: list[Option] = []
+            case HeadWait(heads=heads, cases=cases):
+                found: list[PlaceOption] = []
                 for tags, below in cases:
                     own = tuple(zip(heads, tags, strict=True))
                     if any(dict(known).get(head, tag) != tag for head, tag in own):
@@ -226,12 +226,12 @@ class _Writer:
                     all_checks = tuple(dict((*checks, *own)).items())
                     found += self._options(below, state, both, all_checks, holds)
                 return found
-            case Test():
+            case ValueTest():
                 return self._test(tree, state, known, checks, holds)
             case Ask(asks=asks, answers=answers, index=index, then=then):
                 steps = self._steps(known)
                 steps.compute(index, ToOutputs((self._cell.output(asks),), VALUE_TAG))
-                wait = Wait(heads=(answers,), cases=(((VALUE_TAG,), then),))
+                wait = HeadWait(heads=(answers,), cases=(((VALUE_TAG,), then),))
                 return self._chain(steps, self._place(wait, state, known), checks, holds)
             case Firing():
                 return self._firing(tree, state, known, checks, holds)
@@ -242,13 +242,18 @@ class _Writer:
         self._waiting.append((place, tree, state, known, None))
         return place
 
-    def _steps(self, known: Checks) -> Steps:
+    def _steps(self, known: Checks) -> FiringSteps:
         inputs = self._cell.inputs
-        return Steps(cell=self._cell, tags={inputs[name]: tag for name, tag in known})
+        return FiringSteps(cell=self._cell, tags={inputs[name]: tag for name, tag in known})
 
     def _test(
-        self, test: Test, state: ControlState, known: Checks, checks: Checks, holds: bool | None
-    ) -> list[Option]:
+        self,
+        test: ValueTest,
+        state: ControlState,
+        known: Checks,
+        checks: Checks,
+        holds: bool | None,
+    ) -> list[PlaceOption]:
         steps = self._steps(known)
         condition = test.condition
         if isinstance(condition, Local):
@@ -272,7 +277,7 @@ class _Writer:
         known: Checks,
         checks: Checks,
         holds: bool | None,
-    ) -> list[Option]:
+    ) -> list[PlaceOption]:
         steps = self._steps(known)
         for (value, tag), channels in _grouped(firing.puts).items():
             ports = {self._cell.output(self._same[channel]) for channel in channels}
@@ -293,7 +298,7 @@ class _Writer:
         after: Hashable = None if firing.after is None else ("state", firing.after)
         return self._chain(steps, after, checks, holds)
 
-    def _keep(self, steps: Steps, writes: Sequence[tuple[str, Expr]]) -> None:
+    def _keep(self, steps: FiringSteps, writes: Sequence[tuple[str, Expr]]) -> None:
         """Write registers, each after those whose new value is made of its old one."""
         plain: dict[str, Expr] = {}
         for name, value in writes:
@@ -327,7 +332,7 @@ class _Writer:
         later = self._needed.live[firing.after] if firing.after is not None else frozenset()
         return {self._cell.loop(name)[1] for name in there if name in written or name not in later}
 
-    def _take_last(self, steps: Steps, takes: set[int]) -> None:
+    def _take_last(self, steps: FiringSteps, takes: set[int]) -> None:
         """Have the last step take the heads."""
         last = steps.steps[-1]
         all_takes = tuple(sorted({*last.takes, *takes}))
@@ -335,18 +340,18 @@ class _Writer:
         steps.steps[-1] = replace(last, takes=all_takes, checks=tuple(sorted(checks.items())))
 
     def _chain(
-        self, steps: Steps, after: Hashable, checks: Checks, holds: bool | None
-    ) -> list[Option]:
-        """Steps one after the other; the first one waits for the heads of its way."""
+        self, steps: FiringSteps, after: Hashable, checks: Checks, holds: bool | None
+    ) -> list[PlaceOption]:
+        """FiringSteps one after the other; the first one waits for the heads of its way."""
         first, *rest = steps.steps
         waits = {self._cell.inputs[name]: tag for name, tag in checks} | dict(first.checks)
         first = replace(first, checks=tuple(sorted(waits.items())))
         place = after
         for step in reversed(rest):
             known = ("chain", step, place)
-            self._places[known] = [Option(step=step, holds=None, after=place)]
+            self._places[known] = [PlaceOption(step=step, holds=None, after=place)]
             place = known
-        return [Option(step=first, holds=holds, after=place)]
+        return [PlaceOption(step=first, holds=holds, after=place)]
 
 
 def apply_not_zero(value: Expr) -> Expr:
@@ -373,7 +378,7 @@ def _names(expr: Expr) -> set[str]:
     return {part.name for part in walk(expr) if isinstance(part, Local)}
 
 
-def _end(steps: Steps) -> None:
+def _end(steps: FiringSteps) -> None:
     """The last step ends the cell: it puts what is left to put, which is zero."""
     if steps.steps:
         last = steps.steps[-1]
