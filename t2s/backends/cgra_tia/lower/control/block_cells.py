@@ -30,7 +30,9 @@ from t2s.backends.cgra_tia.lower.control.places import (
     TEST,
     CellStep,
     PlaceOption,
+    meets,
     merged,
+    place_count,
     program_of_places,
     with_fewer,
 )
@@ -154,7 +156,7 @@ class _BlockWriter:
             ("inputs", len(cell.inputs), core.inputs),
             ("outputs", len(cell.outputs), core.outputs),
             ("heads to check at once", checks, core.checks),
-            ("places of its program", len(places), 1 << TEST),
+            ("places of its program", place_count(places), 1 << TEST),
         ]
         made = BlockCell(
             name=name,
@@ -219,11 +221,12 @@ class _BlockWriter:
             case HeadWait(heads=heads, cases=cases):
                 found: list[PlaceOption] = []
                 for tags, below in cases:
-                    own = tuple(zip(heads, tags, strict=True))
-                    if any(dict(known).get(head, tag) != tag for head, tag in own):
+                    exact = tuple(zip(heads, tags, strict=True))
+                    if any(not meets(dict(known).get(head, tag), tag) for head, tag in exact):
                         continue
-                    both = tuple(dict((*known, *own)).items())
-                    all_checks = tuple(dict((*checks, *own)).items())
+                    seen = zip(heads, _tags_of(below, cases), strict=True)
+                    both = tuple(dict((*known, *seen)).items())
+                    all_checks = tuple(dict((*checks, *exact)).items())
                     found += self._options(below, state, both, all_checks, holds)
                 return found
             case ValueTest():
@@ -357,6 +360,17 @@ class _BlockWriter:
 def apply_not_zero(value: Expr) -> Expr:
     """The condition that a truth value holds."""
     return Apply(operator=Op.NOT_EQUAL, operands=(value, const(0, value.type)), type=value.type)
+
+
+def _tags_of(tree: Tree, cases: Sequence[tuple[tuple[int, ...], Tree]]) -> list[int]:
+    """The tag of each head of a wait where a tree follows; any but one where several may be."""
+    columns = zip(*(tags for tags, below in cases if below == tree), strict=True)
+    found: list[int] = []
+    for column in columns:
+        tags = set(column)
+        other = next(tag for tag in range(len(tags) + 1) if tag not in tags)
+        found.append(tags.pop() if len(tags) == 1 else ~other)
+    return found
 
 
 def _only(part: Tree, outputs: set[str]) -> Tree:

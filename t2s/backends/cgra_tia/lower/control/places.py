@@ -105,7 +105,7 @@ def _together(
         return None
     choices: list[list[tuple[int, int]]] = []
     for (port, a), (_, b) in zip(one.step.checks, other.step.checks, strict=True):
-        excluded = [~tag for tag in range(tags) if not (_meets(a, tag) or _meets(b, tag))]
+        excluded = [~tag for tag in range(tags) if not (meets(a, tag) or meets(b, tag))]
         found = [a] if a == b else [e for e in excluded if _used(~e, port, options)][:2]
         choices.append([(port, check) for check in found])
     for checks in product(*choices):
@@ -131,7 +131,8 @@ def _covers(whole: PlaceOption, part: PlaceOption) -> bool:
     )
 
 
-def _meets(check: int, tag: int) -> bool:
+def meets(check: int, tag: int) -> bool:
+    """Whether a tag passes a check."""
     return tag == check if check >= 0 else tag != ~check
 
 
@@ -149,7 +150,7 @@ def _exclude(checks: Sequence[tuple[int, int]], other: PlaceOption) -> bool:
         equal = [c for c in (own, check) if c >= 0]
         if len(equal) == 2 and own != check:
             return True
-        if len(equal) == 1 and not (_meets(own, equal[0]) and _meets(check, equal[0])):
+        if len(equal) == 1 and not (meets(own, equal[0]) and meets(check, equal[0])):
             return True
     return False
 
@@ -157,35 +158,92 @@ def _exclude(checks: Sequence[tuple[int, int]], other: PlaceOption) -> bool:
 def program_of_places(
     places: Mapping[int, Sequence[PlaceOption]], initial: Mapping[int, int], label: str
 ) -> CellProgram:
-    """The program: the first seven predicates are the number of the place."""
+    """The program: the predicates before that of tests are the number of the place.
+
+    Two places that have options in common get numbers that differ in one predicate, which the
+    instructions of these options do not look at.
+    """
+    pairs = _pairs(places)
+    second = {other: one for one, other in pairs.items()}
+    singles = [place for place in places if place not in second]
+    codes = {place: number for number, place in enumerate(singles)}
+    codes |= {place: codes[one] | _PAIR for place, one in second.items()}
     instructions: list[Instruction] = []
-    bits = (1 << TEST) - 1
-    for number, options in places.items():
+    for place, options in places.items():
+        both = places[pairs[place]] if place in pairs else ()
         for option in options:
-            after = number if option.after is None else option.after
-            assert isinstance(after, int)
-            test = 1 << TEST
-            step = option.step
-            instructions.append(
-                Instruction(
-                    trigger=Trigger(
-                        ones=number | (test if option.holds else 0),
-                        zeros=(bits & ~number) | (test if option.holds is False else 0),
-                        checks=tuple(
-                            TagCheck(channel=c, tag=max(t, ~t), equal=t >= 0)
-                            for c, t in step.checks
-                        ),
-                    ),
-                    opcode=step.opcode,
-                    destination=step.destination,
-                    sources=step.sources,
-                    takes=step.takes,
-                    sets=after & ~number,
-                    clears=(number & ~after) | (test if option.holds and not _tests(step) else 0),
-                )
-            )
+            if place in second and _shared(option, places[second[place]]) is not None:
+                continue
+            twin = _shared(option, both)
+            instructions.append(_instruction(option, twin, codes[place], codes))
     return CellProgram(
         label=label, initial=tuple(sorted(initial.items())), instructions=tuple(instructions)
+    )
+
+
+def place_count(places: Mapping[int, Sequence[PlaceOption]]) -> int:
+    """How many numbers of places a program takes: those of pairs are above all others."""
+    pairs = _pairs(places)
+    return (_PAIR if pairs else 0) + len(places) - len(pairs)
+
+
+_PAIR = 1 << TEST - 1
+"""The predicate that tells the two places of a pair apart."""
+
+
+def _pairs(places: Mapping[int, Sequence[PlaceOption]]) -> dict[int, int]:
+    """Places with options in common, those with the most first; each in one pair."""
+    counts: list[tuple[int, int, int]] = []
+    for one, other in combinations(places, 2):
+        found = [o for o in places[other] if _shared(o, places[one]) is not None]
+        if found:
+            counts.append((-len(found), one, other))
+    taken: set[int] = set()
+    pairs: dict[int, int] = {}
+    for _, one, other in sorted(counts):
+        if not {one, other} & taken:
+            pairs[one] = other
+            taken |= {one, other}
+    return pairs
+
+
+def _shared(option: PlaceOption, others: Sequence[PlaceOption]) -> PlaceOption | None:
+    """The option of another place that does the same.  No test holds outside of places of tests."""
+    for other in others:
+        same = (other.step, other.after) == (option.step, option.after)
+        if same and (other.holds is option.holds or not (other.holds or option.holds)):
+            return other
+    return None
+
+
+def _instruction(
+    option: PlaceOption, twin: PlaceOption | None, number: int, codes: Mapping[int, int]
+) -> Instruction:
+    """The instruction of an option, and of the same one at the other place of a pair."""
+    step = option.step
+    assert option.after is None or isinstance(option.after, int)
+    after = number if option.after is None else codes[option.after]
+    holds = option.holds if twin is None or option.holds is not None else twin.holds
+    test, own = 1 << TEST, (1 << TEST) - 1
+    if twin is not None:
+        own &= ~_PAIR
+    seen = number & own
+    clears = (own & number & ~after) | (test if holds and not _tests(step) else 0)
+    sets = own & after & ~number
+    if twin is not None and option.after is not None:
+        sets, clears = sets | after & _PAIR, clears | _PAIR & ~after
+    return Instruction(
+        trigger=Trigger(
+            ones=seen | (test if holds else 0),
+            zeros=(own & ~number) | (test if holds is False else 0),
+            checks=tuple(TagCheck(channel=c, tag=max(t, ~t), equal=t >= 0) for c, t in step.checks),
+        ),
+        opcode=step.opcode,
+        destination=step.destination,
+        sources=step.sources,
+        takes=step.takes,
+        sets=sets,
+        clears=clears,
     )
 
 
