@@ -19,7 +19,7 @@ from t2s.core.types import INT32, Float
 from t2s.graph.body import Register, RegisterRead, RegisterWrite, SpaceDimension
 from t2s.graph.graph import Graph, ScalarParameter, StreamKind
 from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
-from t2s.sparse import Schedule, Streams, Tensor, coo, csf, csr, dense
+from t2s.sparse import Schedule, Streams, Tensor, coo, csf, csr, dense, make_format
 from tests.backends.cgra.sparse_kernels import COLUMN, COMPRESSED, INNER, ROW, product, whole
 from tests.graph import machines
 
@@ -216,6 +216,12 @@ REFUSED: dict[str, tuple[Callable[[], Graph], str, str]] = {
         "block 'load_A'",
         f'it has a stream of float32, and {WORDS}: use type="float64" or type="int64"',
     ),
+    "bits": (
+        lambda: of(product(make_format("db")), A=whole(1, 4, 5), x=whole(2, 5)),
+        "block 'scan_A_j'",
+        f"it has a stream of uint64, and {WORDS}: store levels of bits (b, t) compressed (s), and "
+        'values as type="int64"',
+    ),
     "vectors": (
         vectors,
         "block 'load'",
@@ -234,8 +240,8 @@ REFUSED: dict[str, tuple[Callable[[], Graph], str, str]] = {
     ),
     "six levels": (
         many_levels,
-        "block 'scan_A_e'",
-        "its cell would need 17 instructions (a cell has 16): use fewer levels, fewer operands in "
+        "block 'reduce_f'",
+        "its cell would need 21 instructions (a cell has 16): use fewer levels, fewer operands in "
         "one block, or a format whose coordinates are dense",
     ),
     "linked lists": (

@@ -86,8 +86,8 @@ def test_several_instructions_for_a_choice_over_values() -> None:
     programs = {cell.name: cell.program for cell in found.placed.netlist.cells}
     counts = {name: len(program.instructions) for name, program in programs.items()}
     assert counts == {
-        "scan_A_j": 11,
-        "repeat_root_j": 10,
+        "scan_A_j": 10,
+        "repeat_root_j": 9,
         "locate_root_j": 4,
         "multiply": 4,
         "reduce_j": 9,

@@ -11,7 +11,7 @@ from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.core.expr import Expr, Parameter, apply, const
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
-from t2s.core.types import BOOL, INT32, Float, Int, Type
+from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Statement, Store
 from t2s.graph.graph import Graph
@@ -76,6 +76,11 @@ class BlockRefusals:
         """Refuse what is no word."""
         if type.lanes > 1:
             self.refuse(f"it {does}, and words of this CGRA are scalars: drop vectorize")
+        if type.kind is Kind.UINT:
+            self.refuse(
+                f"it {does}, and {_WORDS}: store levels of bits (b, t) compressed (s), and values "
+                'as type="int64"'
+            )
         if type not in WORDS_OF_BLOCKS:
             self.refuse(f'it {does}, and {_WORDS}: use type="float64" or type="int64"')
 
