@@ -71,8 +71,10 @@ def test_the_files_are_read_to_an_equal_design(tmp_path: Path) -> None:
     again = t2s.read_placement(tmp_path)
     assert again.placed == found.placed
     (stage,) = t2s.simulate(found, inputs, progress=False).stages
-    arrays_of = {name: np.asarray(a) for name, a in t2s.structure(found, **inputs).items()}
-    assert again.run(arrays_of).cycles == stage.cycles
+    inner = {name: np.asarray(a) for name, a in t2s.structure(found, **inputs).items()}
+    lifted = t2s.simulate(again, inner, engine="python", progress=False)
+    assert again.run(inner).cycles == lifted.cycles == stage.cycles
+    np.testing.assert_array_equal(lifted.outputs["y_vals"], stage.outputs["y_vals"])
 
 
 def test_one_seed_gives_the_same_files() -> None:

@@ -21,9 +21,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     HeadWait,
     Tree,
     ValueTest,
+    alike,
+    asks_of,
     changed,
-    firings_of,
-    parts_below,
 )
 from t2s.backends.cgra_tia.lower.control.liveness import NeededBlock, needed
 from t2s.backends.cgra_tia.lower.control.places import (
@@ -70,24 +70,6 @@ class BlockCell:
     loops: tuple[tuple[int, int], ...]
 
 
-def alike(block: FlatBlock) -> dict[str, str]:
-    """For each output the first one that always puts the same tokens at the same time."""
-    puts: dict[str, list[object]] = {name: [] for name in block.outputs}
-    asks = {part.asks for tree in block.trees.values() for part in _asks(tree)}
-    for number, firing in enumerate(firings_of(block)):
-        for put in firing.puts:
-            puts[put.channel].append((number, put.value, put.tag))
-    first: dict[object, str] = {}
-    return {
-        name: name if name in asks else first.setdefault(tuple(tokens), name)
-        for name, tokens in puts.items()
-    }
-
-
-def _asks(tree: Tree) -> list[Ask]:
-    return [part for part in parts_below(tree) if isinstance(part, Ask)]
-
-
 def cells_of(block: FlatBlock, refusals: BlockRefusals, *, contract: bool) -> list[BlockCell]:
     """The cells of a block; raises ``NotLowered`` if it does not fit."""
     return _fitting(block, list(dict.fromkeys(alike(block).values())), refusals, contract, "")
@@ -98,7 +80,7 @@ def _fitting(
 ) -> list[BlockCell]:
     cell, sizes = _BlockWriter(block, outputs, refusals, contract).cell(f"{block.name}{suffix}")
     fits = all(count <= most for _, count, most in sizes)
-    asks = any(_asks(tree) for tree in block.trees.values())
+    asks = any(asks_of(tree) for tree in block.trees.values())
     if fits or len(outputs) < 2 or asks:
         refusals.too_large(sizes)
         return [cell]

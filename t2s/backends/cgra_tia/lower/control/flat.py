@@ -6,12 +6,12 @@ The tags in them are those of the hardware: 0 is a value, ``n + 1`` the stop of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.core.expr import Const, Expr
 from t2s.core.location import SourceLocation
-from t2s.core.types import Type
+from t2s.core.types import Int, Type
 from t2s.graph.machine import DONE, EMPTY
 
 VALUE_TAG = 0
@@ -225,6 +225,22 @@ def with_expressions(tree: Tree, change: Callable[[Expr], Expr]) -> Tree:
     return changed(tree, one)
 
 
+def with_last_head(block: FlatBlock, head: str) -> FlatBlock:
+    """The block with one more head, of which the last firing takes the only token."""
+
+    def one(part: Tree) -> Tree:
+        if isinstance(part, Firing) and part.after is None:
+            return replace(part, takes=(*part.takes, head))
+        return part
+
+    return replace(
+        block,
+        heads={**block.heads, head: Int(64)},
+        values={**block.values, head: head},
+        trees={state: changed(tree, one) for state, tree in block.trees.items()},
+    )
+
+
 def expressions_of(part: Tree) -> list[Expr]:
     """The expressions of a part itself."""
     match part:
@@ -237,6 +253,25 @@ def expressions_of(part: Tree) -> list[Expr]:
         case Fetch(index=index) | Ask(index=index):
             return [index]
     return []
+
+
+def alike(block: FlatBlock) -> dict[str, str]:
+    """For each output the first one that always puts the same tokens at the same time."""
+    puts: dict[str, list[object]] = {name: [] for name in block.outputs}
+    asks = {part.asks for tree in block.trees.values() for part in asks_of(tree)}
+    for number, firing in enumerate(firings_of(block)):
+        for put in firing.puts:
+            puts[put.channel].append((number, put.value, put.tag))
+    first: dict[object, str] = {}
+    return {
+        name: name if name in asks else first.setdefault(tuple(tokens), name)
+        for name, tokens in puts.items()
+    }
+
+
+def asks_of(tree: Tree) -> list[Ask]:
+    """The loads that are asked for in a tree."""
+    return [part for part in parts_below(tree) if isinstance(part, Ask)]
 
 
 def number_of(expr: Expr) -> int | None:

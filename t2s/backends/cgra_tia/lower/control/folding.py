@@ -55,7 +55,7 @@ def _fold(node: Term) -> Term | None:
             return value
         case Cast(value=value, type=type) if type.is_bool and value.type.is_integer:
             return apply(Op.NOT_EQUAL, value, const(0, value.type))
-        case Select(if_true=yes, if_false=no) if yes == no:
+        case Select(if_true=yes, if_false=no) if repr(yes) == repr(no):  # -0.0 is not 0.0
             return yes
         case Select(condition=condition, if_true=Const(value=True), if_false=Const(value=False)):
             return condition

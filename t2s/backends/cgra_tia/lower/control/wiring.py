@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
-from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, alike, cells_of
+from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, cells_of
 from t2s.backends.cgra_tia.lower.control.choices import rotated, with_single_tests
 from t2s.backends.cgra_tia.lower.control.flat import (
     DONE_TAG,
     VALUE_TAG,
+    Ask,
+    Fetch,
     Firing,
     FlatBlock,
     HeadWait,
+    Tree,
+    ValueTest,
+    alike,
     firings_of,
+    with_last_head,
 )
 from t2s.backends.cgra_tia.lower.control.memory_streams import StreamedBlock, with_streams
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
@@ -115,7 +121,7 @@ class _BlockWiring:
             machine = self.graph.node(name)
             assert isinstance(machine, Machine)
             try:
-                streamed = with_streams(block, types)
+                streamed = with_streams(self._kept_alive(block), types)
                 tested = rotated(with_single_tests(streamed.block))
                 self._block(replace(streamed, block=tested), BlockRefusals(machine))
             except NotLowered as refused:
@@ -171,6 +177,22 @@ class _BlockWiring:
                     made[loop] = Endpoint(part=unit.name)
                 self.origins[channel] = made[loop]
         return set(found)
+
+    def _kept_alive(self, block: FlatBlock) -> FlatBlock:
+        """A block that does something while no token is under way gets one, for until it ends.
+
+        A run is over when no token is left.  The end of a stream is one, until it is taken.
+        """
+        if block.heads and not _outlives(block):
+            return block
+        unit = StreamUnit(
+            name=self.names.fresh(f"{block.name}.alive"),
+            kind=UnitKind.SEQUENCE,
+            origin=_origin(block),
+        )
+        self._add(unit, block)
+        self.origins[unit.name] = Endpoint(part=unit.name)
+        return with_last_head(block, unit.name)
 
     def _block(self, found: StreamedBlock, refusals: BlockRefusals) -> None:
         """The cells of a block, or none if it only passes tokens on, and its units."""
@@ -256,6 +278,27 @@ class _BlockWiring:
         """What a stream of the graph holds; streams to and from units hold what is on its way."""
         known = {found.name for found in self.graph.channels}
         return min(self.graph.channel(channel).capacity, ROOM) if channel in known else 1
+
+
+def _outlives(block: FlatBlock) -> bool:
+    """Whether it may take the end of a stream and go on."""
+
+    def goes_on(tree: Tree, ended: frozenset[str]) -> bool:
+        match tree:
+            case HeadWait(heads=heads, cases=cases):
+                for tags, below in cases:
+                    found = {h for h, tag in zip(heads, tags, strict=True) if tag == DONE_TAG}
+                    if goes_on(below, ended | found):
+                        return True
+                return False
+            case ValueTest(yes=yes, no=no):
+                return goes_on(yes, ended) or goes_on(no, ended)
+            case Fetch(then=then) | Ask(then=then):
+                return goes_on(then, ended)
+            case Firing(takes=takes, after=after):
+                return after is not None and bool(ended & set(takes))
+
+    return any(goes_on(tree, frozenset()) for tree in block.trees.values())
 
 
 def _origin(block: FlatBlock) -> Provenance:
