@@ -86,3 +86,16 @@ def test_every_step_of_the_ladder_is_faster(capsys: pytest.CaptureFixture[str]) 
     assert all(before > after for before, after in pairwise(cycles))
     assert cycles[0] > 40 * cycles[-1]
     assert "virtual buffers" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_sparse_product_takes_the_cycles_of_its_instructions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A sum for each entry in 5 cycles, or three instructions of the scanner; and rows."""
+    graph, slow, middle, fast = runpy.run_path(str(EXAMPLES / "spmv.py"))["main"]()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "308 entries in 48 rows"
+    assert graph < 1.3 * 308
+    assert 5 * 308 <= slow <= 5 * 308 + 3 * 48
+    assert 3 * 308 <= fast <= middle <= 3 * 308 + 5 * 48

@@ -59,9 +59,13 @@ class UnitKind(Enum):
     STORE = "st"
     """Step of its nest: takes a word from input 0, writes memory."""
     SEQUENCE = "seq"
-    """Step of its nest: sends a token of value 0 from output 0; there for its tags."""
+    """Step of its nest: sends a token from output 0; its value is the address, 0 without one."""
     LOAD_AT = "ldx"
-    """Takes an address from input 0, sends the word there, with the address's tag."""
+    """Takes an address from input 0, sends the word there from output 0, with the address's tag.
+
+    A token with another tag than 0 is no address (the stop of a stream): it is passed on, of value
+    0, and nothing is read.
+    """
     STORE_AT = "stx"
     """Takes an address from input 0 and a word from input 1, writes memory."""
 
@@ -115,7 +119,8 @@ class StreamUnit:
     loops: the nest, outermost first, at most 8; none is one step.  Empty for ``LOAD_AT`` and
         ``STORE_AT``, which work for as long as addresses come.
     tensor, address: what is read or written, and where: the position in the row-major array
-        (``Tensor.allocated``), in elements.
+        (``Tensor.allocated``), in elements.  Of ``LOAD_AT`` and ``STORE_AT`` the constant alone
+        counts, which is added to the addresses that come.
     tags: the tag of what is sent: that of the first case that holds, 0 if none does.
     """
 

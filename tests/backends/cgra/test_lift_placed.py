@@ -21,6 +21,7 @@ from t2s.backends.cgra_tia.netlist import (
     Netlist,
     PlacedDesign,
     StreamLoop,
+    StreamUnit,
     TagCase,
     UnitCondition,
     UnitKind,
@@ -427,11 +428,58 @@ def test_a_result_of_the_fma_that_decides() -> None:
 
 
 def test_addresses_that_come_from_a_channel() -> None:
-    made = mapping(ONE.format("mov %o0.0, %i0"))
-    made.units[0] = replace(made.units[0], kind=UnitKind.LOAD_AT, loops=(), address=None)
-    found = refused(made.netlist())
-    assert found.startswith("the addresses of the unit 'ld' depend on what it gets")
-    assert "given:    a unit 'ldx'" in found
+    """What a unit loads at addresses, and where another one stores: values and cycles."""
+    made = NetlistBuilder("permuted")
+    made.tensor("p", 4, type=Int(32))
+    made.tensor("x", 2, 3)
+    made.tensor("y", 6, output=True)
+    made.load("addresses", "p", [4], [1])
+    made.unit(UnitKind.LOAD_AT, "gather", "x")
+    made.unit(UnitKind.STORE_AT, "scatter", "y")
+    made.units[1] = replace(made.units[1], address=AffineSum(constant=1))
+    made.net("p", "addresses", "gather", ("scatter", 0), tokens=8)
+    made.net("x", "gather", ("scatter", 1))
+    design = unplaced(made.netlist(), OPEN)
+    inputs = {"p": np.array([4, 0, 3, 1], np.int32), "x": np.arange(6.0).reshape(2, 3)}
+    run = run_placed(design, inputs)
+    lifted = t2s.simulate(lift_placed(design), inputs, engine="python", progress=False)
+    assert run.outputs["y"].tolist() == [1.0, 2.0, 0.0, 4.0, 5.0, 0.0]
+    assert lifted.outputs["y"].tolist() == run.outputs["y"].tolist()
+    assert lifted.cycles == run.cycles
+
+
+def test_addresses_with_other_tags_are_passed_on() -> None:
+    """Stops of streams go through a unit that loads, and nothing is loaded for them."""
+    made = NetlistBuilder("passed")
+    made.tensor("x", 2)
+    made.tensor("y", 4, output=True)
+    step = AffineSum(coefficients=(1,))
+    last = TagCase(when=(UnitCondition(sum=AffineSum(constant=-2, coefficients=(1,))),), tag=3)
+    made.units.append(
+        StreamUnit(
+            name="seq",
+            kind=UnitKind.SEQUENCE,
+            loops=(StreamLoop(name="i", extent=AffineSum(constant=4)),),
+            address=step,
+            tags=(last,),
+        )
+    )
+    made.unit(UnitKind.LOAD_AT, "gather", "x")
+    made.cell(
+        "cell",
+        "when %p == X with %i0.0: mov %o0.0, %i0; deq %i0;\n"
+        "when %p == X with %i0.3: mov %o0.0, $0; deq %i0;",
+    )
+    made.store("store", "y", [4], [1])
+    made.net("at", "seq", "gather")
+    made.net("x", "gather", "cell")
+    made.net("y", "cell", "store")
+    design = unplaced(made.netlist(), OPEN)
+    inputs = {"x": np.array([5.0, 6.0])}
+    run = run_placed(design, inputs)
+    lifted = t2s.simulate(lift_placed(design), inputs, engine="python", progress=False)
+    assert run.outputs["y"].tolist() == lifted.outputs["y"].tolist() == [5, 6, 0, 0]
+    assert lifted.cycles == run.cycles
 
 
 def test_what_fires_depends_on_room() -> None:

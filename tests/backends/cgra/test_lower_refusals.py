@@ -17,7 +17,6 @@ from tests.backends.cgra import refused_designs
 from tests.backends.cgra.designs import DOUBLE, gemm
 from tests.backends.cgra.refused_designs import mapped
 from tests.backends.designs import serial_feeder
-from tests.graph import machines
 
 VECTORS = "it computes with vectors, and words of this CGRA are scalars: drop vload, unroll instead"
 TYPES = (
@@ -232,13 +231,6 @@ def test_lowering_raises_the_first_with_the_others_as_notes() -> None:
     head = "the cgra_tia backend cannot emit 'y': node 'y_load_x': it computes with float32"
     assert f"{head}; {TYPES}" in text
     assert "note:     node 'y_store'" in text
-
-
-def test_machines_are_refused() -> None:
-    graph = machines.copying()
-    assert {problem.why for problem in unsupported(graph)} == {
-        "its control depends on data, and only nodes with static control are lowered"
-    }
 
 
 def test_what_is_supported_has_no_problems() -> None:

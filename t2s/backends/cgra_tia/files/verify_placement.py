@@ -115,7 +115,7 @@ def _check_units(design: PlacedDesign) -> None:
             expected = "no tensor" if sequence else f"one of {', '.join(sorted(tensors))}"
             raise _wrong(design, f"the tensor of {what}", expected, str(unit.tensor))
         nest = unit.kind in (UnitKind.LOAD, UnitKind.STORE)
-        if nest != (unit.address is not None):
+        if nest and unit.address is None:
             raise _wrong(
                 design,
                 f"the address of {what}",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.lift.address_units import sequence_value
 from t2s.backends.cgra_tia.lift.classes import ROUND, STEP, PartClass, is_compute
 from t2s.backends.cgra_tia.lift.links import Link
 from t2s.backends.cgra_tia.lift.points import affine
@@ -137,6 +138,8 @@ class ArrayBody:
             )
             loaded = Local(name="loaded", type=tensor.type)
             value = _converted(loaded, DOUBLE if tensor.type.is_float else WORD)
+        elif unit.address is not None:
+            value = sequence_value(self.found, unit.address)
         self._send(
             0, value, self._tag([(c.tag, _case(c, self.found.loop_names)) for c in unit.tags])
         )

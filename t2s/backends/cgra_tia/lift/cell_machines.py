@@ -228,6 +228,9 @@ class CellMachine:
         operands = [self._operand(source, type) for source in instruction.sources]
         if instruction.opcode is Opcode.SSW:
             return (), const(0, self.word)
+        if instruction.opcode in (Opcode.NOP, Opcode.HALT):
+            type = self._result_type(instruction)
+            return (), const(0.0 if type.is_float else 0, type)
         if instruction.opcode is Opcode.LSW:
             name = f"read{self._rules}"
             read = RegisterRead(

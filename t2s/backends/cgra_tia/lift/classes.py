@@ -31,6 +31,9 @@ Part = NetCell | StreamUnit
 _LARGEST_BOX = 1 << 16
 """Points of a box around a class that are looked at one by one."""
 
+AT_ADDRESSES = frozenset({UnitKind.LOAD_AT, UnitKind.STORE_AT})
+"""Units whose addresses come from a channel."""
+
 ROUND, STEP = "round", "step"
 """The loops around a nest with a prologue: the round, 0 or 1, and the instruction in round 0."""
 
@@ -55,8 +58,10 @@ class PartClass:
 
     @property
     def is_machine(self) -> bool:
-        """Whether it is a cell whose firings depend on what it gets."""
-        return isinstance(self.first, NetCell) and self.firings is None
+        """Whether it is a cell or a unit whose firings depend on what it gets."""
+        if isinstance(self.first, StreamUnit):
+            return self.first.kind in AT_ADDRESSES
+        return self.firings is None
 
     @property
     def nest(self) -> TaggedSteps:
@@ -144,6 +149,8 @@ def classes_of(
 def _key(part: Part, firings: StaticFirings | None, kinds: WordKinds) -> object:
     node, rank = _node(part), len(_point(part))
     if isinstance(part, StreamUnit):
+        if part.kind in AT_ADDRESSES:
+            return (part.name,)
         factors = part.address.coefficients if part.address is not None else ()
         return (node, rank, part.kind, part.loops, part.tags, part.tensor, factors)
     if firings is None:
@@ -253,7 +260,7 @@ def _point(part: Part) -> Point:
 
 def _identifier(part: Part) -> str:
     """The node that a part was, or its own name where it was none of the user's."""
-    own = isinstance(part, StreamUnit) and part.kind is UnitKind.SEQUENCE
+    own = isinstance(part, StreamUnit) and part.kind in {UnitKind.SEQUENCE, *AT_ADDRESSES}
     text = part.name if own else _node(part) or part.name
     plain = re.sub(r"\W+", "_", text).strip("_") or "part"
     return plain if plain[0].isalpha() else f"part_{plain}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
+from t2s.backends.cgra_tia.lift.address_units import unit_machine
 from t2s.backends.cgra_tia.lift.bodies import array_of
 from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
 from t2s.backends.cgra_tia.lift.classes import PartClass, classes_of, is_compute
@@ -18,11 +19,10 @@ from t2s.backends.cgra_tia.lift.decisions import slow_register, states_of
 from t2s.backends.cgra_tia.lift.links import Link, links_of
 from t2s.backends.cgra_tia.lift.static_cells import StaticCells
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
-from t2s.backends.cgra_tia.netlist import NetCell, Netlist, PlacedDesign, UnitKind
-from t2s.core.errors import UserError
+from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, StreamUnit
 from t2s.core.names import NameSupply
 from t2s.graph.body import Role
-from t2s.graph.graph import Channel, Graph, StreamType
+from t2s.graph.graph import Channel, Graph, StreamType, Tensor
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 
@@ -36,7 +36,6 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     a program that is no process of a Kahn network, and for operators that graphs do not have.
     """
     netlist = design.netlist
-    _check_units(netlist)
     kinds = WordKinds(netlist)
     firings = StaticCells(netlist).firings
     classes = classes_of(netlist, firings, kinds)
@@ -50,7 +49,7 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
         if found.is_machine:
             landings = _landings(found, kinds, design.fabric, names)
             channels += landings.values()
-            nodes.append(machine_of(found, links, landings, kinds, core, fused=fused))
+            nodes.append(machine_of(found, links, landings, kinds, tensors, core, fused=fused))
         else:
             nodes.append(array_of(found, links, kinds, tensors, core, fused=fused))
     graph = Graph(
@@ -69,13 +68,13 @@ def machine_of(
     links: Sequence[Link],
     landings: Mapping[int, Channel],
     kinds: WordKinds,
+    tensors: Mapping[str, Tensor],
     core: CoreParameters,
     *,
     fused: bool,
 ) -> Machine:
-    """The node of a cell whose firings depend on what it gets."""
+    """The node of a cell or a unit whose firings depend on what it gets."""
     cell = found.first
-    assert isinstance(cell, NetCell)
     inputs = {
         link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
         for link in links
@@ -86,6 +85,9 @@ def machine_of(
         if link.channel.source == found.name:
             tags = link.tags.name if link.tags is not None else ""
             outputs.setdefault(link.output, []).append(TokenChannel(link.channel.name, tags))
+    if isinstance(cell, StreamUnit):
+        tensor = tensors[cell.tensor or ""]
+        return unit_machine(found.name, cell, tensor, inputs, outputs.get(0, ()), found.location)
     machine = CellMachine(
         name=found.name,
         label=repr(cell.name),
@@ -111,7 +113,8 @@ def _landings(
 ) -> dict[int, Channel]:
     """A channel from a cell to itself for each register that results of its FMA go to."""
     cell = found.first
-    assert isinstance(cell, NetCell)
+    if not isinstance(cell, NetCell):
+        return {}
     slow = map(slow_register, cell.program.instructions)
     registers = {number for number in slow if number is not None}
     return {
@@ -129,16 +132,3 @@ def _landings(
         )
         for number in sorted(registers)
     }
-
-
-def _check_units(netlist: Netlist) -> None:
-    """Refuse units whose addresses depend on values."""
-    for unit in netlist.units:
-        if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
-            raise UserError(
-                f"the addresses of the unit {unit.name!r} depend on what it gets",
-                location=unit.origin.location if unit.origin else netlist.location,
-                expected="units that run nests",
-                given=f"a unit {unit.kind.value!r}",
-                hint="the interpreter runs it",
-            )

@@ -71,6 +71,8 @@ class WordKinds:
     def _unit(self, unit: StreamUnit) -> None:
         tensor = next((t for t in self.netlist.tensors if t.name == unit.tensor), None)
         if tensor is None:
+            if unit.address is not None:
+                self._is(("out", unit.name, 0), WORD, unit.name)
             return
         type = DOUBLE if tensor.type.is_float else WORD
         match unit.kind:
@@ -87,6 +89,8 @@ class WordKinds:
         operands = DOUBLE if opcode in FLOAT_OPERANDS else WORD
         results = list(_results(cell, instruction))
         sources = list(_read(cell, instruction.sources))
+        if opcode in (Opcode.NOP, Opcode.HALT):
+            return  # a zero is a word of either kind
         if opcode in (Opcode.LSW, Opcode.SSW):
             pad = ("scratchpad", cell, 0)
             value, *_ = instruction.sources

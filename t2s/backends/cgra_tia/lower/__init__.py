@@ -14,10 +14,12 @@ loads, stores and loop counters, and nets in place of channels.  The passes, in 
 * ``cell_programs``: instructions, within the sizes of a cell;
 * ``assemble``, ``sequencers``: parts, nets, and the units that send tags.
 
+Graphs of machines (sparse stream blocks) go through ``control`` instead.
+
 Refused, with the user's node and line: vectors, types other than float64, int64 and int32,
 operators that no cell has, guards by parameters, arrays that are stored and loaded again, accesses
 that are no nest of 8 loops, register files that are no ring, no buffer and too much for a
-scratchpad, machines, and what is too large for a cell.
+scratchpad, and what is too large for a cell.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from t2s.backends.base import Unsupported
 from t2s.backends.cgra_tia.lower.assemble import Assembly
 from t2s.backends.cgra_tia.lower.cells import CellDraft, draft_cells
+from t2s.backends.cgra_tia.lower.control.wiring import netlist_of_machines
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
 from t2s.backends.cgra_tia.lower.passing import passed_on, prune
 from t2s.backends.cgra_tia.lower.process import CellProcess, StreamTable
@@ -22,19 +23,18 @@ from t2s.graph.semantics import space_points
 
 def lowered(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
     """The netlist of a graph, or everything that stands in its way."""
+    if graph.machines:
+        mixed = [_mixed(node, graph.machines[0]) for node in graph.pe_arrays[:1]]
+        return mixed or netlist_of_machines(graph, contract=contract)
     problems = _of_memory(graph)
     streams = StreamTable(graph=graph)
     processes: list[CellProcess] = []
     replays: list[Replay] = []
-    for node in graph.nodes:
+    for node in graph.pe_arrays:
         try:
-            match node:
-                case Machine():
-                    raise NotLowered(_machine(node))
-                case PEArray():
-                    found, buffers = _of_node(streams, node)
-                    processes += found
-                    replays += buffers
+            found, buffers = _of_node(streams, node)
+            processes += found
+            replays += buffers
         except NotLowered as refused:
             problems.append(refused.problem)
     if problems:
@@ -110,6 +110,10 @@ def _of_memory(graph: Graph) -> list[Unsupported]:
     return found
 
 
-def _machine(node: Machine) -> Unsupported:
-    why = "its control depends on data, and only nodes with static control are lowered"
+def _mixed(node: PEArray, machine: Machine) -> Unsupported:
+    """Streams of blocks have tags, and PEs take values alone."""
+    why = (
+        f"it is a PE array beside the block {machine.name!r}, and a design is made of PE arrays "
+        "or of sparse blocks: place the two one by one, and run one after the other"
+    )
     return Unsupported(subject=f"node {node.name!r}", why=why, location=node.location)

@@ -36,7 +36,7 @@ class Recipe:
         return Recipe(opcode=Opcode.MOV)
 
 
-_FLOATS = {
+FLOATS = {
     Op.ADD: Opcode.FADD,
     Op.SUBTRACT: Opcode.FSUB,
     Op.MULTIPLY: Opcode.FMUL,
@@ -48,7 +48,7 @@ _FLOATS = {
     Op.GREATER_EQUAL: Opcode.FGE,
 }
 
-_INTEGERS = {
+INTEGERS = {
     Op.ADD: Opcode.ADD,
     Op.SUBTRACT: Opcode.SUB,
     Op.MULTIPLY: Opcode.LMUL,
@@ -71,7 +71,7 @@ def recipe_of(
 ) -> tuple[Recipe, tuple[T | WordLiteral, ...]]:
     """What computes an operation on operands: those of its own, or of a sum with a product."""
     type = operation.operands[-1].type
-    table = _FLOATS if type.is_float else _INTEGERS
+    table = FLOATS if type.is_float else INTEGERS
     match operation.operator:
         case Op.ADD if len(operands) == 3:
             return Recipe(opcode=Opcode.FMAC if type.is_float else Opcode.MAC), tuple(operands)

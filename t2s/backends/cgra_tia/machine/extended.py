@@ -230,16 +230,16 @@ def _memory(tensor: Tensor, arrays: Mapping[str, Array]) -> TensorMemory:
     """A tensor with what is in it at the start."""
     type = tensor.type
     words = type.bits == 64 if type.kind is Kind.FLOAT else type.kind is not Kind.BFLOAT
-    if not words or type.lanes > 1 or tensor.open:
+    if not words or type.lanes > 1:
         raise UserError(
             f"the machine has no words for the tensor {tensor.name!r}",
             location=tensor.location,
-            expected="scalars of float64, of an integer type or bool, and a known length",
+            expected="scalars of float64, of an integer type or bool",
             given=tensor.shape_text,
         )
     if tensor.role is TensorRole.INPUT:
         return TensorMemory(tensor, pack(tensor, arrays[tensor.array]))
-    return TensorMemory(tensor, np.zeros(tensor.allocated, type.numpy))
+    return TensorMemory(tensor, np.zeros(0 if tensor.open else tensor.allocated, type.numpy))
 
 
 def _run(wired: WiredDesign, memory: MemorySystem, name: str, max_cycles: int) -> None:

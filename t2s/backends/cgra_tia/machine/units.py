@@ -17,6 +17,7 @@ from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.core.types import Kind
 from t2s.graph.graph import Tensor
+from t2s.graph.machine_semantics import MOST_ELEMENTS
 
 Step = tuple[int, int]
 """An address, 0 without a tensor, and a tag."""
@@ -29,6 +30,12 @@ class TensorMemory:
         self.tensor = tensor
         flat = np.asarray(array).reshape(-1).tolist()
         self.words: list[Word] = flat if tensor.type.is_float else [int(v) & MASK for v in flat]
+
+    def grow(self, address: int) -> None:
+        """An open tensor is as long as what was stored needs, and zero in between."""
+        if self.tensor.open and 0 <= address < MOST_ELEMENTS:
+            zero: Word = 0.0 if self.tensor.type.is_float else 0
+            self.words += [zero] * (address + 1 - len(self.words))
 
     def store(self, address: int, word: Word) -> None:
         """Write a word, as an element of the tensor's type."""
@@ -50,7 +57,8 @@ class TensorMemory:
             word if type.is_float else bits(word) if unsigned else signed(word)
             for word in self.words
         ]
-        return np.array(values, type.numpy).reshape(self.tensor.allocated)
+        array = np.array(values, type.numpy)
+        return array if self.tensor.open else array.reshape(self.tensor.allocated)
 
 
 class MemorySystem:
@@ -169,7 +177,8 @@ class PlacedUnit(PlacedPart):
             if self.full(queue):
                 self._wait(now, Stall.BLOCKED, queue)
                 return
-        if self._memory.words is None or self._tensor is None:
+        passes = self.unit.kind is UnitKind.LOAD_AT and self._taken[0].tokens[0][1]
+        if self._memory.words is None or self._tensor is None or passes:
             self.move(now)
             return
         self.asks_since = self.asks_since or now
@@ -198,6 +207,8 @@ class PlacedUnit(PlacedPart):
             self._advance()
         match self.unit.kind:
             case UnitKind.SEQUENCE:
+                self.send(now, self._sent, tag, address & MASK)
+            case UnitKind.LOAD_AT if tag:
                 self.send(now, self._sent, tag, 0)
             case UnitKind.LOAD | UnitKind.LOAD_AT:
                 tensor = self._checked(address)
@@ -208,6 +219,8 @@ class PlacedUnit(PlacedPart):
 
     def _checked(self, address: int) -> TensorMemory:
         assert self._tensor is not None  # the wiring refuses such units
+        if self.unit.kind is UnitKind.STORE_AT:
+            self._tensor.grow(address)
         if 0 <= address < len(self._tensor.words):
             return self._tensor
         raise UserError(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from t2s.backends.cgra_tia.fabric import CellKind, CgraFabric
-from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site
+from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site, UnitKind
 from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, half_perimeters
 from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
 from t2s.backends.cgra_tia.place.route import MOST_ROUNDS, Path, Terminals, routed
@@ -253,11 +253,14 @@ def _in_order(problem: Problem, sites: Sites) -> list[int]:
 
 
 def _warn_of_rate(design: PlacedDesign) -> None:
-    """Warn if channels, or circles of tokens, keep the design from a firing in every cycle."""
+    """Warn if channels, or circles of tokens, keep the design from a firing in every cycle.
+
+    Not if its results come at addresses that it computes: then data say when something fires.
+    """
     limit = rate_limit(design)
-    if limit is None:
-        return
     netlist = design.netlist
+    if limit is None or any(unit.kind is UnitKind.STORE_AT for unit in netlist.units):
+        return
     shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
     if limit.for_space:
         given = f"{limit.tokens} firings in {limit.cycles} cycles, for want of room between {shown}"

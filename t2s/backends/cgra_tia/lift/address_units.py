@@ -1,0 +1,118 @@
+"""Units of values: ``ldx`` and ``stx`` as machines, and what a ``seq`` unit sends.
+
+In go a unit and its channels, each with one of tags beside it; out comes an endless machine of one
+mode.  An ``ldx`` has two rules: an address is loaded, a token with another tag is passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from t2s.backends.cgra_tia.lift.cell_machines import TokenChannel
+from t2s.backends.cgra_tia.lift.classes import PartClass
+from t2s.backends.cgra_tia.lift.word_expressions import DOUBLE
+from t2s.backends.cgra_tia.lift.word_kinds import WORD
+from t2s.backends.cgra_tia.netlist import AffineSum, StreamUnit, UnitKind
+from t2s.core.expr import Cast, Expr, Index, Local, apply, const, digits, equals
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Type
+from t2s.graph.body import Load, Role, Store
+from t2s.graph.graph import Tensor
+from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
+
+
+def unit_machine(
+    name: str,
+    unit: StreamUnit,
+    tensor: Tensor,
+    inputs: Mapping[int, TokenChannel],
+    outputs: Sequence[TokenChannel],
+    location: SourceLocation | None,
+) -> Machine:
+    """The machine of a unit whose addresses come from a channel."""
+    needs = tuple(n for port in sorted(inputs) for n in _names(inputs[port]))
+    loads = unit.kind is UnitKind.LOAD_AT
+    choices = _loading(unit, tensor, needs, outputs) if loads else _storing(unit, tensor, needs)
+    return Machine(
+        name=name,
+        role=Role.LOAD if loads else Role.STORE,
+        heads=tuple(_heads(inputs)),
+        modes=(Mode(name="step", needs=needs, choices=choices, expected="addresses"),),
+        endless=True,
+        location=location,
+    )
+
+
+def sequence_value(found: PartClass, address: AffineSum) -> Expr:
+    """The value that units without a tensor send in a step of their nest, as a word."""
+    terms = list(zip(found.space_names, found.base[0], strict=True))
+    terms += zip(found.loop_names, address.coefficients, strict=False)
+    total: Expr = const(found.base[1], WORD)
+    for name, factor in terms:
+        if factor:
+            index = Cast(value=Index(name=name), type=WORD)
+            total = apply(Op.ADD, total, apply(Op.MULTIPLY, index, const(factor, WORD)))
+    return total
+
+
+def _names(channel: TokenChannel) -> list[str]:
+    return [channel.name, *([channel.tags] if channel.tags else [])]
+
+
+def _heads(inputs: Mapping[int, TokenChannel]) -> Iterator[Head]:
+    for port, channel in sorted(inputs.items()):
+        yield Head(channel=channel.name, value=f"value{port}")
+        if channel.tags:
+            yield Head(channel=channel.tags, value=f"tag{port}")
+
+
+def _indices(unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
+    """The subscripts of the address that has come."""
+    address: Expr = Local(name="value0", type=WORD)
+    if unit.address is not None and unit.address.constant:
+        address = apply(Op.ADD, address, const(unit.address.constant, WORD))
+    if tensor.open or len(tensor.allocated) == 1:
+        return (address,)
+    return digits(Cast(value=address, type=INT32), tensor.allocated)
+
+
+def _loading(
+    unit: StreamUnit, tensor: Tensor, needs: tuple[str, ...], outputs: Sequence[TokenChannel]
+) -> tuple[Choice, ...]:
+    word = DOUBLE if tensor.type.is_float else WORD
+    tag = Local(name="tag0", type=INT32)
+    loaded = _converted(Local(name="loaded", type=tensor.type), word)
+    load = Load(
+        target="loaded", tensor=tensor.name, indices=_indices(unit, tensor), type=tensor.type
+    )
+    there = Rule(
+        name="load", body=(load,), takes=needs, puts=_puts(outputs, loaded, tag), next="step"
+    )
+    none = const(0.0 if word.is_float else 0, word)
+    passed = Rule(name="pass", takes=needs, puts=_puts(outputs, none, tag), next="step")
+    return (Choice(when=equals(tag, const(0)), inside=there), Choice(inside=passed))
+
+
+def _storing(unit: StreamUnit, tensor: Tensor, needs: tuple[str, ...]) -> tuple[Choice, ...]:
+    word = DOUBLE if tensor.type.is_float else WORD
+    value = _converted(Local(name="value1", type=word), tensor.type)
+    store = Store(tensor=tensor.name, indices=_indices(unit, tensor), value=value)
+    return (Choice(inside=Rule(name="store", body=(store,), takes=needs, next="step")),)
+
+
+def _puts(outputs: Sequence[TokenChannel], value: Expr, tag: Expr) -> tuple[Put, ...]:
+    puts: list[Put] = []
+    for channel in outputs:
+        puts.append(Put(channel=channel.name, value=value))
+        if channel.tags:
+            puts.append(Put(channel=channel.tags, value=tag))
+    return tuple(puts)
+
+
+def _converted(value: Expr, type: Type) -> Expr:
+    if value.type == type:
+        return value
+    if type.is_bool:
+        return apply(Op.NOT_EQUAL, value, const(0, value.type))
+    return Cast(value=value, type=type)

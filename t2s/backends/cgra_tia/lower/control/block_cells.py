@@ -1,0 +1,385 @@
+"""Flat blocks as programs of cells.
+
+A block that is too large for a cell is split by its outputs: two cells see the same heads and make
+the same choices, and each puts a half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
+from t2s.backends.cgra_tia.lower.control.expressions import Cellular, FiringSteps
+from t2s.backends.cgra_tia.lower.control.flat import (
+    VALUE_TAG,
+    Ask,
+    ControlState,
+    Firing,
+    FlatBlock,
+    FlatPut,
+    HeadWait,
+    Tree,
+    ValueTest,
+    alike,
+    asks_of,
+    changed,
+)
+from t2s.backends.cgra_tia.lower.control.liveness import NeededBlock, needed
+from t2s.backends.cgra_tia.lower.control.places import (
+    TEST,
+    CellStep,
+    PlaceOption,
+    meets,
+    merged,
+    place_count,
+    program_of_places,
+    with_fewer,
+)
+from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
+from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    FromChannel,
+    FromRegister,
+    ToOutputs,
+    ToPredicate,
+    ToRegister,
+)
+from t2s.core.expr import Apply, Expr, Local, const
+from t2s.core.ops import Op
+from t2s.core.walk import walk
+
+Checks = tuple[tuple[str, int], ...]
+"""Heads that are known to be there, and their tags."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockCell:
+    """A cell of a block: its program, and the ports of its channels.
+
+    ``outputs`` are by the first of the channels that are put alike; ``loops`` are channels from
+    the cell to itself, by output and input.
+    """
+
+    name: str
+    kind: CellKind
+    program: CellProgram
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+    loops: tuple[tuple[int, int], ...]
+
+
+def cells_of(block: FlatBlock, refusals: BlockRefusals, *, contract: bool) -> list[BlockCell]:
+    """The cells of a block; raises ``NotLowered`` if it does not fit."""
+    return _fitting(block, list(dict.fromkeys(alike(block).values())), refusals, contract, "")
+
+
+def _fitting(
+    block: FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
+) -> list[BlockCell]:
+    cell, sizes = _BlockWriter(block, outputs, refusals, contract).cell(f"{block.name}{suffix}")
+    fits = all(count <= most for _, count, most in sizes)
+    asks = any(asks_of(tree) for tree in block.trees.values())
+    if fits or len(outputs) < 2 or asks:
+        refusals.too_large(sizes)
+        return [cell]
+    half = len(outputs) // 2
+    parts = outputs[:half], outputs[half:]
+    return [
+        one
+        for number, own in enumerate(parts, 1)
+        for one in _fitting(block, own, refusals, contract, f"{suffix}.{number}")
+    ]
+
+
+class _BlockWriter:
+    def __init__(
+        self, block: FlatBlock, outputs: Sequence[str], refusals: BlockRefusals, contract: bool
+    ) -> None:
+        self._same = alike(block)
+        own = set(outputs)
+        narrowed = {s: changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()}
+        self._needed: NeededBlock = needed(replace(block, trees=narrowed))
+        self._block = self._needed.block
+        self._refusals = refusals
+        self._cell = Cellular(refusals=refusals, contract=contract)
+        self._places: dict[Hashable, list[PlaceOption]] = {}
+        self._waiting: list[tuple[Hashable, Tree, ControlState, Checks, bool | None]] = []
+
+    # ---------------------------------------------------------------------------------- cell
+
+    def cell(self, name: str) -> tuple[BlockCell, list[tuple[str, int, int]]]:
+        """The cell, and what it needs of what there is."""
+        cell, block = self._cell, self._block
+        self._settle()
+        start: Hashable = ("state", block.first)
+        initial = self._needed.live[block.first] & self._needed.summed
+        if initial:
+            start = self._start(sorted(initial), start)
+        for state, tree in block.trees.items():
+            self._places[("state", state)] = self._options(tree, state, (), ())
+        while self._waiting:
+            place, tree, state, known, _ = self._waiting.pop()
+            if place not in self._places:
+                self._places[place] = []
+                self._places[place] = self._options(tree, state, known, ())
+        reached = self._reached(start)
+        tags = EXTENDED_CORE.tags
+        places = {n: with_fewer(o, tags) for n, o in merged(reached, start).items()}
+        constants = {number: pattern for (pattern, _), number in cell.constants.items()}
+        program = program_of_places(places, constants, name)
+        fma = any(i.opcode in ON_FMA for i in program.instructions)
+        checks = max((len(i.trigger.checks) for i in program.instructions), default=0)
+        core = EXTENDED_CORE
+        sizes = [
+            ("instructions", len(program.instructions), core.instructions),
+            ("registers", cell.registers, core.registers),
+            ("inputs", len(cell.inputs), core.inputs),
+            ("outputs", len(cell.outputs), core.outputs),
+            ("heads to check at once", checks, core.checks),
+            ("places of its program", place_count(places), 1 << TEST),
+        ]
+        made = BlockCell(
+            name=name,
+            kind=CellKind.FMA if fma else CellKind.CONTROL,
+            program=program,
+            inputs={n: p for n, p in cell.inputs.items() if n in block.heads},
+            outputs={n: p for n, p in cell.outputs.items() if n in block.outputs},
+            loops=tuple(cell.loops.values()),
+        )
+        return made, sizes
+
+    def _settle(self) -> None:
+        """Ports and registers for what the block has."""
+        cell, block = self._cell, self._block
+        for head in block.heads:
+            cell.sources[block.values[head]] = FromChannel(cell.input(head))
+        used = frozenset[str]().union(*self._needed.live.values())
+        for name in block.registers:
+            if name in self._needed.summed:
+                cell.sources[name] = FromChannel(cell.loop(name)[1])
+            elif name in used:
+                cell.sources[name] = FromRegister(cell.new_register())
+
+    def _start(self, registers: Sequence[str], then: Hashable) -> Hashable:
+        """A place before the first one, at which sums start with zero."""
+        place = then
+        for name in reversed(registers):
+            output, _ = self._cell.loop(name)
+            zero = const(0.0, self._block.registers[name])
+            step = CellStep(
+                opcode=Opcode.MOV,
+                destination=ToOutputs((output,), VALUE_TAG),
+                sources=(self._cell.literal(zero, immediate=True),),
+            )
+            self._places["start", name] = [PlaceOption(step=step, holds=None, after=place)]
+            place = "start", name
+        return place
+
+    def _reached(self, start: Hashable) -> dict[Hashable, list[PlaceOption]]:
+        found: dict[Hashable, list[PlaceOption]] = {}
+        waiting = [start]
+        while waiting:
+            place = waiting.pop()
+            if place in found:
+                continue
+            found[place] = self._places[place]
+            waiting += [o.after for o in reversed(self._places[place]) if o.after is not None]
+        return found
+
+    # ------------------------------------------------------------------------------- options
+
+    def _options(
+        self,
+        tree: Tree,
+        state: ControlState,
+        known: Checks,
+        checks: Checks,
+        holds: bool | None = None,
+    ) -> list[PlaceOption]:
+        """What may fire at a place; ``checks`` are what the first step of each has to wait for."""
+        match tree:
+            case HeadWait(heads=heads, cases=cases):
+                found: list[PlaceOption] = []
+                for tags, below in cases:
+                    exact = tuple(zip(heads, tags, strict=True))
+                    if any(not meets(dict(known).get(head, tag), tag) for head, tag in exact):
+                        continue
+                    seen = zip(heads, _tags_of(below, cases), strict=True)
+                    both = tuple(dict((*known, *seen)).items())
+                    all_checks = tuple(dict((*checks, *exact)).items())
+                    found += self._options(below, state, both, all_checks, holds)
+                return found
+            case ValueTest():
+                return self._test(tree, state, known, checks, holds)
+            case Ask(asks=asks, answers=answers, index=index, then=then):
+                steps = self._steps(known)
+                steps.compute(index, ToOutputs((self._cell.output(asks),), VALUE_TAG))
+                wait = HeadWait(heads=(answers,), cases=(((VALUE_TAG,), then),))
+                return self._chain(steps, self._place(wait, state, known), checks, holds)
+            case Firing():
+                return self._firing(tree, state, known, checks, holds)
+        raise AssertionError(f"{type(tree).__name__} is left")
+
+    def _place(self, tree: Tree, state: ControlState, known: Checks) -> Hashable:
+        place = ("tree", tree, state, known)
+        self._waiting.append((place, tree, state, known, None))
+        return place
+
+    def _steps(self, known: Checks) -> FiringSteps:
+        inputs = self._cell.inputs
+        return FiringSteps(cell=self._cell, tags={inputs[name]: tag for name, tag in known})
+
+    def _test(
+        self,
+        test: ValueTest,
+        state: ControlState,
+        known: Checks,
+        checks: Checks,
+        holds: bool | None,
+    ) -> list[PlaceOption]:
+        steps = self._steps(known)
+        condition = test.condition
+        if isinstance(condition, Local):
+            condition = apply_not_zero(condition)
+        steps.compute(condition, ToPredicate(TEST))
+        place = ("test", test.yes, test.no, state, known)
+        if place not in self._places:
+            self._places[place] = []
+            self._places[place] = [
+                *self._options(test.yes, state, known, (), True),
+                *self._options(test.no, state, known, (), False),
+            ]
+        return self._chain(steps, place, checks, holds)
+
+    # ------------------------------------------------------------------------------- firings
+
+    def _firing(
+        self,
+        firing: Firing,
+        state: ControlState,
+        known: Checks,
+        checks: Checks,
+        holds: bool | None,
+    ) -> list[PlaceOption]:
+        steps = self._steps(known)
+        for (value, tag), channels in _grouped(firing.puts).items():
+            ports = {self._cell.output(self._same[channel]) for channel in channels}
+            zero = const(0, self._block.outputs[channels[0]]) if value is None else value
+            steps.compute(zero, ToOutputs(tuple(sorted(ports)), tag))
+        self._keep(steps, firing.writes)
+        takes = {self._cell.input(head) for head in firing.takes} | self._sums_taken(firing, state)
+        if firing.after is None:
+            _end(steps)
+        elif not steps.steps and takes:
+            steps.add(Opcode.NOP)
+        if not steps.steps:
+            assert firing.after is not None
+            place = ("state", firing.after)
+            steps.add(Opcode.NOP)
+            return self._chain(steps, place, checks, holds)
+        self._take_last(steps, takes)
+        after: Hashable = None if firing.after is None else ("state", firing.after)
+        return self._chain(steps, after, checks, holds)
+
+    def _keep(self, steps: FiringSteps, writes: Sequence[tuple[str, Expr]]) -> None:
+        """Write registers, each after those whose new value is made of its old one."""
+        plain: dict[str, Expr] = {}
+        for name, value in writes:
+            if name in self._needed.summed:
+                output, _ = self._cell.loop(name)
+                steps.compute(value, ToOutputs((output,), VALUE_TAG))
+            else:
+                plain[name] = value
+        saved: list[tuple[str, int]] = []
+        while plain:
+            free = [n for n in plain if all(n not in _names(v) for o, v in plain.items() if o != n)]
+            name = free[0] if free else next(iter(plain))
+            value = plain.pop(name)
+            if free:
+                steps.compute(value, self._register(name))
+                continue
+            saved.append((name, steps.temporary()))  # a circle: the new value waits
+            steps.compute(value, ToRegister(saved[-1][1]))
+        for name, number in saved:
+            steps.add(Opcode.MOV, self._register(name), (FromRegister(number),))
+
+    def _register(self, name: str) -> ToRegister:
+        source = self._cell.sources[name]
+        assert isinstance(source, FromRegister)
+        return ToRegister(source.number)
+
+    def _sums_taken(self, firing: Firing, state: ControlState) -> set[int]:
+        """The loops of which the token goes: what was kept is replaced, or no longer needed."""
+        there = self._needed.live[state] & self._needed.summed
+        written = {name for name, _ in firing.writes}
+        later = self._needed.live[firing.after] if firing.after is not None else frozenset()
+        return {self._cell.loop(name)[1] for name in there if name in written or name not in later}
+
+    def _take_last(self, steps: FiringSteps, takes: set[int]) -> None:
+        """Have the last step take the heads."""
+        last = steps.steps[-1]
+        all_takes = tuple(sorted({*last.takes, *takes}))
+        checks = dict(last.checks) | {port: steps.tags.get(port, 0) for port in all_takes}
+        steps.steps[-1] = replace(last, takes=all_takes, checks=tuple(sorted(checks.items())))
+
+    def _chain(
+        self, steps: FiringSteps, after: Hashable, checks: Checks, holds: bool | None
+    ) -> list[PlaceOption]:
+        """FiringSteps one after the other; the first one waits for the heads of its way."""
+        first, *rest = steps.steps
+        waits = {self._cell.inputs[name]: tag for name, tag in checks} | dict(first.checks)
+        first = replace(first, checks=tuple(sorted(waits.items())))
+        place = after
+        for step in reversed(rest):
+            known = ("chain", step, place)
+            self._places[known] = [PlaceOption(step=step, holds=None, after=place)]
+            place = known
+        return [PlaceOption(step=first, holds=holds, after=place)]
+
+
+def apply_not_zero(value: Expr) -> Expr:
+    """The condition that a truth value holds."""
+    return Apply(operator=Op.NOT_EQUAL, operands=(value, const(0, value.type)), type=value.type)
+
+
+def _tags_of(tree: Tree, cases: Sequence[tuple[tuple[int, ...], Tree]]) -> list[int]:
+    """The tag of each head of a wait where a tree follows; any but one where several may be."""
+    columns = zip(*(tags for tags, below in cases if below == tree), strict=True)
+    found: list[int] = []
+    for column in columns:
+        tags = set(column)
+        other = next(tag for tag in range(len(tags) + 1) if tag not in tags)
+        found.append(tags.pop() if len(tags) == 1 else ~other)
+    return found
+
+
+def _only(part: Tree, outputs: set[str]) -> Tree:
+    """A firing with the puts into some outputs alone."""
+    if not isinstance(part, Firing):
+        return part
+    return replace(part, puts=tuple(put for put in part.puts if put.channel in outputs))
+
+
+def _grouped(puts: Sequence[FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
+    """The channels that get the same token; those that get none of a value come last."""
+    found: dict[tuple[Expr | None, int], list[str]] = {}
+    for put in puts:
+        found.setdefault((put.value, put.tag), []).append(put.channel)
+    return dict(sorted(found.items(), key=lambda item: item[0][0] is None))
+
+
+def _names(expr: Expr) -> set[str]:
+    return {part.name for part in walk(expr) if isinstance(part, Local)}
+
+
+def _end(steps: FiringSteps) -> None:
+    """The last step ends the cell: it puts what is left to put, which is zero."""
+    if steps.steps:
+        last = steps.steps[-1]
+        zero = last.opcode is Opcode.MOV and getattr(last.sources[0], "pattern", 1) == 0
+        if zero and isinstance(last.destination, ToOutputs):
+            steps.steps[-1] = replace(last, opcode=Opcode.HALT, sources=())
+            return
+    steps.add(Opcode.HALT)

@@ -1,0 +1,330 @@
+"""Memory as streams: loads and stores of flat blocks become addresses that are sent to units.
+
+What a block loads only to put it becomes the address, put in its place: a unit ``ldx`` behind the
+output loads it (``FlatBlock.loaded``).  What it loads for each value that it takes from a head, at
+an address that is that value plus a constant, is loaded by units before it, and comes as heads of
+their own beside (or in place of) that head.  Everything else is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from t2s.backends.cgra_tia.lower.control.flat import (
+    VALUE_TAG,
+    Ask,
+    Fetch,
+    Firing,
+    FlatBlock,
+    FlatPut,
+    HeadWait,
+    Tree,
+    ValueTest,
+    all_parts,
+    changed,
+    expressions_of,
+    number_of,
+    with_expressions,
+)
+from t2s.core.expr import Apply, Cast, Expr, Local
+from t2s.core.ops import Op
+from t2s.core.types import Type
+from t2s.core.walk import Term, rewrite, walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedHead:
+    """A head of a block that units load: elements of ``tensor``, ``offset`` behind a stream."""
+
+    channel: str
+    stream: str
+    tensor: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedLoad:
+    """A load that a block asks for, by the channels to the unit and back."""
+
+    asks: str
+    answers: str
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStreams:
+    """The channels of a block to the unit that stores for it."""
+
+    addresses: str
+    values: str
+    tensor: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamedBlock:
+    """A block without memory, and what has to be connected to it."""
+
+    block: FlatBlock
+    heads: tuple[LoadedHead, ...]
+    asked: tuple[AskedLoad, ...]
+    stores: tuple[StoreStreams, ...]
+
+
+def with_streams(block: FlatBlock, types: Mapping[str, Type]) -> StreamedBlock:
+    """A block with streams in place of memory; ``types`` are those of the elements of tensors."""
+    block = _loaded_outputs(block)
+    block, heads = _loaded_heads(block)
+    block, asked = _asked(block)
+    block, stores = _stored(block, types)
+    return StreamedBlock(block=block, heads=heads, asked=asked, stores=stores)
+
+
+def _mapped(block: FlatBlock, change: Callable[[Tree], Tree]) -> FlatBlock:
+    trees = {state: changed(tree, change) for state, tree in block.trees.items()}
+    return replace(block, trees=trees)
+
+
+def _loads(block: FlatBlock) -> dict[str, Fetch]:
+    """The fetches by the local that they bind."""
+    return {part.target: part for part in all_parts(block) if isinstance(part, Fetch)}
+
+
+def _names(expr: Expr) -> set[str]:
+    return {part.name for part in walk(expr) if isinstance(part, Local)}
+
+
+# ------------------------------------------------------------------------------------ outputs
+
+
+def _loaded_outputs(block: FlatBlock) -> FlatBlock:
+    """Outputs into which only what one tensor holds is put, as values."""
+    fetches = _loads(block)
+    tensors: dict[str, set[str | None]] = {}
+    for part in all_parts(block):
+        for put in part.puts if isinstance(part, Firing) else ():
+            if put.tag != VALUE_TAG:
+                continue
+            known = fetches.get(put.value.name) if isinstance(put.value, Local) else None
+            tensors.setdefault(put.channel, set()).add(None if known is None else known.tensor)
+    loaded = {
+        channel: tensor
+        for channel, found in tensors.items()
+        if len(found) == 1 and (tensor := next(iter(found))) is not None
+    }
+
+    def addressed(part: Tree) -> Tree:
+        if not isinstance(part, Firing):
+            return part
+        puts = tuple(
+            replace(put, value=fetches[put.value.name].index)
+            if put.channel in loaded and isinstance(put.value, Local) and put.tag == VALUE_TAG
+            else put
+            for put in part.puts
+        )
+        return replace(part, puts=puts)
+
+    found = replace(_mapped(block, addressed), loaded=loaded)
+    return _without_unused(found)
+
+
+def _without_unused(block: FlatBlock) -> FlatBlock:
+    """Without the fetches of which nothing uses what they load."""
+    used = {name for part in all_parts(block) for e in expressions_of(part) for name in _names(e)}
+    return _mapped(
+        block,
+        lambda part: part.then if isinstance(part, Fetch) and part.target not in used else part,
+    )
+
+
+# -------------------------------------------------------------------------------------- heads
+
+
+def _loaded_heads(block: FlatBlock) -> tuple[FlatBlock, tuple[LoadedHead, ...]]:
+    """Heads for which the same elements are loaded whenever a value of them is taken."""
+    found: list[LoadedHead] = []
+    for channel in list(block.heads):
+        name = block.values[channel]
+        common = _common(block, channel, name)
+        if not common:
+            continue
+        places = {
+            place: f"{block.name}.{channel}.{place[0]}.{place[1]}" for place in sorted(common)
+        }
+        locals_ = {place: f"{name}.{place[0]}.{place[1]}" for place in places}
+        replaced: dict[str, Expr] = {}
+        types: dict[tuple[str, int], Type] = {}
+        for fetch in _loads(block).values():
+            place = _place(fetch, name)
+            if place in places:
+                types[place] = fetch.type
+                replaced[fetch.target] = Local(name=locals_[place], type=fetch.type)
+        block = _with_locals(block, replaced)
+        keep = any(name in _names(e) for part in all_parts(block) for e in expressions_of(part))
+        block = _beside(block, channel, tuple(places.values()), keep=keep)
+        for place, head in places.items():
+            block.heads[head], block.values[head] = types[place], locals_[place]
+            found.append(LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1]))
+    return block, tuple(found)
+
+
+def _place(fetch: Fetch, name: str) -> tuple[str, int]:
+    """The tensor and the constant, if the address is the value of a head and a constant."""
+    match _plain(fetch.index):
+        case Local(name=found) if found == name:
+            return fetch.tensor, 0
+        case Apply(operator=Op.ADD, operands=(left, right)):
+            by = number_of(right)
+            inner = _plain(left)
+            if by is not None and isinstance(inner, Local) and inner.name == name:
+                return fetch.tensor, by
+    return "", 0
+
+
+def _plain(expr: Expr) -> Expr:
+    while isinstance(expr, Cast) and expr.type.is_integer and expr.value.type.is_integer:
+        expr = expr.value
+    return expr
+
+
+def _common(block: FlatBlock, channel: str, name: str) -> set[tuple[str, int]]:
+    """What is loaded on every way to a firing that takes a value from a head."""
+    sets: list[set[tuple[str, int]]] = []
+
+    def visit(tree: Tree, value: bool, loads: frozenset[tuple[str, int]]) -> None:
+        match tree:
+            case HeadWait(heads=heads, cases=cases):
+                for tags, below in cases:
+                    own = dict(zip(heads, tags, strict=True)).get(channel)
+                    visit(below, value if own is None else own == VALUE_TAG, loads)
+            case ValueTest(yes=yes, no=no):
+                visit(yes, value, loads)
+                visit(no, value, loads)
+            case Fetch(then=then):
+                visit(then, value, loads | {_place(tree, name)})
+            case Ask(then=then):
+                visit(then, value, loads)
+            case Firing(takes=takes) if value and channel in takes:
+                sets.append({place for place in loads if place[0]})
+
+    for tree in block.trees.values():
+        visit(tree, False, frozenset())
+    return set[tuple[str, int]]().union(*sets[:1]).intersection(*sets)
+
+
+def _with_locals(block: FlatBlock, replaced: Mapping[str, Expr]) -> FlatBlock:
+    """Other expressions in place of what some fetches load, and these fetches away."""
+
+    def rule(node: Term) -> Term | None:
+        return replaced.get(node.name) if isinstance(node, Local) else None
+
+    trees = {
+        state: with_expressions(tree, lambda e: rewrite(e, rule))
+        for state, tree in block.trees.items()
+    }
+    return _mapped(
+        replace(block, trees=trees),
+        lambda part: part.then if isinstance(part, Fetch) and part.target in replaced else part,
+    )
+
+
+def _beside(block: FlatBlock, channel: str, more: tuple[str, ...], *, keep: bool) -> FlatBlock:
+    """Further heads that go with one, or in its place; their tags are the same."""
+    group = (channel, *more) if keep else more
+
+    def one(part: Tree) -> Tree:
+        match part:
+            case Firing(takes=takes) if channel in takes:
+                kept = tuple(name for name in takes if name != channel)
+                return replace(part, takes=(*kept, *group))
+            case HeadWait(heads=heads, cases=cases) if channel in heads:
+                at = heads.index(channel)
+                wider = (*heads[:at], *group, *heads[at + 1 :])
+                return HeadWait(
+                    heads=wider,
+                    cases=tuple(
+                        ((*tags[:at], *(tags[at],) * len(group), *tags[at + 1 :]), below)
+                        for tags, below in cases
+                    ),
+                )
+        return part
+
+    found = _mapped(block, one)
+    heads, values = dict(found.heads), dict(found.values)
+    if not keep:
+        del heads[channel], values[channel]
+    return replace(found, heads=heads, values=values)
+
+
+# ------------------------------------------------------------------------------ asking, storing
+
+
+def _asked(block: FlatBlock) -> tuple[FlatBlock, tuple[AskedLoad, ...]]:
+    """Loads that are asked for: a unit for each tensor, and each of its loads on one way."""
+    found: dict[tuple[str, int], AskedLoad] = {}
+    heads, values, outputs = dict(block.heads), dict(block.values), dict(block.outputs)
+
+    def visit(tree: Tree, before: tuple[str, ...], answers: tuple[str, ...]) -> Tree:
+        match tree:
+            case Fetch(target=target, type=type, tensor=tensor, index=index, then=then):
+                place = (tensor, before.count(tensor))
+                name = f"{block.name}.{tensor}.{place[1]}"
+                asked = AskedLoad(asks=f"{name}.asks", answers=f"{name}.answers", tensor=tensor)
+                found.setdefault(place, asked)
+                heads[asked.answers], outputs[asked.asks] = type, index.type
+                values[asked.answers] = asked.answers
+                answer = Local(name=asked.answers, type=type)
+
+                def rule(node: Term) -> Term | None:
+                    return answer if isinstance(node, Local) and node.name == target else None
+
+                below = with_expressions(then, lambda e: rewrite(e, rule))
+                below = visit(below, (*before, tensor), (*answers, asked.answers))
+                return Ask(asks=asked.asks, answers=asked.answers, index=index, then=below)
+            case HeadWait(heads=waits, cases=cases):
+                return HeadWait(
+                    heads=waits,
+                    cases=tuple((tags, visit(below, before, answers)) for tags, below in cases),
+                )
+            case ValueTest(condition=condition, yes=yes, no=no):
+                return ValueTest(
+                    condition=condition,
+                    yes=visit(yes, before, answers),
+                    no=visit(no, before, answers),
+                )
+            case Firing(takes=takes):
+                return replace(tree, takes=(*takes, *answers))
+        return tree
+
+    trees = {state: visit(tree, (), ()) for state, tree in block.trees.items()}
+    made = replace(block, trees=trees, heads=heads, values=values, outputs=outputs)
+    return made, tuple(found.values())
+
+
+def _stored(
+    block: FlatBlock, types: Mapping[str, Type]
+) -> tuple[FlatBlock, tuple[StoreStreams, ...]]:
+    """Stores as an address and a value, put into two channels."""
+    found: dict[str, StoreStreams] = {}
+    outputs = dict(block.outputs)
+
+    def one(part: Tree) -> Tree:
+        if not isinstance(part, Firing) or not part.stores:
+            return part
+        puts = list(part.puts)
+        for store in part.stores:
+            name = f"{block.name}.{store.tensor}"
+            streams = found.setdefault(
+                store.tensor,
+                StoreStreams(
+                    addresses=f"{name}.address", values=f"{name}.value", tensor=store.tensor
+                ),
+            )
+            outputs[streams.addresses] = store.index.type
+            outputs[streams.values] = types[store.tensor]
+            puts.append(FlatPut(channel=streams.values, value=store.value, tag=VALUE_TAG))
+            puts.append(FlatPut(channel=streams.addresses, value=store.index, tag=VALUE_TAG))
+        return replace(part, puts=tuple(puts), stores=())
+
+    made = _mapped(block, one)
+    return replace(made, outputs=outputs), tuple(found.values())

@@ -1,0 +1,247 @@
+"""A machine as a flat block: its tags and flags decided, for the tags that may come.
+
+Registers of truth values, and those that say something of tags, are part of the control: each of
+their values is a state of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from t2s.backends.cgra_tia.lower.control.flat import (
+    NOTHING,
+    VALUE_TAG,
+    ControlState,
+    Fetch,
+    Firing,
+    FlatBlock,
+    FlatPut,
+    FlatStore,
+    HeadWait,
+    Tags,
+    Tree,
+    ValueTest,
+    graph_tag,
+    hardware_tag,
+    number_of,
+)
+from t2s.backends.cgra_tia.lower.control.folding import reduced
+from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
+from t2s.core.expr import Const, Expr, Local, const
+from t2s.core.types import INT32
+from t2s.core.walk import walk
+from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
+from t2s.graph.graph import Graph
+from t2s.graph.machine import Choice, Machine, Mode, Rule
+
+MOST_STATES = 128
+"""Control states that are looked at: as many as the predicates number."""
+
+_Known = dict[str, Expr]
+_Then = Callable[[_Known], Tree | None]
+
+
+def unfolded(graph: Graph, machine: Machine, tags: Tags) -> FlatBlock:
+    """The flat block of a machine, for the tags that may come; raises ``NotLowered``."""
+    refusals = BlockRefusals(machine)
+    refusals.check_machine(graph)
+    return _BlockUnfolding(graph=graph, machine=machine, tags=tags, refusals=refusals).block()
+
+
+@dataclass(kw_only=True)
+class _BlockUnfolding:
+    graph: Graph
+    machine: Machine
+    tags: Tags
+    refusals: BlockRefusals
+    control: tuple[str, ...] = ()
+    trees: dict[ControlState, Tree] = field(default_factory=dict)
+    _waiting: list[ControlState] = field(default_factory=list)
+    _loads: int = 0
+
+    def block(self) -> FlatBlock:
+        machine = self.machine
+        self.control = _control_registers(machine)
+        initial = {register.name: register.initial for register in machine.registers}
+        first = ControlState(machine.modes[0].name, tuple(int(initial[c]) for c in self.control))
+        self._waiting = [first]
+        while self._waiting:
+            state = self._waiting.pop()
+            if state not in self.trees:
+                self.trees[state] = NOTHING
+                self.trees[state] = self._tree(state)
+                if len(self.trees) > MOST_STATES:
+                    self.refusals.too_many_states(len(self.trees))
+        types = {r.name: r.type for r in machine.registers if r.name not in self.control}
+        return FlatBlock(
+            name=machine.name,
+            location=machine.location,
+            heads={h.channel: self.graph.channel(h.channel).stream.element for h in machine.heads},
+            values={head.channel: head.value for head in machine.heads},
+            outputs={c.name: c.stream.element for c in self.graph.outputs_of(machine.name)},
+            registers=types,
+            first=first,
+            trees=self.trees,
+        )
+
+    def _tree(self, state: ControlState) -> Tree:
+        mode: Mode = self.machine.mode(state.mode)
+        types = {register.name: register.type for register in self.machine.registers}
+        known: _Known = {
+            name: Const(value=bool(value) if types[name].is_bool else value, type=types[name])
+            for name, value in zip(self.control, state.held, strict=True)
+        }
+        return self._wait(mode.needs, known, lambda k: self._choices(mode.choices, k)) or NOTHING
+
+    def _wait(self, needs: Sequence[str], known: _Known, then: _Then) -> Tree | None:
+        """HeadWait for heads that are not there yet; ``None`` where nothing can come of it."""
+        heads = {head.channel: head for head in self.machine.heads}
+        new = tuple(n for n in dict.fromkeys(needs) if f"?{n}" not in known)
+        if not new:
+            return then(known)
+        self.refusals.check_heads(new)
+        cases: list[tuple[tuple[int, ...], Tree]] = []
+        for combination in product(*(sorted(self.tags.get(name, ())) for name in new)):
+            here = dict(known)
+            for name, tag in zip(new, combination, strict=True):
+                head, stream = heads[name], self.graph.channel(name).stream
+                here[f"?{name}"] = const(tag)
+                if head.tag is not None:
+                    here[head.tag] = const(graph_tag(tag), INT32)
+                if tag != VALUE_TAG and not stream.values_under_tags:
+                    here[head.value] = const(0.0 if stream.element.is_float else 0, stream.element)
+            below = then(here)
+            if below is not None:
+                cases.append((combination, below))
+        return HeadWait(heads=new, cases=tuple(cases)) if cases else None
+
+    def _choices(self, choices: Sequence[Choice], known: _Known) -> Tree | None:
+        if not choices:
+            return None
+        choice, rest = choices[0], choices[1:]
+        when = Const(value=True, type=INT32) if choice.when is None else reduced(choice.when, known)
+        decided = number_of(when)
+        if decided == 0:
+            return self._choices(rest, known)
+        inside = self._wait(choice.needs, known, lambda k: self._inside(choice, k))
+        if decided is not None:
+            return inside
+        others = self._choices(rest, known)
+        return ValueTest(condition=when, yes=inside or NOTHING, no=others or NOTHING)
+
+    def _inside(self, choice: Choice, known: _Known) -> Tree | None:
+        match choice.inside:
+            case Rule() as rule:
+                return self._statements(
+                    choice.body, known, lambda k: self._rule(rule, k, dict(known))
+                )
+            case inner:
+                return self._statements(choice.body, known, lambda k: self._choices(inner, k))
+
+    def _statements(
+        self, statements: Sequence[Statement], known: _Known, then: _Then
+    ) -> Tree | None:
+        """Bind what statements bind, one after the other, with a fetch for each load."""
+        here = dict(known)
+        for number, statement in enumerate(statements):
+            match statement:
+                case Let(target=target, value=value):
+                    here[target] = reduced(value, here)
+                case RegisterRead(target=target, register=register, type=type, indices=()):
+                    here[target] = here.get(register, Local(name=register, type=type))
+                case Load(target=target, tensor=tensor, type=type):
+                    index = reduced(self.refusals.index_of(self.graph, statement), here)
+                    self._loads += 1
+                    name = f"{target}.{self._loads}"
+                    here[target] = Local(name=name, type=type)
+                    below = self._statements(statements[number + 1 :], here, then)
+                    if below is None:
+                        return None
+                    return Fetch(target=name, type=type, tensor=tensor, index=index, then=below)
+                case _:
+                    self.refusals.statement(statement)
+        return then(here)
+
+    def _rule(self, rule: Rule, known: _Known, _: _Known) -> Tree | None:
+        binds = [s for s in rule.body if not isinstance(s, RegisterWrite | Store)]
+        if any(isinstance(s, RegisterWrite) for s in rule.body[: len(binds)]):
+            first = next(n for n, s in enumerate(rule.body) if isinstance(s, RegisterWrite))
+            late = [s for s in rule.body[first:] if isinstance(s, RegisterRead)]
+            if late:
+                self.refusals.statement(late[0])
+        return self._statements(binds, known, lambda k: self._firing(rule, k))
+
+    def _firing(self, rule: Rule, known: _Known) -> Tree:
+        held = {name: number_of(known[name]) for name in self.control}
+        writes: list[tuple[str, Expr]] = []
+        stores: list[FlatStore] = []
+        for statement in rule.body:
+            match statement:
+                case RegisterWrite(register=register, indices=(), value=value):
+                    found = reduced(value, known)
+                    if register in held:
+                        held[register] = self._decided(found, f"the register {register!r}", rule)
+                    else:
+                        writes.append((register, found))
+                case RegisterWrite():
+                    self.refusals.statement(statement)
+                case Store(tensor=tensor, value=value):
+                    where = reduced(self.refusals.index_of(self.graph, statement), known)
+                    stores.append(
+                        FlatStore(tensor=tensor, index=where, value=reduced(value, known))
+                    )
+        after = None
+        if rule.next is not None:
+            after = ControlState(rule.next, tuple(int(held[c] or 0) for c in self.control))
+            self._waiting.append(after)
+        puts = tuple(
+            FlatPut(
+                channel=put.channel,
+                value=None if put.value is None else reduced(put.value, known),
+                tag=self._tag(put.tag, known, rule),
+            )
+            for put in rule.puts
+        )
+        return Firing(
+            takes=rule.takes, puts=puts, writes=tuple(writes), stores=tuple(stores), after=after
+        )
+
+    def _tag(self, tag: Expr | None, known: _Known, rule: Rule) -> int:
+        if tag is None:
+            return VALUE_TAG
+        found = self._decided(reduced(tag, known), "a tag", rule)
+        self.refusals.check_tag(found)
+        return hardware_tag(found)
+
+    def _decided(self, value: Expr, what: str, rule: Rule) -> int:
+        number = number_of(value)
+        if number is None:
+            self.refusals.depends(what, rule.name)
+        return number
+
+
+def _control_registers(machine: Machine) -> tuple[str, ...]:
+    """Registers of truth values, and those that go into tags or are compared with tags."""
+    scalars = {r.name: r for r in machine.registers if not r.shape}
+    tags = {head.tag for head in machine.heads if head.tag is not None}
+    said: set[str] = set(tags)
+    found = {name for name, register in scalars.items() if register.type.is_bool}
+    terms: list[Expr] = [put.tag for path in machine.paths() for put in path.rule.puts if put.tag]
+    for path in machine.paths():
+        conditions = [c.when for c in path.choices if c.when is not None]
+        compared = [part for c in conditions for part in walk(c) if isinstance(part, Expr)]
+        terms += [c for c in compared if c.type.is_bool and _names(c) & said and _is_small(c)]
+    for term in terms:
+        found |= _names(term) & set(scalars)
+    return tuple(name for name in scalars if name in found)
+
+
+def _is_small(condition: Expr) -> bool:
+    """Whether it compares two things, and does not join comparisons."""
+    return all(not part.type.is_bool for part in walk(condition) if part is not condition)  # type: ignore[attr-defined]
+
+
+def _names(expr: Expr) -> set[str]:
+    return {part.name for part in walk(expr) if isinstance(part, Local)}
