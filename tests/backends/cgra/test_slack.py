@@ -112,6 +112,27 @@ def test_designs_run_at_full_rate(netlist: object, balanced: bool) -> None:
     assert cycles[1] - cycles[0] == 100
 
 
+def test_all_branches_of_a_group_are_alike() -> None:
+    found = {
+        flag: place_netlist(gemm(2, 2, 4, 20), CGRA8, balanced=flag, moves=0)
+        for flag in (True, False)
+    }
+    kinds = {
+        flag: {
+            group: {
+                (branch.latency, branch.capacity)
+                for net in design.netlist.nets
+                if net.group == group
+                for branch in design.branches[net.name]
+            }
+            for group in ("A", "B", "sum")
+        }
+        for flag, design in found.items()
+    }
+    assert all(len(found) == 1 for found in kinds[True].values())
+    assert all(len(found) > 1 for found in kinds[False].values())
+
+
 def test_balance_costs_cycles_and_changes_no_value() -> None:
     netlist = gemm(2, 2, 4, 20)
     arrays = inputs_of(netlist)
