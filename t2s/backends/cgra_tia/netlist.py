@@ -157,8 +157,8 @@ class Net:
     """From one output to any number of inputs.
 
     ``group`` names the channel array that it is an element of.  All branches of one group get the
-    same latency, so that a placed array is an array again (unless the design is placed with
-    ``balanced=False``).  ``origin`` is of the channel.
+    same latency and hold as many tokens, so that a placed array is an array again (unless the
+    design is placed with ``balanced=False``).  ``origin`` is of the channel.
     """
 
     name: str

@@ -97,6 +97,7 @@ class RandomDesign:
             "every second",
             "chooses",
             "registers",
+            "keeps",
         )
         kind = self.pick(*kinds)
         event(kind)
@@ -125,6 +126,12 @@ class RandomDesign:
             self.made.tensor(kept, 1, type=Float(64) if first.floats else Int(64))
             unit = self.made.load(f"keep{number}", kept, [1], [1])
             self.connect(Stream((unit, 0), 1, first.floats), name, 2)
+        elif kind == "keeps":
+            text = (
+                f"when %p == XXXXXX00 with {both}: ssw %i0, $5; set %p = ZZZZZZZ1;\n"
+                f"when %p == XXXXXX01 with {both}: lsw %o0.0, $5; set %p = ZZZZZZ10;\n"
+                f"when %p == XXXXXX10 with {both}: ssw %i1, $5; deq %i0, %i1; set %p = ZZZZZZ00;"
+            )
         elif kind == "counts":
             text = (
                 "init %r1, $3;\n"

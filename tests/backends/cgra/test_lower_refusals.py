@@ -167,7 +167,8 @@ BY_HAND: dict[str, tuple[Callable[[], Graph], str, str]] = {
     "a length that nobody knows": (
         refused_designs.unknown_length,
         "node 'middle'",
-        "the bounds of loop 'i' are not known",
+        "the bounds of loop 'i' are not known, and stream units have fixed nests: give parameters "
+        "their values when you lower the design",
     ),
     "an open array": (
         refused_designs.open_array,

@@ -122,7 +122,17 @@ def test_texts_are_escaped() -> None:
         netlist=replace(netlist, cells=cells, name="<b>"),
         fabric=replace(design.fabric, name="<i>&"),
     )
-    for text in (placement_svg(design), tracks_svg(design), placement_html(design)):
+    nets = [replace(net, group="<b>") for net in design.netlist.nets]
+    named = replace(design, netlist=replace(design.netlist, nets=tuple(nets)))
+    shares = {cell.name: {"busy": 0.5} for cell in cells}
+    for text in (
+        placement_svg(design),
+        placement_svg(named, group="<b>"),
+        tracks_svg(design),
+        heat_svg(design, shares),
+        circle_svg(design),
+        placement_html(design),
+    ):
         assert "<script" not in text
         assert "<b>" not in text
         assert "<i>" not in text

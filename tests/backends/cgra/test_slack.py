@@ -112,6 +112,19 @@ def test_designs_run_at_full_rate(netlist: object, balanced: bool) -> None:
     assert cycles[1] - cycles[0] == 100
 
 
+def test_all_branches_of_a_group_are_alike() -> None:
+    """One net goes to a chain of cells that fire one after the other: the last waits longest."""
+    kinds = {}
+    for balanced in (True, False):
+        design = place_netlist(polynomial(4, 60), CGRA8, balanced=balanced, moves=0)
+        nets = [net.name for net in design.netlist.nets if net.group == "x"]
+        found = [branch for name in nets for branch in design.branches[name]]
+        kinds[balanced] = {(branch.latency, branch.capacity) for branch in found}
+        assert rate_limit(design) is None
+    assert len(kinds[True]) == 1
+    assert len({capacity for _, capacity in kinds[False]}) > 1
+
+
 def test_balance_costs_cycles_and_changes_no_value() -> None:
     netlist = gemm(2, 2, 4, 20)
     arrays = inputs_of(netlist)

@@ -109,7 +109,12 @@ def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest 
         low = interval(minimum, ranges)
         high = interval(simplify(apply(Op.ADD, minimum, extent)), ranges)
         if low is None or high is None:
-            refuse(subject, f"the bounds of loop {loop.name!r} are not known", node.location)
+            refuse(
+                subject,
+                f"the bounds of loop {loop.name!r} are not known, and stream units have fixed "
+                "nests: give parameters their values when you lower the design",
+                node.location,
+            )
         if isinstance(extent, Const) and extent.value < 1:
             return None
         ranges[loop.name] = (low[0], high[1] - 1)

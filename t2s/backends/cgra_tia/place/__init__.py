@@ -55,8 +55,8 @@ def place_netlist(
     Parameters
     ----------
     seed: chooses among placements of about the same quality.
-    balanced: whether all branches of a net group get the latency of the longest; else each has
-        that of its own way.
+    balanced: whether all branches of a net group get the latency of the longest and the capacity of
+        the deepest; else each has that of its own way.
     moves: how many moves the annealer tries; 0 takes the best start as it is.
     progress: is called now and then.
 

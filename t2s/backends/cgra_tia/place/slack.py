@@ -109,20 +109,25 @@ def with_slack(
     Raises ``UserError`` for circles that never start and for what cannot hold its tokens.
     """
     waits = _timed(netlist, fabric, paths, balanced)
-    rooms = iter(_rooms(netlist, waits, fabric))
+    rooms = _rooms(netlist, waits, fabric)
     found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
-    ways = (path for net_paths in paths for path in net_paths)
-    for wait, path in zip(waits, ways, strict=True):
+    capacities: list[int] = []
+    for wait, room in zip(waits, rooms, strict=True):
         most = wait.latency + 1 + fabric.most_depth - wait.pipeline
         if wait.asked > most:
             raise _too_shallow(wait, most, fabric)
-        room = max(next(rooms) - wait.pipeline, wait.latency - wait.pipeline + 1, wait.sink.tokens)
+        needed = max(room - wait.pipeline, wait.latency - wait.pipeline + 1, wait.sink.tokens)
+        capacities.append(min(needed, most))
+    if balanced:
+        groups = [(wait.net.group, wait.pipeline) for wait in waits]
+        deepest: dict[tuple[str, int], int] = {}
+        for group, capacity in zip(groups, capacities, strict=True):
+            deepest[group] = max(deepest.get(group, 0), capacity)
+        capacities = [deepest[group] for group in groups]
+    ways = (path for net_paths in paths for path in net_paths)
+    for wait, path, capacity in zip(waits, ways, capacities, strict=True):
         found[wait.net.name].append(
-            Branch(
-                path=path,
-                latency=wait.latency - wait.pipeline,
-                capacity=min(room, most),
-            )
+            Branch(path=path, latency=wait.latency - wait.pipeline, capacity=capacity)
         )
     return {name: tuple(branches) for name, branches in found.items()}
 
