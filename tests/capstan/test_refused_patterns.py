@@ -90,6 +90,13 @@ def _large_matrix() -> Any:
     return compile(a, schedule, target="capstan").interpret(dict.fromkeys("BCD", square))
 
 
+def _long_fiber() -> Any:
+    a, b, c = Tensor("A", "ss"), Tensor("B", "sss"), Tensor("c", dense(1))
+    a[i, j] = b[i, j, k] * c[k]
+    inputs = {"B": np.ones((1, 70000, 1), np.int32), "c": np.ones(1, np.int32)}
+    return compile(a, target="capstan").interpret(inputs)
+
+
 def _on_streams() -> Any:
     y, a = Tensor("y", dense(1)), Tensor("A", dense(1))
     y[i] = a[i]
@@ -254,6 +261,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         _large_matrix,
         "Con.vals does not fit into a dense SRAM|expected: at most 65536 words|given:    1048576"
         " words|hint:     precompute() brings a part of it on chip inside of a loop",
+    ),
+    "fiber": (
+        _long_fiber,
+        "B.pos2 does not fit into a dense SRAM|expected: at most 65536 words for a fiber of the"
+        " level above|given:    70001 words|hint:     compute with B in pieces, along the level"
+        " above",
     ),
     "type": (
         lambda: _spmv().interpret({"A": np.ones((1, 1)), "x": np.ones(1)}, type=t2s.Int(8)),
