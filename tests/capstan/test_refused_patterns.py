@@ -151,6 +151,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "the iterations over j are added up|expected: accelerate('j', 'reduction')"
         "|given:    accelerate('j', 'foreach')",
     ),
+    "wide": (
+        lambda: _spmv(Schedule().parallel(j, "reduction", 32)),
+        "the innermost loop over j takes more iterations than there are lanes|expected: 1 to 16"
+        " iterations at a time|given:    map('j', 'reduction', 32)|hint:    "
+        " environment(outer_par=...) makes copies of what is inside of the outermost loop",
+    ),
     "promote": (
         lambda: compile(_product()[0], Schedule().promote(), target="capstan"),
         "there is no sum to promote|expected: a variable that the result does not have",
