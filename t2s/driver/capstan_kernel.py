@@ -24,7 +24,13 @@ from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.stardust.build import build_scheduled
-from t2s.sparse_repr.stardust.host import check_capacity, host_arguments, host_arrays, made_tensor
+from t2s.sparse_repr.stardust.host import (
+    check_capacity,
+    check_segments,
+    host_arguments,
+    host_arrays,
+    made_tensor,
+)
 from t2s.sparse_repr.stardust.lower import LoweredPatterns, lower_to_patterns
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
@@ -117,6 +123,7 @@ class CapstanKernel:
         lowered = self.lowered(binding.type)
         arguments = host_arguments(lowered, binding)
         check_capacity(lowered.program, arguments)
+        check_segments(lowered.program, binding)
         arrays = host_arrays(lowered.program, binding)
         outcome = interpret_patterns(lowered.program, arrays, arguments)
         return made_tensor(lowered, self.assignment, binding, outcome, arguments)

@@ -90,6 +90,13 @@ def _large_matrix() -> Any:
     return compile(a, schedule, target="capstan").interpret(dict.fromkeys("BCD", square))
 
 
+def _long_fiber() -> Any:
+    a, b, c = Tensor("A", "ss"), Tensor("B", "sss"), Tensor("c", dense(1))
+    a[i, j] = b[i, j, k] * c[k]
+    inputs = {"B": np.ones((1, 70000, 1), np.int32), "c": np.ones(1, np.int32)}
+    return compile(a, target="capstan").interpret(inputs)
+
+
 def _on_streams() -> Any:
     y, a = Tensor("y", dense(1)), Tensor("A", dense(1))
     y[i] = a[i]
@@ -143,6 +150,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _spmv(Schedule().accelerate(j, "foreach")),
         "the iterations over j are added up|expected: accelerate('j', 'reduction')"
         "|given:    accelerate('j', 'foreach')",
+    ),
+    "wide": (
+        lambda: _spmv(Schedule().parallel(j, "reduction", 32)),
+        "the innermost loop over j takes more iterations than there are lanes|expected: 1 to 16"
+        " iterations at a time|given:    map('j', 'reduction', 32)|hint:    "
+        " environment(outer_par=...) makes copies of what is inside of the outermost loop",
     ),
     "promote": (
         lambda: compile(_product()[0], Schedule().promote(), target="capstan"),
@@ -254,6 +267,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         _large_matrix,
         "Con.vals does not fit into a dense SRAM|expected: at most 65536 words|given:    1048576"
         " words|hint:     precompute() brings a part of it on chip inside of a loop",
+    ),
+    "fiber": (
+        _long_fiber,
+        "B.pos2 does not fit into a dense SRAM|expected: at most 65536 words for a fiber of the"
+        " level above|given:    70001 words|hint:     compute with B in pieces, along the level"
+        " above",
     ),
     "type": (
         lambda: _spmv().interpret({"A": np.ones((1, 1)), "x": np.ones(1)}, type=t2s.Int(8)),

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import const
+from t2s.core.expr import Parameter, apply, const
+from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int
 from t2s.patterns.interpret import interpret_patterns
 from t2s.patterns.ir import (
@@ -30,8 +31,10 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
+    Update,
     WriteMemory,
 )
+from t2s.patterns.made import FullLevel, ProgramResult
 from t2s.patterns.printer import print_patterns
 from t2s.patterns.verify import verify_patterns
 from tests.patterns.programs import (
@@ -382,3 +385,44 @@ def test_text() -> None:
     assert text == print_patterns(spmv(Float(32)))
     assert "scan B_bits or C_bits, bits wide, by ip" in print_patterns(matrix_sum(Int(32)))
     assert "result A(dense, as B.1) = A_vals" in print_patterns(sddmm(Int(32)))
+
+
+def test_products_of_extents_are_counted_by_their_factors() -> None:
+    """A queue of rows times columns words is emptied by a pattern in a pattern."""
+    rows, columns = (ProgramArgument(name=name, type=INT32) for name in ("rows", "columns"))
+    extents = [Parameter(name=one.name, type=INT32) for one in (rows, columns)]
+    pop = Pop(target="word", queue="queue")
+    inner = Foreach(header=CountHeader(extent=extents[1]), binders=("j",), body=(pop,))
+    taken = Foreach(header=CountHeader(extent=extents[0]), binders=("i",), body=(inner,))
+    whole = apply(Op.MULTIPLY, extents[1], extents[0])
+    program = PatternProgram(
+        name="taken",
+        arguments=(rows, columns),
+        memories=(dram("x", INT32, whole),),
+        body=(
+            chip("queue", MemoryKind.FIFO, INT32),
+            LoadStream(queue="queue", source="x", begin=const(0), length=whole),
+            taken,
+        ),
+    )
+    verify_patterns(program)
+    one_less = apply(Op.MULTIPLY, extents[0], extents[0])
+    stream = LoadStream(queue="queue", source="x", begin=const(0), length=one_less)
+    with pytest.raises(InternalError, match="rows \\* rows words are put into 'queue', and"):
+        verify_patterns(replace(program, body=(program.body[0], stream, taken)))
+
+
+def test_words_that_are_added_up_are_stored() -> None:
+    held = replace(dram("y", INT32, const(4)), kind=MemoryKind.SPARSE_DRAM)
+    update = Update(target="sum", memory="y", index=const(0), value=const(1))
+    result = ProgramResult(tensor="y", values="y", levels=(None,))
+    program = PatternProgram(name="added", memories=(held,), body=(update,), results=(result,))
+    verify_patterns(program)
+    assert interpret_patterns(program, {}).memories["y"].tolist() == [1, 0, 0, 0]
+
+
+def test_a_full_level_says_its_extent() -> None:
+    level = FullLevel(extent=const(5))
+    result = ProgramResult(tensor="y", values="y_vals", levels=(level,))
+    text = print_patterns(replace(spmv(Int(32)), results=(result,)))
+    assert "result y(all of 5) = y_vals" in text

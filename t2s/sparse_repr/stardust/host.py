@@ -94,6 +94,36 @@ def check_capacity(program: PatternProgram, arguments: Mapping[str, Any]) -> Non
             )
 
 
+def check_segments(program: PatternProgram, binding: Binding) -> None:
+    """Raise ``UserError`` for a fiber with more segments than a memory on chip takes."""
+    for memory in program.declared():
+        held = memory.holds
+        if held is None or held.level is None or held.tensor not in binding.given:
+            continue
+        if held.array != "pos" or memory.kind is not MemoryKind.SRAM:
+            continue
+        words = _most_segments(binding.given[held.tensor], held.level) + 1
+        if words > CAPACITY:
+            raise UserError(
+                f"{held} does not fit into a {memory.kind.value}",
+                location=memory.location,
+                expected=f"at most {CAPACITY} words for a fiber of the level above",
+                given=f"{words} words",
+                hint=f"compute with {held.tensor} in pieces, along the level above",
+            )
+
+
+def _most_segments(tensor: SparseTensor, level: int) -> int:
+    """The most parents of a level that are below one fiber of a compressed level, or in all."""
+    dense = 1
+    for above in range(level - 1, -1, -1):
+        if not tensor.format.levels[above].full:
+            entries = np.diff(tensor.levels[above]["pos"])
+            return dense * int(entries.max(initial=0))
+        dense *= tensor.extents[above]
+    return dense
+
+
 def _in_loops(size: Expr) -> bool:
     return any(isinstance(term, Local) for term in walk(size))
 

@@ -21,6 +21,7 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.concrete.pattern_directives import (
+    LANES,
     Accelerate,
     Communicate,
     MapLoop,
@@ -104,6 +105,7 @@ def _check_mapped(one: Mapped, found: list[Forall], loops: list[Forall]) -> None
             location=one.location,
             expected=f"one of {', '.join(names)}",
         )
+    _check_factor(one, verb, found)
     sums = [loop for loop in found if _is_reduction(loop)]
     if one.pattern is LoopPattern.REDUCTION and not sums:
         result = result_of(found[0])
@@ -119,6 +121,19 @@ def _check_mapped(one: Mapped, found: list[Forall], loops: list[Forall]) -> None
             location=one.location,
             expected=f"{verb}({one.variable!r}, 'reduction')",
             given=f"{verb}({one.variable!r}, 'foreach')",
+        )
+
+
+def _check_factor(one: Mapped, verb: str, found: list[Forall]) -> None:
+    """Innermost loops are computed in the lanes of vectors."""
+    innermost = any(not any(isinstance(t, Forall) for t in walk(loop.body)) for loop in found)
+    if innermost and one.factor is not None and one.factor > LANES:
+        raise UserError(
+            f"the innermost loop over {one.variable} takes more iterations than there are lanes",
+            location=one.location,
+            expected=f"1 to {LANES} iterations at a time",
+            given=f"{verb}({one.variable!r}, {one.pattern.value!r}, {one.factor})",
+            hint="environment(outer_par=...) makes copies of what is inside of the outermost loop",
         )
 
 
