@@ -55,3 +55,11 @@ def test_every_step_of_the_ladder_is_faster(capsys: pytest.CaptureFixture[str]) 
     assert all(before > after for before, after in pairwise(cycles))
     assert cycles[0] > 40 * cycles[-1]
     assert "virtual buffers" in capsys.readouterr().out
+
+
+def test_a_product_on_a_row_of_the_public_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "public_matvec.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "\n87 cycles\n" in printed
+    assert printed.endswith("equal to numpy: True\n")
+    t2s.assemble(printed[: printed.index("87 cycles")], strict=True)

@@ -71,7 +71,7 @@ def circle() -> Func:
 def vectors() -> Func:
     A, i, ii, y = ImageParam(Int(32), 1, name="A"), Var("i"), Var("ii"), Func("y")
     y[i] = A[i] + 1
-    return y.bound(i, 0, 8).split(i, i, ii, 4).vload(A)
+    return y.bound(i, 0, 8).split(i, i, ii, 4).vload(A).vstore(y)
 
 
 REFUSALS: list[tuple[Callable[[], Func], Shape, str]] = [
