@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, Int, UInt, triggered
+from t2s.core.expr import Expr, const
 from t2s.core.ops import Array
+from t2s.core.types import INT32
+from t2s.graph.body import RegisterRead, RegisterWrite, Send
+from t2s.graph.graph import Graph
+from tests.backends.builders import local
+from tests.backends.cgra import refused_designs
 from tests.backends.cgra.public_designs import (
     dot_product,
     elementwise,
@@ -25,6 +32,7 @@ from tests.backends.cgra.public_designs import (
     matrix_product,
     row_product,
 )
+from tests.hand_graphs import plus, times
 
 Shape = tuple[int, int] | None
 
@@ -35,7 +43,7 @@ def words(*shape: int, seed: int = 0, type: Any = np.int32) -> Array:
     return numbers.integers(0, 1 << 32, shape, np.uint32).astype(type)
 
 
-def compiled(design: Func, shape: Shape, **options: Any) -> triggered.TriggeredDesign:
+def compiled(design: Func | Graph, shape: Shape, **options: Any) -> triggered.TriggeredDesign:
     rows, columns = shape or (None, None)
     return triggered.compile(design, rows=rows, columns=columns, **options)
 
@@ -141,6 +149,51 @@ def test_dot_products_of_any_length(length: int, shape: Shape, seed: int) -> Non
 def test_products_of_any_size(rows: int, depth: int, count: int, seed: int) -> None:
     A, B = words(rows, depth, seed=seed), words(depth, count, seed=seed)
     check(matrix_product(rows, count, depth, count), (4, 4), {"A": A, "B": B}, A @ B)
+
+
+def file_read(target: str, place: int) -> RegisterRead:
+    indices = (const(place),)
+    return RegisterRead(target=target, register="kept", indices=indices, type=INT32)
+
+
+def file_write(place: int, value: Expr) -> RegisterWrite:
+    return RegisterWrite(register="kept", indices=(const(place),), value=value)
+
+
+def test_registers_change_all_at_once() -> None:
+    """Two elements that need one another, the first of which starts at 5."""
+    a, b, value = local("a"), local("b"), local("value")
+    body = [
+        refused_designs.TAKE,
+        file_read("a", 0),
+        file_read("b", 1),
+        file_write(0, plus(b, value)),
+        file_write(1, a),
+        Send(channel="y_out", value=plus(times(a, value), b)),
+    ]
+    kept = replace(refused_designs.kept(2), initial=5)
+    check_graph(refused_designs.by_hand(body, [kept]))
+
+
+def test_what_is_written_is_read_in_the_same_firing() -> None:
+    body = [
+        refused_designs.TAKE,
+        file_read("a", 0),
+        file_write(0, plus(local("a"), local("value"))),
+        file_read("after", 0),
+        Send(channel="y_out", value=times(local("after"), local("a"))),
+    ]
+    check_graph(refused_designs.by_hand(body, [refused_designs.kept(1)]))
+
+
+def test_a_file_that_is_read_backwards() -> None:
+    check_graph(refused_designs.backwards())
+
+
+def check_graph(graph: Graph) -> None:
+    x = np.arange(8, dtype=np.int32) * 7 - 9
+    found = compiled(graph, (1, 2)).run({"x": x})
+    np.testing.assert_array_equal(found.outputs["y"], t2s.simulate(graph, {"x": x}).outputs["y"])
 
 
 def test_what_users_get(tmp_path: Path) -> None:

@@ -9,12 +9,16 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom, UnsupportedError, Var, triggered
+from t2s.backends.cgra_tia.lift import lift_array
+from t2s.graph.graph import Graph
+from tests.backends.cgra import refused_designs
 from tests.backends.cgra.public_designs import (
     dot_product,
     elementwise,
     gathered_product,
     matrix_product,
 )
+from tests.graph import machines
 
 Shape = tuple[int, int] | None
 
@@ -138,6 +142,57 @@ def test_refusals(design: Callable[[], Func], shape: Shape, text: str) -> None:
     assert message.startswith("the cgra_tia (profile A) backend cannot emit '")
     assert text in message
     assert "designs.py:" in message or "refusals.py:" in message
+
+
+GRAPHS: list[tuple[Callable[[], Graph], str]] = [
+    (
+        machines.copying,
+        "node 'source': its control depends on data, and only PEs with static control have a form",
+    ),
+    (refused_designs.taken_twice, "node 'middle': one firing takes two tokens from 'x_in'"),
+    (refused_designs.sent_twice, "node 'middle': one firing sends two tokens to 'y_out'"),
+    (
+        refused_designs.never_sent,
+        "channel 'y_store.y': 0 tokens are sent to it, and 8 are taken from it",
+    ),
+    (
+        refused_designs.on_the_chip,
+        "node 'x_load': 'x' is on the chip, and ports lead to arrays in the memory",
+    ),
+    (
+        refused_designs.two_elements,
+        "the design 'by_hand': in every arrangement that was tried a PE would need 17 instructions "
+        "(middle), and it has 16: take a larger array, fewer PEs or kinds of firings, or loops "
+        "whose bounds divide",
+    ),
+]
+
+
+@pytest.mark.parametrize(("graph", "text"), GRAPHS, ids=[text[:50] for _, text in GRAPHS])
+def test_graphs_that_are_refused(graph: Callable[[], Graph], text: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        triggered.compile(graph(), rows=1, columns=2)
+    assert text in str(caught.value)
+
+
+def test_arrays_that_are_stored_and_loaded_are_refused() -> None:
+    x, first, second = ImageParam(Int(32), 1, name="x"), Func("first"), Func("second")
+    i, k = Var("i"), RDom(0, 3, name="k")
+    first[i] = 0
+    first[i] += x[i + k]
+    second[i] = first[i] * 2
+    with pytest.raises(UnsupportedError) as caught:
+        triggered.compile(second.bound(i, 0, 4), rows=1, columns=2)
+    assert (
+        "it loads 'first', which the design stores, and ports do not wait for one another: take "
+        "the values through a channel (stream)"
+    ) in str(caught.value)
+
+
+def test_their_graphs_are_refused_with_the_line_of_the_text() -> None:
+    program = triggered.compile(dot_product(4), rows=1, columns=2).program
+    with pytest.raises(t2s.UserError, match="what fires depends on time"):
+        lift_array(program.programs, program.core, shape=(1, 2), memory_words=16)
 
 
 def test_vectors_are_refused() -> None:
