@@ -99,3 +99,11 @@ def test_a_sparse_product_takes_the_cycles_of_its_instructions(
     assert graph < 1.3 * 308
     assert 5 * 308 <= slow <= 5 * 308 + 3 * 48
     assert 3 * 308 <= fast <= middle <= 3 * 308 + 5 * 48
+
+
+def test_a_product_on_a_row_of_the_public_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "public_matvec.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "\n87 cycles\n" in printed
+    assert printed.endswith("equal to numpy: True\n")
+    t2s.assemble(printed[: printed.index("87 cycles")], strict=True)

@@ -16,7 +16,7 @@ from t2s.backends.cgra_tia.lift.element_graph import ArrayWires
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.public.control import ControlledDesign
 
-STARTS = 64
+STARTS = 32
 _MOVES = 60
 """Moves that are tried for each part of a design, from each start."""
 

@@ -27,7 +27,7 @@ from t2s.core.ops import Array
 from t2s.core.types import Type
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import PEArray
 from t2s.graph.points import fold_statement, without_unused
 
@@ -231,8 +231,9 @@ class FiringReader:
     def _memory_stream(self, tensor: str) -> TokenStream:
         found = self._graph.tensor(tensor)
         self._check(found.type)
-        if found.open:
-            self._refuse(f"the length of {tensor!r} is known only when the design runs")
+        if found.open or found.place is Place.CHIP:
+            why = "is on the chip" if found.place is Place.CHIP else "has no length before it runs"
+            self._refuse(f"{tensor!r} {why}, and ports lead to arrays in the memory")
         same = sum(1 for stream in self._memory.values() if stream.array.endswith(f".{tensor}"))
         element = (*self._point, same) if same else self._point
         return TokenStream(array=f"{self._node.name}.{tensor}", element=element)
