@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, Int, UInt, triggered
-from t2s.core.expr import Expr, const
-from t2s.core.ops import Array
+from t2s.core.expr import Expr, apply, const
+from t2s.core.ops import Array, Op
 from t2s.core.types import INT32
 from t2s.graph.body import RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
@@ -32,7 +32,7 @@ from tests.backends.cgra.public_designs import (
     matrix_product,
     row_product,
 )
-from tests.hand_graphs import plus, times
+from tests.hand_graphs import index, plus, times
 
 Shape = tuple[int, int] | None
 
@@ -187,7 +187,14 @@ def test_what_is_written_is_read_in_the_same_firing() -> None:
 
 
 def test_a_file_that_is_read_backwards() -> None:
-    check_graph(refused_designs.backwards())
+    here = index("i")
+    body = [
+        refused_designs.TAKE,
+        refused_designs.written(here),
+        refused_designs.read("old", apply(Op.SUBTRACT, const(7), here)),
+        Send(channel="y_out", value=local("old")),
+    ]
+    check_graph(refused_designs.by_hand(body, [refused_designs.kept(8)]))
 
 
 def check_graph(graph: Graph) -> None:

@@ -31,7 +31,7 @@ LOADER = """# Loads a list, and sends it on.
         add %r0, %r0, $1; set %p = 00000000;
     when %p == 10000001:
         mov %o0.1, $0; set %p = 10000010;
-    when %p == 10000010 with %i0.1: halt %o{2}.1; deq %i0;
+    when %p == 10000010 with %i0.1: halt %o2.1; deq %i0;
 <idle>
     when %p == XXXXXXXX: halt;
 <writer>
