@@ -106,6 +106,26 @@ def same(graph: Graph, arrays: dict[str, Array], *, contract: bool = False) -> N
     return netlist
 
 
+SHORT: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "least": lambda a, b: least(apply(Op.MULTIPLY, a, b), const(0)),
+    "half": lambda a, b: apply(Op.FLOOR_DIVIDE, apply(Op.MULTIPLY, a, b), const(2)),
+    "shifted": lambda a, b: apply(Op.SHIFT_RIGHT, apply(Op.ADD, a, b), const(1)),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_int32_wraps_around(name: str) -> None:
+    """Products beyond 32 bits, also from one block to the next."""
+    s = Streams("short")
+    _, ref = s.scan_dense(s.root(), 6)
+    a, b = (s.load(ref, s.tensor(name, INT32)) for name in "ab")
+    product = s.compute(Op.MULTIPLY, a, b)
+    s.write_values(s.compute(SHORT[name], product, b), s.output("y", INT32))
+    large = np.array([1 << 20, 3, 1 << 17, -5, 70_000, -(1 << 31)], np.int32)
+    other = np.array([1 << 12, -4, 1 << 14, 7, 70_001, 1], np.int32)
+    same(s.graph(), {"a": large, "b": other})
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     same(*computing(FLOATS[name], DOUBLE))

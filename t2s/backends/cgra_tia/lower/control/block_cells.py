@@ -103,7 +103,7 @@ class _BlockWriter:
         self._needed: NeededBlock = needed(replace(block, trees=narrowed))
         self._block = self._needed.block
         self._refusals = refusals
-        self._cell = Cellular(refusals=refusals, contract=contract)
+        self._cell = Cellular(refusals=refusals, contract=contract, loose=block.loose)
         self._places: dict[Hashable, list[PlaceOption]] = {}
         self._waiting: list[tuple[Hashable, Tree, ControlState, Checks, bool | None]] = []
 

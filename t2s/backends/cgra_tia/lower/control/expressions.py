@@ -25,7 +25,8 @@ from t2s.backends.cgra_tia.program import (
 )
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, apply, const
 from t2s.core.ops import Op
-from t2s.core.types import Int
+from t2s.core.types import INT32, Int
+from t2s.core.walk import walk
 
 _WORD = Int(64)
 _TEXTS = {
@@ -44,6 +45,7 @@ class Cellular:
 
     refusals: BlockRefusals
     contract: bool
+    loose: frozenset[str] = frozenset()
     sources: dict[str, Source] = field(default_factory=dict)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, int] = field(default_factory=dict)
@@ -190,12 +192,14 @@ class FiringSteps:
                 number = int(by.value)
                 shift = const(number.bit_length() - 1, _WORD)
                 if expr.operator is Op.FLOOR_DIVIDE:
-                    return Opcode.ASR, self._plain(left, shift)
+                    return Opcode.ASR, self._numbers(left, shift)
                 return Opcode.BAND, self._plain(left, const(number - 1, _WORD))
         if isinstance(expr, Apply):
             table = FLOATS if expr.operands[0].type.is_float else INTEGERS
             if expr.operator in table:
-                return table[expr.operator], self._plain(*expr.operands)
+                sensitive = expr.operator is Op.SHIFT_RIGHT or expr.type.is_bool
+                made = self._numbers if sensitive else self._plain
+                return table[expr.operator], made(*expr.operands)
             what = _TEXTS.get(expr.operator, expr.operator.name.lower())
             self.cell.refusals.operator(what, "compute that on the host")
         self.cell.refusals.operator(type(expr).__name__.lower(), "leave it out")
@@ -203,17 +207,28 @@ class FiringSteps:
     def _plain(self, *operands: Expr) -> tuple[Expr, ...]:
         return tuple(_same_word(operand) for operand in operands)
 
+    def _numbers(self, *operands: Expr) -> tuple[Expr, ...]:
+        """Operands whose words are their numbers, where the upper half of an int32 matters."""
+        found: list[Expr] = []
+        for operand in self._plain(*operands):
+            names = {part.name for part in walk(operand) if isinstance(part, Local)}
+            loose = operand.type == INT32 and bool(names & self.cell.loose)
+            wide = Cast(value=operand, type=_WORD)
+            found.append(Cast(value=wide, type=INT32) if loose else operand)
+        return tuple(found)
+
     def _converted(self, cast: Cast) -> tuple[Opcode, tuple[Expr, ...]]:
         source, target = cast.value.type, cast.type
         if target.is_float and (source.is_integer or source.is_bool):
-            return Opcode.ITF, self._plain(cast.value)
+            return Opcode.ITF, self._numbers(cast.value)
         if target.is_bool:
             return Opcode.FNE, (cast.value, const(0.0, source))
         if source.is_float:
             return Opcode.FTI, (cast.value,)
         plain = _same_word(cast)
         if plain is not cast:
-            return self._operation(plain)
+            (number,) = self._numbers(plain) if cast.type != plain.type else (plain,)
+            return self._operation(number)
         by = const(_WORD.bits - target.bits, _WORD)
         high = apply(Op.SHIFT_LEFT, Cast(value=cast.value, type=_WORD), by)
         return Opcode.ASR, (high, by)

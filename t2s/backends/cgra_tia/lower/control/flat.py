@@ -116,7 +116,8 @@ class FlatBlock:
 
     ``values`` are the names by which expressions call the values of heads.  ``answers`` are heads
     of loads that are asked for, which have values alone; ``loaded`` says of outputs that what is
-    put there is an address: of which tensor.
+    put there is an address: of which tensor.  ``loose`` are locals of type int32 of whose words the
+    upper half is undefined, because they may be sums and products.
     """
 
     name: str
@@ -128,6 +129,7 @@ class FlatBlock:
     first: ControlState
     trees: dict[ControlState, Tree]
     loaded: dict[str, str] = field(default_factory=dict)
+    loose: frozenset[str] = frozenset()
 
     @property
     def subject(self) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply, const, simplify
 from t2s.core.ops import Op
-from t2s.core.types import BOOL, Type
+from t2s.core.types import BOOL, INT32, Int, Type
 from t2s.core.walk import Term, rewrite, walk
+
+_WORD = Int(64)
 
 
 def reduced(expr: Expr, known: Mapping[str, Expr]) -> Expr:
@@ -51,6 +53,11 @@ def _fold(node: Term) -> Term | None:
             source.is_integer or source.is_bool
         ) and (type.is_integer or type.is_float):
             return const(float(value) if type.is_float else int(value), type)
+        case Cast(value=value, type=type) if value.type.is_float and type == INT32:
+            limited: Expr = Cast(value=value, type=_WORD)
+            for operator, limit in ((Op.MAXIMUM, -(1 << 31)), (Op.MINIMUM, (1 << 31) - 1)):
+                limited = apply(operator, limited, const(limit, _WORD))
+            return Cast(value=limited, type=type)
         case Cast(value=value, type=type) if value.type == type:
             return value
         case Cast(value=value, type=type) if type.is_bool and value.type.is_integer:

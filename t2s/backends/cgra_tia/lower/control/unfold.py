@@ -33,7 +33,7 @@ from t2s.core.expr import Const, Expr, Local, const
 from t2s.core.types import INT32
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, StreamKind
 from t2s.graph.machine import Choice, Machine, Mode, Rule
 
 MOST_STATES = 128
@@ -84,7 +84,19 @@ class _BlockUnfolding:
             registers=types,
             first=first,
             trees=self.trees,
+            loose=self._loose(),
         )
+
+    def _loose(self) -> frozenset[str]:
+        """The int32 values that may be results; coordinates and references are positions."""
+        found = set[str]()
+        for head in self.machine.heads:
+            stream = self.graph.channel(head.channel).stream
+            if stream.kind is StreamKind.VALUE and stream.element == INT32:
+                found.add(head.value)
+        if found:
+            found |= {r.name for r in self.machine.registers if r.type == INT32}
+        return frozenset(found)
 
     def _tree(self, state: ControlState) -> Tree:
         mode: Mode = self.machine.mode(state.mode)
