@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import copysign, prod
 from typing import cast
 
 import numpy as np
@@ -28,9 +28,23 @@ class Expr(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Const(Expr):
-    """A literal."""
+    """A literal.  Of floats 0.0 and -0.0 are two, and NaN is one."""
 
     value: int | float | bool
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Const):
+            return NotImplemented
+        return self.type == other.type and _same_number(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.value if self.value == self.value else "NaN"))
+
+
+def _same_number(one: float, other: float) -> bool:
+    if one != one or other != other:
+        return one != one and other != other
+    return one == other and copysign(1, one) == copysign(1, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

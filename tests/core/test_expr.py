@@ -285,3 +285,13 @@ def test_digits_count_in_row_major_order_and_wrap() -> None:
     for n in range(-24, 48):
         found = tuple(int(evaluate(place, {"n": np.int32(n)})) for place in places)
         assert found == tuple(int(at) for at in np.unravel_index(n % 24, (2, 3, 4)))
+
+
+def test_zeros_of_both_signs_are_two_constants() -> None:
+    """They compare equal in Python, but a design that merges them computes something else."""
+    plus, minus, nan = (const(value, Float(64)) for value in (0.0, -0.0, np.nan))
+    assert plus != minus
+    assert nan == const(float("nan"), nan.type)
+    assert const(1, plus.type) == const(1.0, plus.type)
+    assert const(0) != plus
+    assert len({plus, minus, nan, const(float("nan"), nan.type)}) == 3
