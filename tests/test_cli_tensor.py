@@ -200,6 +200,34 @@ def test_errors(arguments: tuple[str, ...], text: str) -> None:
     assert refuses(*arguments) == text
 
 
+def test_blocks_on_cells(matrix: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cells"
+    result = run(
+        "y(i)=A(i,j)*x(j)", "-f", "A:ds", "-i", f"A={matrix}", "--random", "x",
+        "--target", "cgra", "--out", out,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert " on cgra8" in result.stdout
+    assert "\nscan_A_j " in result.stdout
+    assert "\nmatches numpy" in result.stdout
+    assert sorted(path.name for path in out.iterdir()) == [
+        "y.placement.json",
+        "y.placement.svg",
+        "y.tia",
+    ]
+
+
+def test_a_memory(matrix: Path) -> None:
+    result = run(
+        "y(i)=A(i,j)*x(j)", "-f", "A:ds", "-i", f"A={matrix}", "--random", "x",
+        "--memory", "ddr4-2133",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "load and store units, lines of 64 bytes" in result.stdout
+    assert "\nmatches numpy" in result.stdout
+    assert "there is no memory core" in refuses("y(i)=x(i)", "--random", "x", "--memory", "core")
+
+
 def test_options_in_the_way_of_taco(matrix: Path) -> None:
     result = run(
         "y(i)=A(i,j)*x(j)", "-f=A:ds:0,1", f"-i=A={matrix}", "--random", "x", "-d=j=4",

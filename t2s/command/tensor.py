@@ -12,18 +12,21 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import t2s
 from t2s import sparse
 from t2s.command.agreement import compare
 from t2s.core.errors import T2SError, UserError
+from t2s.core.files import write_texts
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.serialize import graph_to_json
 from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.cut_short import RunInterrupted
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 
 ENGINES = ("native", "python")
-TARGETS = ("streams", "capstan")
+TARGETS = ("streams", "cgra", "capstan")
 DENSITY = 0.1
 BUILD = Path("build")
 
@@ -75,8 +78,9 @@ def tensor(
         ),
     ] = None,
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
-    target: Annotated[str, typer.Option(help="streams or capstan")] = "streams",
+    target: Annotated[str, typer.Option(help="streams, cgra or capstan")] = "streams",
     device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
+    memory: Annotated[str, typer.Option(help="ideal, or a DRAM such as hbm2e")] = "ideal",
     engine: Annotated[str, typer.Option(help="native or python")] = "native",
     capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
     seed: Annotated[int, typer.Option(help="seed of the random values")] = 0,
@@ -86,6 +90,7 @@ def tensor(
     console = Console(highlight=False)
     try:
         _check_choice("device", device, tuple(DEVICES))
+        _check_choice("memory", memory, (IDEAL, *MEMORIES))
         _check_choice("engine", engine, ENGINES)
         _check_choice("target", target, TARGETS)
         assignment = sparse.parse(expression, _given(formats))
@@ -102,9 +107,12 @@ def tensor(
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
         _show_design(console, kernel)
+        if target == "cgra":
+            _run_on_cells(console, kernel, inputs, out, seed)
+            return
         options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
         _write_graphs(console, kernel, inputs, out, options)
-        result = kernel.simulate(inputs, device=device, engine=engine, **options)
+        result = kernel.simulate(inputs, device=device, memory=memory, engine=engine, **options)
         console.out(str(result).rstrip())
         expected = kernel.interpret(inputs)
         console.out("\n" + compare(result.output, expected, tolerance=tolerance_of(expected)))
@@ -129,6 +137,20 @@ def _run_patterns(
     found = kernel.interpret(inputs)
     expected = kernel.interpret(inputs, level="notation")
     console.out("\n" + compare(found, expected, tolerance=tolerance_of(expected)))
+
+
+def _run_on_cells(
+    console: Console, kernel: sparse.Kernel, inputs: dict[str, Any], folder: Path, seed: int
+) -> None:
+    """Place the blocks on cells, run and check them, and write the assembly."""
+    placed = t2s.place(kernel, inputs, seed=seed)
+    console.out(str(placed))
+    result = t2s.simulate(placed, inputs)
+    console.out(str(result).rstrip())
+    for path in write_texts(folder, placed.files):
+        console.out(f"wrote {path}")
+    expected = kernel.interpret(inputs)
+    console.out("\n" + compare(result.output, expected, tolerance=tolerance_of(expected)))
 
 
 def failed(said: str) -> typer.Exit:
