@@ -98,6 +98,11 @@ def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
     units[record + REQUEST_AT] = at + asked
     units[record + ASKED_AT] += 1
     made = units[record + READS] + units[record + WRITES]
+    if ways[LEVELS] == 0:
+        needed = memory.needed[firing]
+        if needed < 0 or needed < made - ways[KEPT]:
+            return now
+        return max(now, done[first + needed % ways[KEPT]])
     leaving = held = now
     for column in range(2 * ways[LEVELS]):
         needed = memory.needed[2 * firing * ways[LEVELS] + column]

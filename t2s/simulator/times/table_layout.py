@@ -58,7 +58,7 @@ and when what it loaded to decide on the next one is there."""
 UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT, LEVELS = range(7)
 """Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
 ``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit; the
-levels of loads, half the columns of ``needed``."""
+levels of loads, half the columns of ``needed``; 0, and one column, without machines."""
 
 
 class Tables(NamedTuple):

@@ -33,7 +33,10 @@ class MemoryUnits:
         self.unit_of = np.full(program.pe_count, -1, np.int64)
         self.streams: list[RequestStream | MachineRequests] = []
         graph = program.graph
-        self.levels = max((levels_of(graph, node) for node in graph.machines), default=1)
+        machines = (graph.node(name) for name in with_addresses(graph).channels)
+        levels = (levels_of(graph, node) for node in machines if isinstance(node, Machine))
+        self.levels = max(levels, default=0)
+        self.columns = max(1, 2 * self.levels)
         self._add_units(program)
         count = max(1, len(self.streams))
         self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
@@ -59,7 +62,7 @@ class MemoryUnits:
         self.state = dram_tables.new_state(dram)
         self.counts = dram_tables.new_counts(dram)
         self.asked = np.zeros(0, np.int32)
-        self.needed = np.zeros((0, 2 * self.levels), np.int64)
+        self.needed = np.zeros((0, self.columns), np.int64)
         self.requests = np.zeros(0, np.int64)
         nothing: tuple[Array, ...] = (self.asked, self.needed, self.requests)
         self.ready = [nothing] * len(self.streams)
@@ -133,7 +136,7 @@ class MemoryUnits:
             left: tuple[Array, ...] = (asked[fired:], needed[fired:], requests[made:])
             if stream.left and len(left[0]) < self.stretch:
                 asked, needed, requests = stream.take(self.stretch)
-                missing = ((0, 0), (0, 2 * self.levels - needed.shape[1]))
+                missing = ((0, 0), (0, self.columns - needed.shape[1]))
                 more = (asked, np.pad(needed, missing, constant_values=-1), requests)
                 left = tuple(np.concatenate(pair) for pair in zip(left, more, strict=True))
             self.ready[unit] = left
