@@ -23,6 +23,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Channel, Graph, Tensor, TensorRole
+from t2s.graph.lane_access import refuse_lanes
 from t2s.graph.nodes import PEArray
 from t2s.graph.verify_expr import (
     ExprScope,
@@ -117,6 +118,7 @@ class BodyVerifier:
     def _access(self, what: str, name: str, indices: tuple[Expr, ...], type: Type) -> None:
         tensor = self._tensor(name, what)
         shape = tensor.allocated
+        refuse_lanes(indices, self.static, what)
         verify_indices(indices, len(shape), self.static, what)
         self._types_equal(what, tensor.type.with_lanes(type.lanes), type)
         innermost = shape[-1] if shape else 1

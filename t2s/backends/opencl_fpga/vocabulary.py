@@ -32,6 +32,7 @@ from t2s.graph.body import (
     RegisterWrite,
     Send,
     Store,
+    by_lanes,
 )
 from t2s.graph.graph import Graph, Place
 from t2s.graph.machine import Machine, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize
@@ -119,6 +120,8 @@ def _check_machine(node: Machine) -> list[str]:
         match statement:
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
                 continue  # of a sorted memory, named above
+            case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
+                reasons["machines that gather or scatter have no OpenCL form"] = None
             case Load(type=type) | Store(value=Expr(type=type)) if type.lanes > 1:
                 reasons["machines that load or store several lanes at once have no OpenCL form"] = (
                     None

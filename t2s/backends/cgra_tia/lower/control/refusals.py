@@ -13,7 +13,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
-from t2s.graph.body import Load, Statement, Store
+from t2s.graph.body import Load, Statement, Store, by_lanes
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, Search
 
@@ -34,6 +34,12 @@ class BlockRefusals:
     def check_machine(self, graph: Graph) -> None:
         """Refuse what is wrong with a machine before its rules are looked at."""
         machine, core = self.machine, EXTENDED_CORE
+        for step in machine.statements():
+            if isinstance(step, Load | Store) and by_lanes(step.indices):
+                self.refuse(
+                    f"it accesses {step.tensor!r} by a vector of indices, and cells load and store "
+                    "one word at a time: access it by one index"
+                )
         check_memory(machine, graph)
         if machine.memories:
             self.refuse(
