@@ -88,7 +88,7 @@ def test_a_lane_outside_is_refused(engine: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     gathering=gatherings(),
     holes=st.sampled_from((0.0, 0.3, 0.9)),
