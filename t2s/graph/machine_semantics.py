@@ -21,7 +21,6 @@ from t2s.core.expr import Expr
 from t2s.core.ops import Array, apply_operator
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store, by_lanes
 from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.lane_access import gathered, outside, scatter
 from t2s.graph.machine import (
     VALUE,
     Choice,
@@ -40,7 +39,10 @@ from t2s.graph.semantics import (
     Environment,
     PortUse,
     element_of,
+    gathered,
     new_registers,
+    outside,
+    scatter,
     window,
     zero_of,
 )

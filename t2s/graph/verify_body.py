@@ -23,7 +23,6 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Channel, Graph, Tensor, TensorRole
-from t2s.graph.lane_access import refuse_lanes
 from t2s.graph.nodes import PEArray
 from t2s.graph.verify_expr import (
     ExprScope,
@@ -34,6 +33,7 @@ from t2s.graph.verify_expr import (
     verify_expr,
     verify_indices,
 )
+from t2s.graph.verify_types import refuse_lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

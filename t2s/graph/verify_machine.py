@@ -16,7 +16,6 @@ from t2s.core.expr import Expr
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store, by_lanes
 from t2s.graph.graph import Graph, Tensor, TensorRole
-from t2s.graph.lane_access import verify_lanes
 from t2s.graph.machine import (
     Choice,
     Machine,
@@ -31,6 +30,7 @@ from t2s.graph.machine import (
     SortedMemory,
 )
 from t2s.graph.verify_expr import ExprScope, Subject, one_of, spell, verify_condition, verify_expr
+from t2s.graph.verify_types import verify_lanes
 
 _ON_THE_WAY = (Let, Load, Search, RegisterRead, MemorySize, MemoryFirst)
 _IN_RULES = (*_ON_THE_WAY, Store, RegisterWrite, MemoryAdd, MemoryDrop)
@@ -53,7 +53,7 @@ class _MachineVerifier:
     def __init__(self, graph: Graph, node: Machine, static: ExprScope) -> None:
         self.graph = graph
         self.node = node
-        self.static = static
+        self.static = replace(static, in_machine=True)
         self.subject = static.subject
         self.inputs = {channel.name: channel for channel in graph.inputs_of(node.name)}
         self.outputs = {channel.name: channel for channel in graph.outputs_of(node.name)}

@@ -9,6 +9,7 @@ from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.c_types import unsupported_type
 from t2s.core.expr import (
     Apply,
+    BitOperator,
     Broadcast,
     Cast,
     Const,
@@ -132,7 +133,9 @@ def _check_machine(node: Machine) -> list[str]:
         for term in walk(mode):
             if isinstance(term, Expr):
                 types.append(term.type)
-                if not isinstance(term, _EXPRESSIONS):
+                if isinstance(term, BitOperator):
+                    reasons["operators on the bits of words have no OpenCL form"] = None
+                elif not isinstance(term, _EXPRESSIONS):
                     reasons[f"{term.__class__.__name__} has no place in a machine"] = None
     reasons |= {why: None for type in types if (why := unsupported_type(type)) is not None}
     return list(reasons)

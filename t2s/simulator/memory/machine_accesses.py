@@ -40,7 +40,6 @@ from t2s.graph.body import (
 )
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor
 from t2s.graph.kept import KeptFor
-from t2s.graph.lane_access import HOLE
 from t2s.graph.machine import (
     Choice,
     Head,
@@ -52,6 +51,7 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
+from t2s.graph.semantics import HOLE
 
 _ADDRESS = Type(Kind.INT, 64)
 _ROOM = 64

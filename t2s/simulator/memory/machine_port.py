@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.graph.lane_access import HOLE
+from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses
 from t2s.simulator.memory.port import UnitPort
 from t2s.simulator.memory.spec import Dram

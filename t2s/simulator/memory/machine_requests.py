@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
-from t2s.graph.lane_access import HOLE
 from t2s.graph.machine import Machine
+from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.machine_accesses import accesses_of_rules, ports_of
 from t2s.simulator.memory.port import too_long
 from t2s.simulator.memory.spec import Dram

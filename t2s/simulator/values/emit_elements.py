@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from t2s.core.expr import Expr
 from t2s.core.types import Kind, Type
 from t2s.graph.graph import Tensor, TensorRole
-from t2s.graph.lane_access import HOLE
 from t2s.graph.machine_semantics import MOST_ELEMENTS
+from t2s.graph.semantics import HOLE
 from t2s.simulator.emit.casts import convert
 from t2s.simulator.emit.llvm import I1, I8, I64, POINTER, VOID, Slot, Value, integer
 from t2s.simulator.emit.representation import (

@@ -8,9 +8,10 @@ from typing import NoReturn
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower.control.flat import EMPTY_TAG
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
-from t2s.core.expr import Expr, Parameter, apply, const
+from t2s.core.expr import BitOperator, Expr, Parameter, apply, const
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
+from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Statement, Store, by_lanes
@@ -72,6 +73,11 @@ class BlockRefusals:
                     "of blocks are single: put the blocks one by one"
                 )
         for node in walk(machine):
+            if isinstance(node, BitOperator):
+                self.refuse(
+                    f"it computes {show(node)}, and cells have no operators on the bits of words: "
+                    "store levels of bits (b, t) compressed (s)"
+                )
             if isinstance(node, Parameter):
                 self.refuse(
                     f"it uses the parameter {node.name!r}, and only PEs take scalars: give it as "
