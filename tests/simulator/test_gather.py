@@ -93,11 +93,12 @@ def test_a_lane_outside_is_refused(engine: str) -> None:
     gathering=gatherings(),
     holes=st.sampled_from((0.0, 0.3, 0.9)),
     wrong=st.sampled_from((0.0, 0.0, 0.02)),
+    device=st.sampled_from(("ideal", "arria10")),
     seed=st.integers(0, 99),
 )
-def test_random(gathering: Gathering, holes: float, wrong: float, seed: int) -> None:
+def test_random(gathering: Gathering, holes: float, wrong: float, device: str, seed: int) -> None:
     graph, inputs = gathering.graph, gathering.inputs(seed, holes=holes, wrong=wrong)
-    program, limits = build_program(graph, DEVICES["ideal"], inputs), Limits()
+    program, limits = build_program(graph, DEVICES[device], inputs), Limits()
     python, native = run(PythonEngine(), program, limits), run(NativeEngine(), program, limits)
     if isinstance(python, str) or isinstance(native, str):
         event("refused")

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from t2s.graph.graph import Place
+from t2s.core.expr import Index, Local, apply, const
+from t2s.core.ops import Op
+from t2s.core.types import INT32
+from t2s.core.walk import rewrite
+from t2s.graph.body import Load
+from t2s.graph.graph import Place, Tensor, TensorRole
+from t2s.graph.machine import Choice, Machine, Mode, Rule
+from t2s.graph.nodes import Role, SpaceDimension
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
@@ -19,6 +26,7 @@ from t2s.simulator.memory.report import UnitCounts
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
 from tests.graph.gathers import Gathering, gatherings
+from tests.graph.machines import copying
 from tests.simulator.memory.test_machine_units import both
 from tests.simulator.memory.test_units import GIGAHERTZ, on
 from tests.simulator.test_streams import agree, run
@@ -79,6 +87,55 @@ def test_vectors_have_channels_of_their_own() -> None:
         ("x", 1, 16, 4, 3), ("y", 1, 16, 4, 4),
     ]  # fmt: skip
     assert lanes_of_channels(rules) == (1, 1, 1, 16, 16)
+
+
+def test_an_array_of_machines_has_a_port_each() -> None:
+    """Two machines gather from rows of their own: 1 and 3 lines, besides those of the indices."""
+    wide, place = INT32.with_lanes(4), Index(name="p")
+    taken = Local(name="taken", type=wide)
+    indices = Load(
+        target="taken", tensor="take", indices=(apply(Op.MULTIPLY, place, const(4)),), type=wide
+    )
+    gather = Load(target="found", tensor="x", indices=(place, taken), type=wide)
+    node = Machine(
+        name="gather",
+        role=Role.LOAD,
+        space=(SpaceDimension(name="p", minimum=0, extent=2),),
+        heads=(),
+        modes=(
+            Mode(
+                name="run",
+                needs=(),
+                choices=(Choice(inside=Rule(name="all", body=(indices, gather))),),
+            ),
+        ),
+    )
+    graph = replace(
+        copying(),
+        nodes=(node, *copying().nodes),
+        tensors=(
+            Tensor(name="take", type=INT32, shape=(8,), role=TensorRole.INPUT),
+            replace(copying().tensor("x"), open=False, shape=(2, 64)),
+            *copying().tensors[1:],
+        ),
+    )
+    source, sink = copying().nodes
+    other = replace(copying().tensor("x"), name="list")
+    source = rewrite(
+        source,
+        lambda term: replace(term, tensor="list") if isinstance(term, Load) else None,
+    )
+    graph = replace(graph, nodes=(node, source, sink), tensors=(*graph.tensors, other))
+    result = both(
+        graph,
+        on(GIGAHERTZ),
+        take=[17, 18, -1, 19, 0, 16, 32, 1],
+        x=np.zeros((2, 64)),
+        list=[1, 2, 0],
+    )
+    assert result.memory is not None
+    rows = {row.node: row.reads for row in result.memory.units}
+    assert rows == {"gather": 2 + 1 + 3, "source": 1, "sink": 0}
 
 
 @pytest.mark.slow
