@@ -135,6 +135,38 @@ class Insert(Expr):
     value: Expr
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitOperator(Expr):
+    """Base of the operators on a set of numbers, given as bits: c is bit ``c % 32`` of ``words[c //
+    32]``.
+
+    ``words`` are uint32, one or a vector.  Only machines have such operators, those that scan bit
+    vectors.
+    """
+
+    words: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountBits(BitOperator):
+    """How many bits are set: an int32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowestBits(BitOperator):
+    """The numbers of the first bits that are set, as int32 lanes; -1 behind the last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankBits(BitOperator):
+    """For each int32 lane of ``bits`` how many bits below that number are set.
+
+    A lane that is negative gives -1.
+    """
+
+    bits: Expr
+
+
 def const(value: int | float | bool, type: Type = INT32) -> Const:
     """A literal of the given type."""
     return Const(value=value, type=type)
@@ -284,7 +316,25 @@ def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
             here = np.expand_dims(evaluate(lane, environment), -1) == np.arange(type.lanes)
             scalar = np.expand_dims(evaluate(value, environment), -1)
             return np.where(here, scalar, evaluate(vector, environment))
+        case BitOperator(words=words):
+            return _of_bits(expr, evaluate(words, environment), environment)
     raise TypeError(f"{expr.__class__.__name__} has no value here")
+
+
+def _of_bits(expr: BitOperator, words: Array, environment: dict[str, Array]) -> Array:
+    """The value of an operator on words, one number or a vector."""
+    bits = np.atleast_1d(words)[:, None] >> np.arange(32, dtype=np.uint32) & 1
+    numbers = np.flatnonzero(bits)
+    match expr:
+        case LowestBits(type=type):
+            lanes = np.full(type.lanes, -1, np.int32)
+            lanes[: len(numbers)] = numbers[: type.lanes]
+            return lanes if type.lanes > 1 else lanes[0]
+        case RankBits(bits=wanted):
+            at = evaluate(wanted, environment)
+            below = np.searchsorted(numbers, at).astype(np.int32)
+            return np.where(at < 0, np.int32(-1), below)[()]
+    return np.int32(len(numbers))
 
 
 def reduce_lanes(operator: Op, result: Type, vector: Array) -> Array:

@@ -9,12 +9,15 @@ from t2s.core.expr import (
     Broadcast,
     Cast,
     Const,
+    CountBits,
     Expr,
     Index,
     Insert,
     LaneNumbers,
     Local,
+    LowestBits,
     Parameter,
+    RankBits,
     Read,
     ReduceLanes,
     Select,
@@ -114,4 +117,10 @@ def _show(expr: Expr, outer: int = 0) -> str:
             return f"reduce_lanes({operator.value!r}, {_show(value)})"
         case Insert(vector=vector, lane=lane, value=value):
             return f"insert({_show(vector)}, {_show(lane)}, {_show(value)})"
+        case CountBits(words=words):
+            return f"ones({_show(words)})"
+        case LowestBits(words=words, type=type):
+            return f"lowest({_show(words)}, {type.lanes})"
+        case RankBits(words=words, bits=bits):
+            return f"rank({_show(words)}, {_show(bits)})"
     raise TypeError(f"cannot print {expr!r}")

@@ -174,7 +174,10 @@ def memory_bytes(node: PEArray) -> int:
 
 
 def path_bytes(graph: Graph, path: Path) -> tuple[int, int]:
-    """Bytes that a firing of this rule loads from and stores to the device's memory, exactly."""
+    """Bytes that a firing of this rule loads from and stores to the device's memory.
+
+    Of a gather or scatter all lanes count, whether they touch something or not.
+    """
     loaded = stored = 0
     for statement in path.statements:
         match statement:

@@ -63,6 +63,9 @@ class Load(Statement):
 
     ``indices`` address the first element.  Where the condition does not hold memory is not touched
     and the target is zero.
+
+    In a machine the last index may be a vector of as many signed integers: then each lane reads the
+    element that it names, a gather.  A lane of -1 touches nothing and gives zero.
     """
 
     target: str
@@ -74,7 +77,12 @@ class Load(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store(Statement):
-    """Write ``value`` (all its lanes, contiguous along the last dimension) to ``tensor``."""
+    """Write ``value`` (all its lanes, contiguous along the last dimension) to ``tensor``.
+
+    In a machine the last index may be a vector of as many signed integers: then each lane writes
+    the element that it names, a scatter.  A lane of -1 touches nothing; of two lanes that name one
+    element the last one wins.
+    """
 
     tensor: str
     indices: tuple[Expr, ...]
@@ -100,6 +108,11 @@ class RegisterWrite(Statement):
     indices: tuple[Expr, ...]
     value: Expr
     condition: Expr | None = None
+
+
+def by_lanes(indices: tuple[Expr, ...]) -> bool:
+    """Whether an access gathers or scatters: its last index is a vector."""
+    return bool(indices) and indices[-1].type.lanes > 1
 
 
 class Role(Enum):

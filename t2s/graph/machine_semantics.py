@@ -19,8 +19,8 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr
 from t2s.core.ops import Array, apply_operator
-from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.graph import Graph
+from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store, by_lanes
+from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.machine import (
     VALUE,
     Choice,
@@ -39,7 +39,10 @@ from t2s.graph.semantics import (
     Environment,
     PortUse,
     element_of,
+    gathered,
     new_registers,
+    outside,
+    scatter,
     window,
     zero_of,
 )
@@ -246,12 +249,20 @@ class MachineState:
         match statement:
             case Let(target=target, value=value):
                 local[target] = self._value(value, local)
+            case Load(target=target, tensor=tensor, indices=indices) if by_lanes(indices):
+                leading, lanes = self._named("load", tensor, indices, local, memory)
+                type = self.graph.tensor(tensor).type
+                local[target] = gathered(memory[tensor], leading, lanes, type)
             case Load(target=target, tensor=tensor, indices=indices, type=type):
                 local[target] = self._load(
                     tensor, self._integers(indices, local), type.lanes, memory
                 )
             case Search(target=target):
                 local[target] = self._search(statement, local, memory)
+            case Store(tensor=tensor, indices=indices, value=value) if by_lanes(indices):
+                leading, lanes = self._named("store", tensor, indices, local, memory)
+                type = self.graph.tensor(tensor).type
+                scatter(memory[tensor], leading, lanes, self._value(value, local), type)
             case Store(tensor=tensor, indices=indices, value=value):
                 self._store(
                     tensor, self._integers(indices, local), self._value(value, local), memory
@@ -320,6 +331,33 @@ class MachineState:
             return
         self._check("store", name, indices, lanes, array.shape)
         array[window(indices, lanes)] = value
+
+    def _named(
+        self,
+        verb: str,
+        name: str,
+        indices: tuple[Expr, ...],
+        local: Environment,
+        memory: Mapping[str, Array],
+    ) -> tuple[tuple[int, ...], Array]:
+        """The other indices and the lanes of a gather or scatter, all of which are inside."""
+        leading, lanes = self._integers(indices[:-1], local), self._value(indices[-1], local)
+        tensor = self.graph.tensor(name)
+        grows = tensor.open and tensor.role is not TensorRole.INPUT
+        shape = (MOST_ELEMENTS,) if grows else memory[name].shape
+        found = outside(leading, lanes, shape)
+        if found is not None:
+            lane, dimension, index = found
+            raise ProtocolError(
+                f"{self.node.name!r} {verb}s outside of {name!r}",
+                location=self.node.location,
+                expected=f"an index from 0 to {shape[dimension] - 1} in dimension {dimension}, or"
+                " lanes of -1, which touch nothing",
+                given=f"{index} for lane {lane} in mode {self.mode.name!r}",
+                hint="the arrays of a tensor have to fit each other",
+                notes=[(tensor.location, f"{name!r} is declared here")],
+            )
+        return leading, lanes
 
     def _check(
         self, verb: str, name: str, indices: tuple[int, ...], lanes: int, shape: tuple[int, ...]

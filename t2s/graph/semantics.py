@@ -13,7 +13,7 @@ Callers of ``fire`` hold ``np.errstate(all="ignore")``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
@@ -155,6 +155,55 @@ def window(indices: tuple[int, ...], lanes: int) -> tuple[int | slice, ...]:
     if lanes == 1:
         return indices
     return (*indices[:-1], slice(indices[-1], indices[-1] + lanes))
+
+
+HOLE = -1
+"""The index of a lane that touches nothing, in a gather or scatter."""
+
+
+def outside(
+    leading: Sequence[int], lanes: Array, shape: Sequence[int]
+) -> tuple[int, int, int] | None:
+    """The first lane that names an element outside of a shape, the dimension and the index there.
+
+    ``None`` if there is none.
+    """
+    for lane, at in enumerate(lanes.tolist()):
+        place = (*leading, at)
+        for dimension, (index, extent) in enumerate(zip(place, shape, strict=True)):
+            if at != HOLE and not 0 <= index < extent:
+                return lane, dimension, index
+    return None
+
+
+def gathered(array: Array, leading: tuple[int, ...], lanes: Array, type: Type) -> Array:
+    """The elements that the lanes name; zero at holes, and behind the end of a growing list."""
+    result = np.zeros(len(lanes), type.numpy)
+    if isinstance(array, list):
+        for lane, at in enumerate(lanes.tolist()):
+            if 0 <= at < len(array):
+                result[lane] = array[at]
+        return result
+    named = lanes != HOLE
+    if np.any(named):
+        result[named] = array[leading][lanes[named]]
+    return result
+
+
+def scatter(array: Array, leading: tuple[int, ...], lanes: Array, value: Array, type: Type) -> None:
+    """Overwrite the elements that the lanes name, lane after lane; a growing list may get longer.
+
+    ``type`` is that of an element.
+    """
+    elements = np.asarray(value, type.numpy)
+    row = array
+    if isinstance(array, list):
+        array.extend([type.numpy.type(0)] * (int(lanes.max()) + 1 - len(array)))
+    elif np.any(lanes != HOLE):
+        row = array[leading] if leading else array
+    for lane, at in enumerate(lanes.tolist()):
+        if at != HOLE:
+            row[at] = elements[lane]
 
 
 Closure = Callable[[Environment], Array]

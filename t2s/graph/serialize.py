@@ -23,11 +23,14 @@ from t2s.core.expr import (
     Broadcast,
     Cast,
     Const,
+    CountBits,
     Index,
     Insert,
     LaneNumbers,
     Local,
+    LowestBits,
     Parameter,
+    RankBits,
     Read,
     ReduceLanes,
     Select,
@@ -70,7 +73,7 @@ FORMAT = 1
 
 _DATACLASSES: tuple[type[Any], ...] = (
     *(Apply, Broadcast, Cast, Const, Index, Insert, LaneNumbers, Local, Parameter, Read),
-    *(ReduceLanes, Select),
+    *(CountBits, LowestBits, RankBits, ReduceLanes, Select),
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),

@@ -33,6 +33,7 @@ from t2s.graph.verify_expr import (
     verify_expr,
     verify_indices,
 )
+from t2s.graph.verify_types import refuse_lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,7 @@ class BodyVerifier:
     def _access(self, what: str, name: str, indices: tuple[Expr, ...], type: Type) -> None:
         tensor = self._tensor(name, what)
         shape = tensor.allocated
+        refuse_lanes(indices, self.static, what)
         verify_indices(indices, len(shape), self.static, what)
         self._types_equal(what, tensor.type.with_lanes(type.lanes), type)
         innermost = shape[-1] if shape else 1

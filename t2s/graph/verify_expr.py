@@ -12,15 +12,18 @@ from dataclasses import dataclass, replace
 from t2s.core.errors import UserError
 from t2s.core.expr import (
     Apply,
+    BitOperator,
     Broadcast,
     Cast,
     Const,
+    CountBits,
     Expr,
     Index,
     Insert,
     LaneNumbers,
     Local,
     Parameter,
+    RankBits,
     Read,
     ReduceLanes,
     Select,
@@ -70,12 +73,16 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExprScope:
-    """The names an expression may use; ``locals`` is ``None`` where it has to be static."""
+    """The names an expression may use; ``locals`` is ``None`` where it has to be static.
+
+    ``in_machine`` says that the operators of machines alone may be used, too.
+    """
 
     subject: Subject
     indices: frozenset[str]
     parameters: Mapping[str, Type]
     locals: Mapping[str, Type] | None = None
+    in_machine: bool = False
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -190,6 +197,15 @@ def _problem(term: Term, scope: ExprScope) -> _Problem | None:
             return _lane_numbers_problem(type)
         case Select() | Cast() | Broadcast() | ReduceLanes() | Insert():
             return _shape_problem(term)
+        case BitOperator() if scope.in_machine:
+            return _bits_problem(term)
+        case BitOperator():
+            return _Problem(
+                text="operators on bits of words are those of machines",
+                expected="other operators",
+                given=show(term),
+                hint="make the node a machine",
+            )
     return None
 
 
@@ -307,6 +323,17 @@ def _shape_problem(term: Select | Cast | Broadcast | ReduceLanes | Insert) -> _P
                 expected="an associative operator",
                 given=show(term),
             )
+
+
+def _bits_problem(term: BitOperator) -> _Problem | None:
+    words, what = term.words.type, show(term)
+    if words.kind is not Kind.UINT or words.bits != 32:
+        return _Problem(text=f"the words of {what}", expected="uint32", given=str(words))
+    lanes = 1 if isinstance(term, CountBits) else term.type.lanes
+    problem = _type_problem(what, INT32.with_lanes(lanes), term.type)
+    if problem is None and isinstance(term, RankBits):
+        return _type_problem(f"the bits of {what}", INT32.with_lanes(lanes), term.bits.type)
+    return problem
 
 
 def _lanes_problem(what: str, type: Type) -> _Problem | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from t2s.core.expr import Expr
 from t2s.core.types import INT32, Type
-from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
+from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store, by_lanes
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.machine import (
     Choice,
@@ -30,6 +30,7 @@ from t2s.graph.machine import (
     SortedMemory,
 )
 from t2s.graph.verify_expr import ExprScope, Subject, one_of, spell, verify_condition, verify_expr
+from t2s.graph.verify_types import verify_lanes
 
 _ON_THE_WAY = (Let, Load, Search, RegisterRead, MemorySize, MemoryFirst)
 _IN_RULES = (*_ON_THE_WAY, Store, RegisterWrite, MemoryAdd, MemoryDrop)
@@ -52,7 +53,7 @@ class _MachineVerifier:
     def __init__(self, graph: Graph, node: Machine, static: ExprScope) -> None:
         self.graph = graph
         self.node = node
-        self.static = static
+        self.static = replace(static, in_machine=True)
         self.subject = static.subject
         self.inputs = {channel.name: channel for channel in graph.inputs_of(node.name)}
         self.outputs = {channel.name: channel for channel in graph.outputs_of(node.name)}
@@ -277,7 +278,12 @@ class _MachineVerifier:
         if name not in names:
             self._broken(f"{what} uses a tensor that is not there", one_of(names), repr(name))
         tensor = names[name]
-        self._indices(indices, len(tensor.allocated), way, f"{what}, tensor {name!r},")
+        rank, place = len(tensor.allocated), f"{what}, tensor {name!r},"
+        if by_lanes(indices):
+            scope = replace(self.static, locals=way.locals)
+            verify_lanes(indices, rank, type, scope, place)
+            indices, rank = indices[:-1], rank - 1
+        self._indices(indices, rank, way, place)
         if type != tensor.type.with_lanes(type.lanes):
             self._broken(f"{what}: an element of {name!r}", spell(tensor.type), spell(type))
         return tensor

@@ -18,10 +18,10 @@ from types import MappingProxyType
 
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
+from t2s.core.expr import Apply, BitOperator, Cast, Expr, ReduceLanes
 from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
-from t2s.core.types import Kind, Type
+from t2s.core.types import INT32, Kind, Type
 from t2s.simulator.fabric import M20K_FABRIC, Fabric
 from t2s.simulator.memory.presets import find_memory
 from t2s.simulator.memory.spec import Dram
@@ -162,8 +162,9 @@ class Device:
     def latency_of(self) -> Callable[[Expr], int]:
         """Cycles of one node of an expression: the function that ``graph.analysis`` asks for.
 
-        A tree over lanes takes ``ceil(log2(lanes))`` levels of its operator; selections, constants
-        and broadcasts are wires or multiplexers and take none.
+        A tree over lanes takes ``ceil(log2(lanes))`` levels of its operator, an operator on bits
+        as many levels of integer additions as a tree over the bits; selections, constants and
+        broadcasts are wires or multiplexers and take none.
         """
 
         def latency(expr: Expr) -> int:
@@ -173,6 +174,9 @@ class Device:
                 case ReduceLanes(operator=operator, value=value):
                     levels = (value.type.lanes - 1).bit_length()
                     return levels * self.operator_latency(operator, value.type)
+                case BitOperator(words=words):
+                    levels = (32 * words.type.lanes - 1).bit_length()
+                    return levels * self.operator_latency(Op.ADD, INT32)
                 case Cast(value=value, type=type):
                     converts = type.is_float or value.type.is_float
                     same = family_of(type) is family_of(value.type)

@@ -9,6 +9,7 @@ from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.c_types import unsupported_type
 from t2s.core.expr import (
     Apply,
+    BitOperator,
     Broadcast,
     Cast,
     Const,
@@ -32,6 +33,7 @@ from t2s.graph.body import (
     RegisterWrite,
     Send,
     Store,
+    by_lanes,
 )
 from t2s.graph.graph import Graph, Place
 from t2s.graph.machine import Machine, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize
@@ -119,6 +121,8 @@ def _check_machine(node: Machine) -> list[str]:
         match statement:
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
                 continue  # of a sorted memory, named above
+            case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
+                reasons["machines that gather or scatter have no OpenCL form"] = None
             case Load(type=type) | Store(value=Expr(type=type)) if type.lanes > 1:
                 reasons["machines that load or store several lanes at once have no OpenCL form"] = (
                     None
@@ -129,7 +133,9 @@ def _check_machine(node: Machine) -> list[str]:
         for term in walk(mode):
             if isinstance(term, Expr):
                 types.append(term.type)
-                if not isinstance(term, _EXPRESSIONS):
+                if isinstance(term, BitOperator):
+                    reasons["operators on the bits of words have no OpenCL form"] = None
+                elif not isinstance(term, _EXPRESSIONS):
                     reasons[f"{term.__class__.__name__} has no place in a machine"] = None
     reasons |= {why: None for type in types if (why := unsupported_type(type)) is not None}
     return list(reasons)

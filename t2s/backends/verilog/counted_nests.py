@@ -25,6 +25,7 @@ from t2s.graph.body import (
     Send,
     Statement,
     Store,
+    by_lanes,
 )
 from t2s.graph.graph import Graph
 from t2s.graph.machine import (
@@ -107,6 +108,8 @@ def _reason(term: Term) -> str | None:
     match term:
         case Expr(type=type):
             return unsupported_type(type) or unsupported_term(term)
+        case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
+            return "it gathers or scatters, which is not written as SystemVerilog yet"
         case Receive(type=type) | Load(type=type) | RegisterRead(type=type):
             return unsupported_type(type)
         case Search(value=value) if not value.type.is_integer:

@@ -38,6 +38,7 @@ from t2s.backends.verilog.verilog_ast import (
 )
 from t2s.core.expr import (
     Apply,
+    BitOperator,
     Broadcast,
     Cast,
     Const,
@@ -116,6 +117,8 @@ def unsupported_term(term: Term) -> str | None:
             pass
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
             pass
+        case BitOperator():
+            return "operators on the bits of words are not written as SystemVerilog yet"
         case _:
             return f"{term.__class__.__name__} is not written as SystemVerilog yet"
     return None

@@ -15,17 +15,21 @@ from t2s.core.expr import (
     Broadcast,
     Cast,
     Const,
+    CountBits,
     Expr,
     Index,
     Insert,
     LaneNumbers,
     Local,
+    LowestBits,
     Parameter,
+    RankBits,
     ReduceLanes,
     Select,
 )
 from t2s.core.ops import C_FUNCTIONS, OPERATORS, Op
 from t2s.core.types import Kind, Type
+from t2s.simulator.emit.bits import count_bits, lowest_bits, rank_bits
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.casts import convert, expand, narrow
 from t2s.simulator.emit.llvm import (
@@ -105,6 +109,12 @@ class ExpressionEmitter:
                 return self._reduce(operator, value.type, self.emit(value))
             case Insert(vector=vector, lane=lane, value=value, type=type):
                 return self._insert(self.emit(vector), lane, self._operand(value, type.scalar))
+            case CountBits(words=words):
+                return count_bits(builder, self.emit(words))
+            case LowestBits(words=words, type=type):
+                return lowest_bits(builder, self.emit(words), type)
+            case RankBits(words=words, bits=bits):
+                return rank_bits(builder, self.emit(words), self.emit(bits))
         raise InternalError(f"{expr.__class__.__name__} in the body of a PE")
 
     def wide(self, index: Expr) -> Value:

@@ -4,7 +4,8 @@ Which elements the firings of a machine touch follows from values, and values do
 time.  So they are found before the times: ``with_addresses`` adds a channel to a graph for the
 first access of a machine's rules, one for the second, and so on, into which every firing puts the
 address of that access; any engine of values then gives the addresses as the tokens of these
-channels.
+channels.  A gather or scatter by a vector of indices puts a vector of addresses, into channels for
+accesses of that many lanes.
 
 What a firing is to memory (see ``machine_port`` for the requests that follow from it):
 
@@ -18,15 +19,25 @@ What a firing is to memory (see ``machine_port`` for the requests that follow fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from t2s.core.expr import Cast, Expr, Index, Local, apply, const
+from t2s.core.expr import Broadcast, Cast, Expr, Index, Local, Select, apply, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
-from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Role, Statement, Store
+from t2s.graph.body import (
+    Let,
+    Load,
+    RegisterRead,
+    RegisterWrite,
+    Role,
+    Statement,
+    Store,
+    by_lanes,
+)
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor
 from t2s.graph.kept import KeptFor
 from t2s.graph.machine import (
@@ -40,6 +51,7 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
+from t2s.graph.semantics import HOLE
 
 _ADDRESS = Type(Kind.INT, 64)
 _ROOM = 64
@@ -48,13 +60,19 @@ _ROOM = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleAccess:
-    """One access of a rule: ``bytes`` of a tensor; see above for the others."""
+    """One access of a rule: ``bytes`` of a tensor at each of ``lanes`` addresses.
+
+    ``channel`` is the number of the machine's channel that has the addresses; see above for the
+    others.
+    """
 
     tensor: str
     store: bool
     bytes: int
     level: int
     decides: bool
+    lanes: int = 1
+    channel: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +88,9 @@ class AddressedGraph:
     """A graph whose machines say where they access memory.
 
     ``channels`` are those of the addresses, by machine: bytes from the start of the tensor, int64,
-    a token for the first access of every firing that has one, for the second one, and so on.  They
-    are the last channels of the graph; nothing takes their tokens.
+    a token for the first access of every firing that has one, for the second one, and so on; then
+    in the same way for accesses by vectors, whose tokens are vectors in which -1 stands for a lane
+    that touches nothing.  They are the last channels of the graph; nothing takes their tokens.
     """
 
     graph: Graph
@@ -80,7 +99,29 @@ class AddressedGraph:
 
 def accesses_of_rules(graph: Graph, node: Machine) -> tuple[RuleAccesses, ...]:
     """What each rule of a machine does with memory, by its code."""
-    return tuple(_RuleReader(graph).read(path) for path in node.paths())
+    return _numbered([_RuleReader(graph).read(path) for path in node.paths()])
+
+
+def _numbered(rules: Sequence[RuleAccesses]) -> tuple[RuleAccesses, ...]:
+    """The same with the channels of the accesses: for each number of lanes its own ones."""
+    counts = [Counter(access.lanes for access in rule.accesses) for rule in rules]
+    first, end = dict[int, int](), 0
+    for lanes in sorted({lanes for count in counts for lanes in count}):
+        first[lanes], end = end, end + max(count[lanes] for count in counts)
+    found: list[RuleAccesses] = []
+    for rule in rules:
+        after, accesses = dict(first), list[RuleAccess]()
+        for access in rule.accesses:
+            accesses.append(replace(access, channel=after[access.lanes]))
+            after[access.lanes] += 1
+        found.append(replace(rule, accesses=tuple(accesses)))
+    return tuple(found)
+
+
+def lanes_of_channels(rules: Sequence[RuleAccesses]) -> tuple[int, ...]:
+    """The lanes of the addresses in each channel of a machine."""
+    found = {access.channel: access.lanes for rule in rules for access in rule.accesses}
+    return tuple(found[channel] for channel in range(len(found)))
 
 
 def ports_of(graph: Graph, node: Machine) -> tuple[tuple[str, bool], ...]:
@@ -132,12 +173,16 @@ class _RuleReader:
             case Let(target=target, value=value):
                 self._loads[target] = self._of(value)
             case Load(target=target, tensor=tensor, indices=indices, type=type):
-                self._loads[target] = self._access(tensor, False, type.bytes, self._of(*indices))
+                before, lanes = self._of(*indices), _lanes(indices)
+                self._loads[target] = self._access(
+                    tensor, False, type.bytes // lanes, before, lanes
+                )
             case Search(target=target, tensor=tensor, begin=begin, end=end, value=value):
                 before = self._of(begin, end, value)
                 self._loads[target] = self._access(tensor, False, value.type.bytes, before)
             case Store(tensor=tensor, indices=indices, value=value):
-                self._access(tensor, True, value.type.bytes, self._of(*indices))
+                lanes = _lanes(indices)
+                self._access(tensor, True, value.type.bytes // lanes, self._of(*indices), lanes)
             case RegisterRead(target=target, indices=indices):
                 self._loads[target] = self._of(*indices)
             case RegisterWrite(indices=indices, value=value):
@@ -146,17 +191,27 @@ class _RuleReader:
                 self._decide(*keys, value)
 
     def _access(
-        self, tensor: str, store: bool, bytes: int, before: frozenset[int]
+        self, tensor: str, store: bool, bytes: int, before: frozenset[int], lanes: int = 1
     ) -> frozenset[int]:
         """Note an access, whose address depends on others; what depends on it."""
         if self._graph.tensor(tensor).place is not Place.MEMORY:
             return before
         levels = (self._accesses[number].level + 1 for number in before)
         access = RuleAccess(
-            tensor=tensor, store=store, bytes=bytes, level=max(levels, default=0), decides=False
+            tensor=tensor,
+            store=store,
+            bytes=bytes,
+            level=max(levels, default=0),
+            decides=False,
+            lanes=lanes,
         )
         self._accesses.append(access)
         return before | {len(self._accesses) - 1}
+
+
+def _lanes(indices: tuple[Expr, ...]) -> int:
+    """At how many addresses an access is."""
+    return indices[-1].type.lanes if indices else 1
 
 
 _ADDRESSED: KeptFor[None, AddressedGraph] = KeptFor()
@@ -174,14 +229,18 @@ def _with_addresses(graph: Graph) -> AddressedGraph:
     for position, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             continue
-        count = max((len(rule.accesses) for rule in accesses_of_rules(graph, node)), default=0)
-        if not count:
+        rules = accesses_of_rules(graph, node)
+        lanes = lanes_of_channels(rules)
+        if not lanes:
             continue
         sink = _fresh(f"{node.name}_addresses", taken)
-        names[node.name] = tuple(_fresh(f"{sink}_{number}", taken) for number in range(count))
-        nodes[position] = _putting(graph, node, names[node.name])
+        names[node.name] = tuple(_fresh(f"{sink}_{number}", taken) for number in range(len(lanes)))
+        nodes[position] = _putting(graph, node, rules, names[node.name])
         nodes.append(_sink(node, sink, names[node.name]))
-        channels += [_channel(node, sink, name) for name in names[node.name]]
+        channels += [
+            _channel(node, sink, name, _ADDRESS.with_lanes(width))
+            for name, width in zip(names[node.name], lanes, strict=True)
+        ]
     return AddressedGraph(
         graph=replace(graph, nodes=tuple(nodes), channels=tuple(channels)), channels=names
     )
@@ -194,7 +253,7 @@ def _fresh(name: str, taken: set[str]) -> str:
     return name
 
 
-def _channel(node: Machine, sink: str, name: str) -> Channel:
+def _channel(node: Machine, sink: str, name: str, type: Type) -> Channel:
     index = tuple(Index(name=dimension.name) for dimension in node.space)
     offsets = tuple(
         apply(Op.SUBTRACT, at, const(dimension.minimum)) if dimension.minimum else at
@@ -202,7 +261,7 @@ def _channel(node: Machine, sink: str, name: str) -> Channel:
     )
     return Channel(
         name=name,
-        stream=StreamType(element=_ADDRESS),
+        stream=StreamType(element=type),
         source=node.name,
         sink=sink,
         shape=tuple(dimension.extent for dimension in node.space),
@@ -224,8 +283,13 @@ def _sink(node: Machine, name: str, channels: tuple[str, ...]) -> Machine:
     )
 
 
-def _putting(graph: Graph, node: Machine, channels: tuple[str, ...]) -> Machine:
+def _putting(
+    graph: Graph, node: Machine, rules: Sequence[RuleAccesses], channels: tuple[str, ...]
+) -> Machine:
     """The machine, whose rules put the addresses of their accesses."""
+    accesses = {
+        path.rule.name: rule.accesses for path, rule in zip(node.paths(), rules, strict=True)
+    }
 
     def rewritten(choice: Choice, before: tuple[Statement, ...]) -> Choice:
         before += choice.body
@@ -237,8 +301,8 @@ def _putting(graph: Graph, node: Machine, channels: tuple[str, ...]) -> Machine:
                     if (address := _address(graph, statement)) is not None
                 ]
                 more = tuple(
-                    Put(channel=channel, value=address)
-                    for channel, address in zip(channels, addresses, strict=False)
+                    Put(channel=channels[access.channel], value=address)
+                    for access, address in zip(accesses[rule.name], addresses, strict=True)
                 )
                 return replace(choice, inside=replace(rule, puts=(*puts, *more)))
             case inner:
@@ -266,8 +330,17 @@ def _address(graph: Graph, statement: Statement) -> Expr | None:
 def _offset(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
     bytes = tensor.type.bytes
     address: Expr = const(0, _ADDRESS)
-    for dimension, index in enumerate(indices):
+    for dimension, index in enumerate(indices[:-1] if by_lanes(indices) else indices):
         stride = bytes * prod(tensor.allocated[dimension + 1 :])
         wide = Cast(value=index, type=_ADDRESS)
         address = apply(Op.ADD, address, apply(Op.MULTIPLY, wide, const(stride, _ADDRESS)))
-    return address
+    return _offsets(address, indices[-1], bytes) if by_lanes(indices) else address
+
+
+def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
+    """The bytes of the elements that a vector names in a row; -1 for those of no lane."""
+    type = _ADDRESS.with_lanes(index.type.lanes)
+    wide = Cast(value=index, type=type)
+    hole, stride = (Broadcast(value=const(number, _ADDRESS), type=type) for number in (HOLE, bytes))
+    place = apply(Op.ADD, Broadcast(value=row, type=type), apply(Op.MULTIPLY, wide, stride))
+    return Select(condition=equals(wide, hole), if_true=hole, if_false=place, type=type)

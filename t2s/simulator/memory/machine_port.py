@@ -2,7 +2,8 @@
 
 A machine that loads from or stores to the device's memory is a unit (see ``port``), too.  For each
 tensor that it loads, and for each that it stores, it keeps the line that it touched last; an access
-*begins* the lines that are not that one.
+*begins* the lines that are not that one.  An access by a vector of indices touches the distinct
+lines of its lanes, in the order of the lanes; a lane of -1 touches none.
 
 * A line that a load begins is asked for by the firing that begins it, for nobody knew its address
   before.  But firings in a row that *run on* (``machine_accesses``) follow from registers, so the
@@ -27,6 +28,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses
 from t2s.simulator.memory.port import UnitPort
 from t2s.simulator.memory.spec import Dram
@@ -101,7 +106,7 @@ class MachineFirings:
     bases: Mapping[str, int]
     codes: Sequence[int]
     ended: bool
-    addresses: Sequence[Sequence[int]]
+    addresses: Sequence[Sequence[Array]]
 
 
 def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
@@ -109,15 +114,16 @@ def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
     plans = [FiringPlan() for _ in machine.codes]
     begun: dict[PortName, list[_Begun]] = {name: [] for name in machine.ports}
     streams = [iter(stream) for stream in machine.addresses]
+    size = dram.line_bytes
     for firing, code in enumerate(machine.codes):
-        for access, stream in zip(machine.rules[code].accesses, streams, strict=False):
-            address = machine.bases[access.tensor] + int(next(stream))
+        for access in machine.rules[code].accesses:
             lines = begun[access.tensor, access.store]
-            end = (address + access.bytes - 1) // dram.line_bytes
-            for line in range(address // dram.line_bytes, end + 1):
+            base = machine.bases[access.tensor]
+            touched = _touched(access, next(streams[access.channel]), base, size)
+            for line in touched:
                 if not lines or lines[-1].line != line:
                     lines.append(_Begun(firing, line))
-            if not access.store:
+            if touched and not access.store:
                 plans[firing].loads.append((access, lines[-1]))
     starts = _starts(machine)
     for (_, store), found in begun.items():
@@ -131,6 +137,15 @@ def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
     for number, item in enumerate(item for plan in plans for item, _ in plan.asked):
         item.number = number
     return plans
+
+
+def _touched(access: RuleAccess, token: Array, base: int, size: int) -> list[int]:
+    """The lines of ``size`` bytes of an access, each once, the first one first."""
+    offsets = [at for at in np.atleast_1d(token).tolist() if at != HOLE]
+    found: dict[int, None] = {}
+    for begin in (base + at for at in offsets):
+        found |= dict.fromkeys(range(begin // size, (begin + access.bytes - 1) // size + 1))
+    return list(found)
 
 
 def _starts(machine: MachineFirings) -> list[int]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
+from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.machine_accesses import accesses_of_rules, ports_of
 from t2s.simulator.memory.port import too_long
 from t2s.simulator.memory.spec import Dram
@@ -101,13 +102,14 @@ class MachineRequests:
 
     def _accesses(self, addresses: Sequence[Numbers]) -> _Accesses:
         """All accesses, firing by firing."""
-        width = len(addresses)
-        counts = np.array([len(rule.accesses) for rule in self._rules], np.int64)
+        width = max((len(rule.accesses) for rule in self._rules), default=0)
         shape = (max(1, len(self._rules)), max(1, width))
+        of_channel = np.full((shape[0], len(addresses)), -1)
         port, level, bytes, base, limit, decides = (np.zeros(shape, np.int64) for _ in range(6))
         for code, rule in enumerate(self._rules):
             for at_access, access in enumerate(rule.accesses):
                 at = code, at_access
+                of_channel[code, access.channel] = at_access
                 port[at] = self._ports.index((access.tensor, access.store))
                 level[at], bytes[at], decides[at] = access.level, access.bytes, access.decides
                 base[at] = self._bases[access.tensor]
@@ -116,11 +118,17 @@ class MachineRequests:
         firings: list[Numbers] = []
         numbers: list[Numbers] = []
         offsets: list[Numbers] = []
-        for position, stream in enumerate(addresses):
-            made = np.flatnonzero(counts[self._codes] > position)
+        for channel, stream in enumerate(addresses):
+            made = np.flatnonzero(of_channel[self._codes, channel] >= 0)
+            which = of_channel[self._codes[made], channel]
+            found = np.asarray(stream, np.int64)[: len(made)]
+            if found.ndim > 1:
+                kept = self._first_of_lines(found, base[self._codes[made], which])
+                lanes = np.count_nonzero(kept, axis=1)
+                made, which, found = np.repeat(made, lanes), np.repeat(which, lanes), found[kept]
             firings.append(made)
-            numbers.append(np.full(len(made), position))
-            offsets.append(np.asarray(stream, np.int64)[: len(made)])
+            numbers.append(which)
+            offsets.append(found)
         firing, number, offset = _joined(firings), _joined(numbers), _joined(offsets)
         order = np.argsort(firing * max(1, width) + number, kind="stable")
         firing, number, offset = firing[order], number[order], offset[order]
@@ -138,6 +146,22 @@ class MachineRequests:
             level=level[rows],
             decides=decides[rows],
         )
+
+    def _first_of_lines(self, offsets: Numbers, bases: Numbers) -> NDArray[np.bool_]:
+        """Which lanes of each vector of elements are the first ones in their line.
+
+        An element never lies in two lines.
+        """
+        lines = (bases[:, None] + offsets) // self._dram.line_bytes
+        lines[offsets == HOLE] = HOLE
+        order = np.argsort(lines, axis=1, kind="stable")
+        sorted_lines = np.take_along_axis(lines, order, axis=1)
+        first = np.ones(lines.shape, np.bool_)
+        first[:, 1:] = sorted_lines[:, 1:] != sorted_lines[:, :-1]
+        kept: NDArray[np.bool_] = np.empty(lines.shape, np.bool_)
+        np.put_along_axis(kept, order, first, axis=1)
+        kept[offsets == HOLE] = False
+        return kept
 
     def _plan(self, accesses: _Accesses, ended: bool) -> None:
         """Number all requests, and say which of them each firing needs."""

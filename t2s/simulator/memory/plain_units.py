@@ -112,8 +112,8 @@ class Ports:
         """Open tensors are no longer than there is room."""
         streams = [iter(stream) for stream in machine.addresses]
         for code in machine.codes:
-            for access, stream in zip(machine.rules[code].accesses, streams, strict=False):
-                address = int(next(stream))
+            for access in machine.rules[code].accesses:
+                address = int(np.max(next(streams[access.channel])))
                 is_open = self.program.graph.tensor(access.tensor).open
                 if is_open and address + access.bytes > self.room:
                     raise too_long(self.program.graph, access.tensor, self.dram, self.room)

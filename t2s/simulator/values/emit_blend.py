@@ -14,7 +14,7 @@ from t2s.core.expr import Apply, Cast, Const, Expr, Index, Local, Parameter, Sel
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.core.walk import walk
-from t2s.graph.body import Let, Load, RegisterWrite
+from t2s.graph.body import Let, Load, RegisterWrite, by_lanes
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.machine import Choice, Put, Rule
 from t2s.simulator.emit.builder import Builder
@@ -71,6 +71,8 @@ def _is_cheap(graph: Graph, statement: object, registers: Mapping[str, object]) 
     match statement:
         case Let(value=value):
             return _costs_little(value)
+        case Load(indices=indices) if by_lanes(indices):
+            return False
         case Load(tensor=tensor, condition=None, indices=indices):
             found = graph.tensor(tensor)
             given = not found.open or found.role is TensorRole.INPUT

@@ -160,7 +160,7 @@ class StreamValues:
     traces: of every machine, by node and place.
     sent, received: tokens through the elements of all channels, channel by channel.
     refusal: makes the error of a machine that refuses (by node and place).
-    recorded: of the channels to record, the values that each element was sent.
+    recorded: of the channels to record, the values that each element was sent; vectors in rows.
     """
 
     outputs: Mapping[str, Array] | None
@@ -321,7 +321,8 @@ class _Reader:
                 raise _too_much(self.graph.channel(name).source)
             rows = ring[: sent * token.stride].reshape(sent, token.stride)
             bytes = rows[:, token.value : token.value + type.bytes].copy()
-            found.append(bytes.view(type.scalar.numpy).reshape(-1))
+            values = bytes.view(type.scalar.numpy)
+            found.append(values if type.lanes > 1 else values.reshape(-1))
         return tuple(found)
 
     def waits_for_ever(self, name: str) -> bool:

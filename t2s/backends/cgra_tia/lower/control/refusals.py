@@ -8,12 +8,13 @@ from typing import NoReturn
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower.control.flat import EMPTY_TAG
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
-from t2s.core.expr import Expr, Parameter, apply, const
+from t2s.core.expr import BitOperator, Expr, Parameter, apply, const
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
+from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
-from t2s.graph.body import Load, Statement, Store
+from t2s.graph.body import Load, Statement, Store, by_lanes
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, Search
 
@@ -34,6 +35,12 @@ class BlockRefusals:
     def check_machine(self, graph: Graph) -> None:
         """Refuse what is wrong with a machine before its rules are looked at."""
         machine, core = self.machine, EXTENDED_CORE
+        for step in machine.statements():
+            if isinstance(step, Load | Store) and by_lanes(step.indices):
+                self.refuse(
+                    f"it accesses {step.tensor!r} by a vector of indices, and cells load and store "
+                    "one word at a time: access it by one index"
+                )
         check_memory(machine, graph)
         if machine.memories:
             self.refuse(
@@ -66,6 +73,11 @@ class BlockRefusals:
                     "of blocks are single: put the blocks one by one"
                 )
         for node in walk(machine):
+            if isinstance(node, BitOperator):
+                self.refuse(
+                    f"it computes {show(node)}, and cells have no operators on the bits of words: "
+                    "store levels of bits (b, t) compressed (s)"
+                )
             if isinstance(node, Parameter):
                 self.refuse(
                     f"it uses the parameter {node.name!r}, and only PEs take scalars: give it as "
