@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
@@ -23,7 +23,6 @@ from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
-from t2s.sparse_repr.stardust.build import build_scheduled
 from t2s.sparse_repr.stardust.host import (
     check_capacity,
     check_segments,
@@ -33,6 +32,9 @@ from t2s.sparse_repr.stardust.host import (
 )
 from t2s.sparse_repr.stardust.lower import LoweredPatterns, lower_to_patterns
 from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+if TYPE_CHECKING:
+    from t2s.backends.capstan.resources import ChipResources
 
 TYPES = (Int(32), Float(32), Int(64), Float(64))
 
@@ -53,9 +55,13 @@ class CapstanKernel:
         semiring: Semiring = PLUS_TIMES,
     ) -> None:
         self.assignment = with_semiring(assignment, semiring)
-        self.program: ConcreteProgram = build_scheduled(self.assignment, schedule)
-        self._lowered: dict[Type, LoweredPatterns] = {}
-        self.lowered(TYPES[0])
+        # the emitter's folder is imported where the first kernel needs it
+        from t2s.driver.capstan_fit import fitted_program
+
+        fitted = fitted_program(self.assignment, schedule or Schedule(), TYPES[0])
+        self.program: ConcreteProgram = fitted.program
+        self._resources = fitted.resources
+        self._lowered: dict[Type, LoweredPatterns] = {TYPES[0]: fitted.lowered}
 
     def __repr__(self) -> str:
         return f"<CapstanKernel {print_assignment(self.assignment)}>"
@@ -95,6 +101,15 @@ class CapstanKernel:
         wide = [max(len(row[column]) for row in unique) for column in range(2)]
         lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c}".rstrip() for a, b, c in unique]
         return "\n".join(lines) + "\n"
+
+    def resources(self) -> ChipResources:
+        """The units of the chip that the program takes: used, available, and which one limits.
+
+        A table in a terminal and in a notebook; ``t2s/backends/capstan/resources.py`` has the
+        rules.  Memory controllers and shuffle networks are those of papers/000, compute and memory
+        units are estimates.
+        """
+        return self._resources
 
     def spatial(self, type: Type | None = None) -> str:
         """The complete Spatial program, for values of 32-bit integers if no type is given."""
