@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 import t2s
-from t2s.backends.capstan.resources import CHIP, ChipUnit, count_resources
+from benchmarks.stardust.paper import PAPER
+from t2s.backends.capstan.resources import ChipUnit, count_resources
 from t2s.core.errors import UserError
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.capstan.kernels import TEN
@@ -16,36 +15,7 @@ from tests.capstan.kernels import TEN
 i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
 
 
-@dataclass(frozen=True)
-class PublishedUnits:
-    """A row of papers/000, table 6 (chip: 200 PCU, 200 PMU, 80 MC, 16 shuffle networks)."""
-
-    outer_par: int
-    pcu: int
-    pmu: int
-    controllers: int
-    shuffles: int
-
-    def limiting(self) -> str:
-        """The unit with the highest published percentage."""
-        used = dict(
-            zip(ChipUnit, (self.pcu, self.pmu, self.controllers, self.shuffles), strict=True)
-        )
-        return max(used, key=lambda unit: used[unit] / CHIP[unit]).value
-
-
-TABLE_6 = {
-    "SpMV": PublishedUnits(16, 44, 41, 35, 16),
-    "Plus3": PublishedUnits(8, 55, 100, 58, 8),
-    "SDDMM": PublishedUnits(12, 163, 90, 61, 0),
-    "MatTransMul": PublishedUnits(16, 47, 66, 36, 16),
-    "Residual": PublishedUnits(16, 43, 65, 36, 16),
-    "TTV": PublishedUnits(16, 93, 91, 67, 16),
-    "TTM": PublishedUnits(12, 161, 89, 70, 0),
-    "MTTKRP": PublishedUnits(8, 140, 70, 58, 0),
-    "InnerProd": PublishedUnits(8, 53, 155, 80, 0),
-    "Plus2": PublishedUnits(1, 10, 23, 14, 2),
-}
+TABLE_6 = {row.name: row for row in PAPER}
 # other numbers than published, each with its reason in docs/capstan.md
 CONTROLLERS = {name: row.controllers for name, row in TABLE_6.items()} | {
     "Plus3": 75,
@@ -88,7 +58,7 @@ def test_most_units_are_within_35_percent_and_limits_are_the_published_ones() ->
     }
     assert set(TEN) - set(near["PMU"]) == {"Plus3"}
     assert set(TEN) - set(near["PCU"]) == {"Plus3", "TTM", "MTTKRP"}
-    differ = [n for n, row in TABLE_6.items() if tables[n].limiting.unit.value != row.limiting()]
+    differ = [n for n, row in TABLE_6.items() if tables[n].limiting.unit is not row.limiting]
     assert differ == ["SDDMM"]
 
 
