@@ -14,14 +14,14 @@ scala = pytest.importorskip("tree_sitter_scala", reason="tree-sitter-scala is no
 
 
 def _errors(text: str) -> list[str]:
-    """The lines of the nodes that the grammar has no rule for, or that it misses."""
+    """Where the nodes are that the grammar has no rule for, or that it misses."""
     parser = tree_sitter.Parser(tree_sitter.Language(scala.language()))
     found: list[str] = []
     nodes: list[Any] = [parser.parse(text.encode()).root_node]
     while nodes:
         node = nodes.pop()
         if node.is_error or node.is_missing:
-            found.append(text.splitlines()[node.start_point[0]])
+            found.append(f"line {node.start_point[0] + 1}")
         nodes.extend(node.children)
     return found
 
