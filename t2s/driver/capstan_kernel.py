@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
-from t2s.patterns.interpret import interpret_patterns
+from t2s.patterns.interpret import PatternOutcome, interpret_patterns
 from t2s.patterns.ir import PatternProgram
 from t2s.patterns.printer import print_patterns
 from t2s.sparse_repr.binding import Binding, bind, stored_places
@@ -37,6 +38,17 @@ if TYPE_CHECKING:
     from t2s.backends.capstan.resources import ChipResources
 
 TYPES = (Int(32), Float(32), Int(64), Float(64))
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternRun:
+    """What the patterns were given, and what they made of it."""
+
+    binding: Binding
+    lowered: LoweredPatterns
+    arguments: Mapping[str, Any]
+    arrays: Mapping[str, Array]
+    outcome: PatternOutcome
 
 
 class CapstanKernel:
@@ -116,14 +128,33 @@ class CapstanKernel:
         (text,) = self._files(type).values()
         return text
 
-    def emit(self, folder: str | os.PathLike[str], *, type: Type | None = None) -> tuple[Path, ...]:
-        """Write the Spatial program into a folder, which is made if need be; returns its path."""
-        return write_texts(Path(folder), self._files(type), user_location())
+    def emit(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        type: Type | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> tuple[Path, ...]:
+        """Write the Spatial program into a folder, which is made if need be; returns the paths.
+
+        With ``inputs`` also the files that it reads, its arguments, and what the patterns make of
+        them; the program then asserts that its results are equal.
+        """
+        files = self._files(type) if inputs is None else self._checked_files(inputs, type)
+        return write_texts(Path(folder), files, user_location())
 
     def _files(self, type: Type | None) -> dict[str, str]:
         from t2s.backends.capstan.emit import emit_spatial
 
         return emit_spatial(self.patterns(type))
+
+    def _checked_files(self, inputs: Mapping[str, Any], type: Type | None) -> dict[str, str]:
+        from t2s.backends.capstan.emit import data_files, emit_spatial
+
+        run = self._run(inputs, type)
+        program = run.lowered.program
+        data = data_files(program, run.arrays, run.arguments, run.outcome)
+        return {**emit_spatial(program, checked=True), **data}
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
         """The inputs as the host stores them; see ``t2s.sparse.simulate`` for what they may be."""
@@ -134,6 +165,11 @@ class CapstanKernel:
 
         Raises ``UserError`` for what does not fit on chip.
         """
+        run = self._run(inputs, type)
+        given, made = run.arguments, run.outcome
+        return made_tensor(run.lowered, self.assignment, run.binding, made, given)
+
+    def _run(self, inputs: Mapping[str, Any], type: Type | None) -> _PatternRun:
         binding = self.bind(inputs, type)
         lowered = self.lowered(binding.type)
         arguments = host_arguments(lowered, binding)
@@ -141,7 +177,7 @@ class CapstanKernel:
         check_segments(lowered.program, binding)
         arrays = host_arrays(lowered.program, binding)
         outcome = interpret_patterns(lowered.program, arrays, arguments)
-        return made_tensor(lowered, self.assignment, binding, outcome, arguments)
+        return _PatternRun(binding, lowered, arguments, arrays, outcome)
 
     def interpret(
         self, inputs: Mapping[str, Any], *, level: str = "patterns", type: Type | None = None
