@@ -41,7 +41,7 @@ TYPES = (Int(32), Float(32), Int(64), Float(64))
 
 
 @dataclass(frozen=True, slots=True)
-class _PatternRun:
+class _FinishedPatterns:
     """What the patterns were given, and what they made of it."""
 
     binding: Binding
@@ -169,7 +169,7 @@ class CapstanKernel:
         given, made = run.arguments, run.outcome
         return made_tensor(run.lowered, self.assignment, run.binding, made, given)
 
-    def _run(self, inputs: Mapping[str, Any], type: Type | None) -> _PatternRun:
+    def _run(self, inputs: Mapping[str, Any], type: Type | None) -> _FinishedPatterns:
         binding = self.bind(inputs, type)
         lowered = self.lowered(binding.type)
         arguments = host_arguments(lowered, binding)
@@ -177,7 +177,7 @@ class CapstanKernel:
         check_segments(lowered.program, binding)
         arrays = host_arrays(lowered.program, binding)
         outcome = interpret_patterns(lowered.program, arrays, arguments)
-        return _PatternRun(binding, lowered, arguments, arrays, outcome)
+        return _FinishedPatterns(binding, lowered, arguments, arrays, outcome)
 
     def interpret(
         self, inputs: Mapping[str, Any], *, level: str = "patterns", type: Type | None = None

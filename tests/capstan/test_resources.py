@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 import t2s
 from benchmarks.stardust.paper import PAPER
-from t2s.backends.capstan.resources import ChipUnit, count_resources
+from t2s.backends.capstan.resources import ChipResources, ChipUnit, count_resources
 from t2s.core.errors import UserError
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.capstan.kernels import TEN
+from tests.capstan.random_kernels import RandomKernel, random_kernels
+from tests.sources import ROOT
 
 i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
 
@@ -28,8 +31,7 @@ def _kernel(name: str, **environment: int | str) -> CapstanKernel:
     paper = TEN[name]()
     if not environment:
         return compile(paper.result, paper.schedule, target="capstan")
-    kept = [one for one in paper.schedule.directives if getattr(one, "name", None) != "bp"]
-    schedule = Schedule(directives=tuple(kept)).environment(**environment)
+    schedule = _without_factor(paper.schedule).environment(**environment)
     return compile(paper.result, schedule, target="capstan")
 
 
@@ -154,3 +156,60 @@ def test_wider_memories_take_more_units() -> None:
     fewer = count_resources(half.patterns())
     assert fewer["MC"].used == 3 + 8 * 2
     assert kernel.resources()["PMU"].used - fewer["PMU"].used == 8 + 2 * 8
+
+
+def test_the_table_of_the_document_is_what_is_counted() -> None:
+    shown = (ROOT / "docs" / "capstan.md").read_text(encoding="utf-8").splitlines()
+    for row in PAPER:
+        ours = row.kernel().resources()
+        cells = [f"{one.used} ({row.units[one.unit]})" for one in ours]
+        limits = f"{ours.limiting.unit.value} ({row.limiting.value})"
+        assert f"| {' | '.join([row.name, str(row.outer_par), *cells, limits])} |" in shown
+
+
+few = settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+def _is_largest(result: Tensor, schedule: Schedule, found: ChipResources) -> None:
+    """Every factor up to the one that was found fits, with no more units; greater ones do not."""
+    assert found.fits
+    for factor in (1, 2, 4, 8, 12, 16):
+        told = schedule.env("bp", factor)
+        if factor > found.outer_par:
+            with pytest.raises(UserError, match="the program does not fit the chip"):
+                compile(result, told, target="capstan")
+        else:
+            fewer = compile(result, told, target="capstan").resources()
+            assert all(a.used <= b.used for a, b in zip(fewer, found, strict=True))
+
+
+def _without_factor(schedule: Schedule) -> Schedule:
+    kept = [one for one in schedule.directives if getattr(one, "name", None) != "bp"]
+    return Schedule(directives=tuple(kept))
+
+
+@pytest.mark.parametrize("name", TEN)
+def test_what_is_fitted_is_the_largest_that_fits(name: str) -> None:
+    paper = TEN[name]()
+    schedule = _without_factor(paper.schedule)
+    _is_largest(paper.result, schedule, _kernel(name, outer_par="fit").resources())
+
+
+def test_random_kernels_are_fitted() -> None:
+    factors: list[int] = []
+
+    @few
+    @given(random_kernels())
+    def run(kernel: RandomKernel) -> None:
+        schedule = _without_factor(kernel.schedule)
+        try:
+            found = compile(kernel.result, schedule.env("bp", "fit"), target="capstan").resources()
+        except UserError:
+            return
+        factors.append(found.outer_par)
+        _is_largest(kernel.result, schedule, found)
+
+    run()
+    assert len(factors) >= 12
