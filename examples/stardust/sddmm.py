@@ -17,5 +17,5 @@ if __name__ == "__main__":
     sampled = generator.integers(1, 9, (6, 8)) * (generator.random((6, 8)) < 0.3)
     inputs = {"B": sampled, "C": generator.integers(0, 5, (6, 20)), "D": np.ones((20, 8), int)}
     inputs = {name: value.astype(np.int32) for name, value in inputs.items()}
-    print(kernel, kernel.memories(), *kernel.emit("build/sddmm"), sep="\n")
+    print(kernel, kernel.memories(), kernel.resources(), *kernel.emit("build/sddmm"), sep="\n")
     print((kernel.interpret(inputs) == sampled * (inputs["C"] @ inputs["D"])).all())

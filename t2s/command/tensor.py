@@ -127,11 +127,12 @@ def tensor(
 def _run_patterns(
     console: Console, kernel: sparse.CapstanKernel, inputs: dict[str, Any], folder: Path
 ) -> None:
-    """Show the loops and the memories, write Spatial, and check what the patterns compute."""
+    """Show loops, memories and resources, write Spatial, and check what the patterns compute."""
     type = kernel.bind(inputs).type
     console.out(print_assignment(kernel.assignment) + "\n")
     console.out(str(kernel))
     console.out(kernel.memories())
+    console.out(f"{kernel.resources()}\n")
     for path in kernel.emit(folder, type=type):
         console.out(f"wrote {path}")
     found = kernel.interpret(inputs)

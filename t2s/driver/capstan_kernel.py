@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
-from t2s.patterns.interpret import interpret_patterns
+from t2s.patterns.interpret import PatternOutcome, interpret_patterns
 from t2s.patterns.ir import PatternProgram
 from t2s.patterns.printer import print_patterns
 from t2s.sparse_repr.binding import Binding, bind, stored_places
@@ -23,7 +24,6 @@ from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
-from t2s.sparse_repr.stardust.build import build_scheduled
 from t2s.sparse_repr.stardust.host import (
     check_capacity,
     check_segments,
@@ -34,7 +34,21 @@ from t2s.sparse_repr.stardust.host import (
 from t2s.sparse_repr.stardust.lower import LoweredPatterns, lower_to_patterns
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
+if TYPE_CHECKING:
+    from t2s.backends.capstan.resources import ChipResources
+
 TYPES = (Int(32), Float(32), Int(64), Float(64))
+
+
+@dataclass(frozen=True, slots=True)
+class _FinishedPatterns:
+    """What the patterns were given, and what they made of it."""
+
+    binding: Binding
+    lowered: LoweredPatterns
+    arguments: Mapping[str, Any]
+    arrays: Mapping[str, Array]
+    outcome: PatternOutcome
 
 
 class CapstanKernel:
@@ -53,9 +67,13 @@ class CapstanKernel:
         semiring: Semiring = PLUS_TIMES,
     ) -> None:
         self.assignment = with_semiring(assignment, semiring)
-        self.program: ConcreteProgram = build_scheduled(self.assignment, schedule)
-        self._lowered: dict[Type, LoweredPatterns] = {}
-        self.lowered(TYPES[0])
+        # the emitter's folder is imported where the first kernel needs it
+        from t2s.driver.capstan_fit import fitted_program
+
+        fitted = fitted_program(self.assignment, schedule or Schedule(), TYPES[0])
+        self.program: ConcreteProgram = fitted.program
+        self._resources = fitted.resources
+        self._lowered: dict[Type, LoweredPatterns] = {TYPES[0]: fitted.lowered}
 
     def __repr__(self) -> str:
         return f"<CapstanKernel {print_assignment(self.assignment)}>"
@@ -96,19 +114,47 @@ class CapstanKernel:
         lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c}".rstrip() for a, b, c in unique]
         return "\n".join(lines) + "\n"
 
+    def resources(self) -> ChipResources:
+        """The units of the chip that the program takes: used, available, and which one limits.
+
+        A table in a terminal and in a notebook; ``t2s/backends/capstan/resources.py`` has the
+        rules.  Memory controllers and shuffle networks are those of papers/000, compute and memory
+        units are estimates.
+        """
+        return self._resources
+
     def spatial(self, type: Type | None = None) -> str:
         """The complete Spatial program, for values of 32-bit integers if no type is given."""
         (text,) = self._files(type).values()
         return text
 
-    def emit(self, folder: str | os.PathLike[str], *, type: Type | None = None) -> tuple[Path, ...]:
-        """Write the Spatial program into a folder, which is made if need be; returns its path."""
-        return write_texts(Path(folder), self._files(type), user_location())
+    def emit(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        type: Type | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> tuple[Path, ...]:
+        """Write the Spatial program into a folder, which is made if need be; returns the paths.
+
+        With ``inputs`` also the files that it reads, its arguments, and what the patterns make of
+        them; the program then asserts that its results are equal.
+        """
+        files = self._files(type) if inputs is None else self._checked_files(inputs, type)
+        return write_texts(Path(folder), files, user_location())
 
     def _files(self, type: Type | None) -> dict[str, str]:
         from t2s.backends.capstan.emit import emit_spatial
 
         return emit_spatial(self.patterns(type))
+
+    def _checked_files(self, inputs: Mapping[str, Any], type: Type | None) -> dict[str, str]:
+        from t2s.backends.capstan.emit import data_files, emit_spatial
+
+        run = self._run(inputs, type)
+        program = run.lowered.program
+        data = data_files(program, run.arrays, run.arguments, run.outcome)
+        return {**emit_spatial(program, checked=True), **data}
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
         """The inputs as the host stores them; see ``t2s.sparse.simulate`` for what they may be."""
@@ -119,6 +165,11 @@ class CapstanKernel:
 
         Raises ``UserError`` for what does not fit on chip.
         """
+        run = self._run(inputs, type)
+        given, made = run.arguments, run.outcome
+        return made_tensor(run.lowered, self.assignment, run.binding, made, given)
+
+    def _run(self, inputs: Mapping[str, Any], type: Type | None) -> _FinishedPatterns:
         binding = self.bind(inputs, type)
         lowered = self.lowered(binding.type)
         arguments = host_arguments(lowered, binding)
@@ -126,7 +177,7 @@ class CapstanKernel:
         check_segments(lowered.program, binding)
         arrays = host_arrays(lowered.program, binding)
         outcome = interpret_patterns(lowered.program, arrays, arguments)
-        return made_tensor(lowered, self.assignment, binding, outcome, arguments)
+        return _FinishedPatterns(binding, lowered, arguments, arrays, outcome)
 
     def interpret(
         self, inputs: Mapping[str, Any], *, level: str = "patterns", type: Type | None = None

@@ -60,6 +60,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "    for j:  # reduction by 16\n" in result.stdout
     assert "x.vals  partitioned sparse SRAM  3: a dense vector" in result.stdout
+    assert "Shuf    16         16   100%  limits\n" in result.stdout
     assert "matches numpy" in result.stdout
     text = (tmp_path / "made" / "y_kernel.scala").read_text()
     assert text.startswith("import spatial.dsl._\n")

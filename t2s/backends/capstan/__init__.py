@@ -1,4 +1,4 @@
-"""Capstan parallel patterns as Spatial: complete programs, their parser, and what they mean.
+"""Capstan parallel patterns as Spatial: programs, their parser, what they mean, and what they take.
 
 It takes programs of patterns, not graphs, so there is no ``BACKEND``: ``CapstanKernel`` emits.
 """

@@ -5,7 +5,10 @@ The host reads each array from a file of one word a line, and writes the results
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
 
 from t2s.backends.capstan.printer import print_spatial
 from t2s.backends.capstan.spatial_ast import (
@@ -23,6 +26,7 @@ from t2s.backends.capstan.spatial_ast import (
     SpatialMemory,
     SpatialName,
     SpatialNumber,
+    SpatialOperation,
     SpatialOut,
     SpatialReduce,
     SpatialScan,
@@ -36,7 +40,8 @@ from t2s.backends.capstan.spatial_ast import (
 )
 from t2s.backends.capstan.spelling import TYPES, SpatialSpelling, element_type, spelled_type
 from t2s.core.expr import Const, apply, simplify
-from t2s.core.ops import Op
+from t2s.core.ops import Array, Op
+from t2s.patterns.interpret import PatternOutcome
 from t2s.patterns.ir import (
     Bind,
     BuildBits,
@@ -77,22 +82,53 @@ KINDS = {
 }
 
 
-def emit_spatial(program: PatternProgram) -> dict[str, str]:
-    """The files of a program: one of Spatial.  The same bytes for equal programs."""
-    tree = spatial_program(program)
+def emit_spatial(program: PatternProgram, *, checked: bool = False) -> dict[str, str]:
+    """The files of a program: one of Spatial.  The same bytes for equal programs.
+
+    ``checked``: it asserts that its results are those of files ``..._expected.csv``, and scalars
+    those of further arguments.
+    """
+    tree = spatial_program(program, checked=checked)
     return {f"{tree.name}.scala": print_spatial(tree)}
 
 
-def spatial_program(program: PatternProgram) -> SpatialFile:
+def spatial_program(program: PatternProgram, *, checked: bool = False) -> SpatialFile:
     """The tree of a program.
 
     Raises ``UnsupportedError`` for types that Spatial does not have.
     """
-    return _SpatialEmission(program).program()
+    return _SpatialEmission(program).program(checked=checked)
+
+
+def data_files(
+    program: PatternProgram,
+    arrays: Mapping[str, Array],
+    arguments: Mapping[str, Any],
+    outcome: PatternOutcome,
+) -> dict[str, str]:
+    """The files that a checked program reads, and its arguments in ``arguments.txt``.
+
+    ``outcome`` is what the program makes of the arrays and the arguments.
+    """
+    emission = _SpatialEmission(program)
+    emission.program(checked=True)
+    files = {f"{emission.name(name)}.csv": _column(array) for name, array in arrays.items()}
+    words = [str(np.asarray(arguments[one.name])[()]) for one in program.arguments]
+    scalars = (outcome.scalars[one.values] for one in program.results if not one.levels)
+    words += [str(np.asarray(word)[()]) for word in scalars]
+    for memory in program.memories:
+        if memory.name in emission.results() and memory.alias is None:
+            name = f"{emission.name(memory.name)}_expected.csv"
+            files[name] = _column(outcome.memories[memory.name])
+    return {"arguments.txt": f"{' '.join(words)}\n", **files}
+
+
+def _column(array: Array) -> str:
+    return "".join(f"{word}\n" for word in array)
 
 
 class _SpatialEmission(SpatialSpelling):
-    def program(self) -> SpatialFile:
+    def program(self, *, checked: bool) -> SpatialFile:
         source = self.source
         name = self.name(source.name)
         parameters = tuple((self.name(given), value) for given, value in source.environment)
@@ -106,7 +142,7 @@ class _SpatialEmission(SpatialSpelling):
             element=TYPES[element],
             before=before,
             kernel=kernel,
-            after=tuple(self.written()),
+            after=(*self.written(), *(self.checks() if checked else ())),
         )
 
     def results(self) -> set[str]:
@@ -171,6 +207,22 @@ class _SpatialEmission(SpatialSpelling):
                 name = self.name(memory.name)
                 array = SpatialCall(function="getMem", arguments=(SpatialName(name=name),))
                 yield _effect("writeCSV1D", array, *_file(name))
+
+    def checks(self) -> Iterable[SpatialStatement]:
+        """That results are what was expected."""
+        given = len(self.source.arguments)
+        for result in self.source.results:
+            if not result.levels:
+                out = SpatialName(name=self.name(f"{result.tensor}_out"))
+                word = SpatialCall(function="args", arguments=(SpatialNumber(value=given),))
+                given += 1
+                yield _same("getArg", out, SpatialConversion(value=word, type="T"))
+        for memory in self.source.memories:
+            if memory.name in self.results() and memory.alias is None:
+                name, type = self.name(memory.name), self.type(memory.type)
+                files = _file(f"{name}_expected")
+                expected = SpatialCall(function="loadCSV1D", type=type, arguments=files)
+                yield _same("getMem", SpatialName(name=name), expected)
 
     def memory(self, memory: PatternMemory) -> SpatialMemory:
         """The declaration of a memory that the accelerator sees."""
@@ -317,6 +369,12 @@ class _SpatialEmission(SpatialSpelling):
 
 def _effect(function: str, *arguments: SpatialExpression) -> SpatialEffect:
     return SpatialEffect(call=SpatialCall(function=function, arguments=arguments))
+
+
+def _same(function: str, made: SpatialName, expected: SpatialExpression) -> SpatialEffect:
+    """``assert(function(made) == expected)``."""
+    found = SpatialCall(function=function, arguments=(made,))
+    return _effect("assert", SpatialOperation(operator="==", left=found, right=expected))
 
 
 def _file(name: str) -> tuple[SpatialExpression, ...]:

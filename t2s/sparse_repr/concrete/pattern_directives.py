@@ -28,6 +28,9 @@ ENVIRONMENT_NAMES = {
 DEFAULT_ENVIRONMENT = {"bp": 1, "ip": 16, "sp": 1}
 """Iterations at a time of outermost patterns, innermost ones, and scans that are neither."""
 
+FIT = "fit"
+"""What users may say for ``outer_par``: as much as the chip has room for."""
+
 LANES = 16
 """Lanes of a vector unit, and outputs of a scanner in a cycle."""
 
@@ -62,10 +65,10 @@ class Accelerate(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetEnvironment(LoopDirective):
-    """A variable of the hardware."""
+    """A variable of the hardware; without a value the largest that fits the chip."""
 
     name: str
-    value: int
+    value: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,16 +168,19 @@ class PatternSchedule:
             )
         )
 
-    def environment(self, **values: int) -> Self:
-        """Set variables of the hardware: ``environment(outer_par=16, inner_par=16)``."""
+    def environment(self, **values: int | str) -> Self:
+        """Set variables of the hardware: ``environment(outer_par=16, inner_par=16)``.
+
+        ``outer_par="fit"`` takes the largest of 1, 2, 4, 8, 12 and 16 that fits the chip.
+        """
         location = user_location()
         schedule = self
         for name, value in values.items():
             schedule = schedule._with(_environment(name, value, location))
         return schedule
 
-    def env(self, name: str, value: int) -> Self:
-        """Set one variable of the hardware: ``env("bp", 16)``."""
+    def env(self, name: str, value: int | str) -> Self:
+        """Set one variable of the hardware: ``env("bp", 16)``, ``env("bp", "fit")``."""
         return self._with(_environment(name, value, user_location()))
 
     def promote(self) -> Self:
@@ -199,8 +205,10 @@ def _environment(name: Any, value: Any, location: SourceLocation) -> SetEnvironm
             location=location,
             expected=f"one of {', '.join(ENVIRONMENT_NAMES)}",
         )
-    count = _factor(value, f"the environment variable {name}", location)
     known = ENVIRONMENT_NAMES[name]
+    if known == "bp" and isinstance(value, str) and value == FIT:
+        return SetEnvironment(name=known, value=None, location=location)
+    count = _factor(value, f"the environment variable {name}", location)
     if known != "bp" and count > LANES:
         raise UserError(
             f"{name} is more than the lanes of a vector unit",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
+from t2s.sparse_repr.concrete.pattern_directives import FIT
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import as_format
 from t2s.sparse_repr.notation.parse import parse_expression
@@ -183,7 +184,9 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "env": _Form(
             shown="env(bp,16)",
             count=2,
-            append=lambda s, words, where: s.env(words[0], _number(words[1], where)),
+            append=lambda s, words, where: s.env(
+                words[0], FIT if words[1] == FIT else _number(words[1], where)
+            ),
         ),
         "promote": _Form(shown="promote()", count=0, append=lambda s, words, _: s.promote()),
         "communicate": _Form(

@@ -93,7 +93,9 @@ def build_scheduled(assignment: Assignment, schedule: Schedule | None = None) ->
                     scheduling.precompute(each)
     environment = dict(DEFAULT_ENVIRONMENT)
     environment |= {
-        one.name: one.value for one in schedule.directives if isinstance(one, SetEnvironment)
+        one.name: one.value
+        for one in schedule.directives
+        if isinstance(one, SetEnvironment) and one.value is not None
     }
     program = ConcreteProgram(
         stages=(with_patterns(scheduling.statement, schedule),),

@@ -1,0 +1,1 @@
+"""The experiments of Stardust (papers/000), beside its published numbers."""
