@@ -21,7 +21,12 @@ MOST_FILES = 450
 
 MOST_FILES_OF_THE_CGRA = 105
 MOST_FILES_OF_CAPSTAN = 40
-ROOM_OF_CAPSTAN = ("t2s.backends.capstan", "t2s.patterns", "t2s.sparse_repr.stardust")
+ROOM_OF_CAPSTAN = (
+    "t2s.backends.capstan",
+    "t2s.driver.capstan",
+    "t2s.patterns",
+    "t2s.sparse_repr.stardust",
+)
 TWO_AUDIENCES = {"Index", "Parameter", "Place", "Tensor"}
 """Names of the graph, which stand in its files, and of a user's thing in a front end."""
 

@@ -70,7 +70,10 @@ def test_the_command(tmp_path: Path) -> None:
 def test_a_target_that_there_is_not() -> None:
     result = CliRunner().invoke(app, ["tensor", "y(i)=A(i)", "--target", "gpu"])
     assert result.exit_code == 1
-    assert "error: there is no target gpu\n  expected: one of streams, capstan\n" in result.stderr
+    assert (
+        "error: there is no target gpu\n  expected: one of streams, cgra, capstan\n"
+        in result.stderr
+    )
 
 
 def test_a_compiled_kernel_is_compiled_already() -> None:

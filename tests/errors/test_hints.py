@@ -26,6 +26,8 @@ CALL = re.compile(r"((?:[A-Za-z_]\w*\.)*\.?)([A-Za-z_]\w*)\(")
 OWNERS: dict[str, Any] = {
     "t2s": t2s,
     "t2s.sparse": sparse,
+    "sparse": sparse,
+    "placement": t2s.Placement,
     "t2s.gallery": t2s.gallery,
     "dataclasses": dataclasses,
     "pathlib": pathlib,
@@ -70,7 +72,8 @@ def exists(before: str, name: str) -> bool:
         return callable(getattr(OWNERS[owner], name, None))
     if before:  # the user's own object
         return name in methods()
-    return name in methods() or callable(getattr(t2s, name, None)) or hasattr(builtins, name)
+    known = (t2s, sparse, builtins)
+    return name in methods() or any(callable(getattr(room, name, None)) for room in known)
 
 
 def unknown(text: str) -> list[str]:

@@ -208,8 +208,9 @@ def test_random_graphs(
     program, limits = program_of(graph, device, seed), Limits(max_cycles=limit)
     python, native = run(PythonEngine(), program, limits), run(NativeEngine(), program, limits)
     if isinstance(python, str) or isinstance(native, str):
-        event("refused")
-        assert native == python
+        event("refused")  # if several machines refuse, an engine may name any of them
+        assert isinstance(python, str)
+        assert isinstance(native, str)
         return
     event(native.ending.value)
     agree(python, native)
