@@ -3,10 +3,8 @@
 A text has a block for each processing element, row by row of their array::
 
     <adder>
-    when %p == XXXXXXX0:
-      add %r0, %r0, $5; set %p = ZZZZZZZ1;
-    when %p == XXXXXXX1:
-      halt;
+    when %p == XXXXXXX0: add %r0, %r0, $5; set %p = ZZZZZZZ1;
+    when %p == XXXXXXX1: halt;
 
 ``assemble`` makes words of it and ``disassemble`` a text of words, both as the public tools for
 triggered instructions do; ``run`` counts the cycles that their simulator counts.  ``compile`` makes
@@ -369,8 +367,7 @@ def _memory(memory: Any, words: int | None) -> Array:
 
 
 def _positive(name: str, value: object) -> int:
-    number = whole(value)
-    if number is not None and number > 0:
+    if (number := whole(value)) is not None and number > 0:
         return number
     raise UserError(
         f"{name} is no count",

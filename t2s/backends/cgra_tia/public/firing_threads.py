@@ -1,9 +1,8 @@
 """The thread of a PE of the design: a few instructions for each kind of firing.
 
 A firing is one instruction or several: each result is computed by the instruction that sends it or
-keeps it, where that is one operator (``a + b * c`` is), and what it needs beside that before.  A
-token stays at the head of its stream until the last instruction that uses it.  Kinds are told apart
-by the tag of the leading stream, or by the thread's state where it counts (``control.py``).
+keeps it, where that is one operator (``a + b * c`` is), and what it needs before.  A token stays at
+the head until its last use.  Kinds differ by the tag of the leading stream, or by the state.
 """
 
 from __future__ import annotations
