@@ -15,7 +15,7 @@ from t2s.command.tensor import INTERRUPTED, failed
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
-from t2s.driver.product import is_sparse
+from t2s.driver.func_design import is_sparse
 from t2s.graph.graph import Graph
 
 

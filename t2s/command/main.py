@@ -31,8 +31,8 @@ from t2s.command.tia import tia
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.func_design import is_sparse
 from t2s.driver.hardware import find_backend
-from t2s.driver.product import is_sparse
 from t2s.graph.graph import Graph
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES

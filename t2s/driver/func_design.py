@@ -8,14 +8,15 @@ from typing import Any
 
 from t2s.core.arrays import named_inputs
 from t2s.core.checks import whole
+from t2s.core.errors import UnsupportedError
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import split_scalars
-from t2s.driver.product import refuse_sparse
 from t2s.func.collect import AnyFunc, needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.func import TemporalFunc
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.sparse_repr.representation import parameter as sparse
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.lowering.to_graph import lower_to_graph
 from t2s.spatial.pipeline import build_spatial
@@ -87,3 +88,28 @@ def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
 def without(inputs: Mapping[str, Any], constants: Mapping[str, int]) -> dict[str, Any]:
     """The inputs but for those that have become constants of a graph."""
     return {name: value for name, value in inputs.items() if name not in constants}
+
+
+def is_sparse(design: object) -> bool:
+    """Whether a design is a Func that reads a matrix in a representation."""
+    if not isinstance(design, TemporalFunc):
+        return False
+    kinds = sparse.Values | sparse.DecodedCoordinate
+    return any(isinstance(s, kinds) for w in design.written for s in w.symbols.values())
+
+
+def refuse_sparse(design: object) -> None:
+    """Raise ``UnsupportedError`` if a Func of a dense design reads a sparse matrix."""
+    for func in needed_funcs(output_funcs(design)):
+        if is_sparse(func):
+            raise UnsupportedError(
+                f"{func.name} is a product of a sparse matrix, which is a design of its own",
+                location=func.written[-1].location,
+                expected=f"{func.name} alone, to interpret, lower or simulate"
+                if func is not design
+                else f"interpret, lower or simulate of {func.name}",
+                given="a design of several Funcs" if func is not design else "its loop nest",
+                hint="let the next design read the result of this one as an input"
+                if func is not design
+                else "its hardware follows from the representation: there is no loop nest to print",
+            )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design
-from t2s.driver.func_design import FuncDesign
+from t2s.driver.func_design import FuncDesign, is_sparse
 from t2s.driver.graph_design import GraphDesign
-from t2s.driver.product import is_sparse
-from t2s.driver.product_design import ProductDesign
 from t2s.func.func import TemporalFunc
 from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
@@ -25,6 +23,8 @@ def design_of(given: object) -> Design:
         case Network():
             return GraphDesign(given.graph())
         case ScheduledFunc() if is_sparse(given):
+            from t2s.driver.product_design import ProductDesign  # if there are such products
+
             return ProductDesign(given)
         case TemporalFunc() | tuple() | list():
             return FuncDesign(given)

@@ -15,8 +15,6 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design, Stage
 from t2s.driver.lower import over_budget
-from t2s.driver.product_design import ProductDesign
-from t2s.driver.product_design import product_report as report_of_product
 from t2s.driver.recognize import design_of
 from t2s.graph.inputs import check_graph_inputs
 
@@ -130,6 +128,8 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
     the cause where that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with
     the matrix.  Raises ``UserError`` for other designs and for runs that did not end.
     """
+    from t2s.driver.product_design import ProductDesign
+    from t2s.driver.product_design import product_report as report_of_product
     from t2s.simulator.report.result import SimResult
 
     found = design_of(design)

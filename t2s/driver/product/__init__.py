@@ -7,11 +7,9 @@ Like ``driver``, of which it is a part, it knows the directives of ``t2s.spatial
 from t2s.driver.product.from_func import (
     bytes_moved,
     interpret_product,
-    is_sparse,
     lower_product,
     parts_of,
     product_of,
-    refuse_sparse,
     split_inputs,
 )
 from t2s.sparse_repr.representation.hardware.product import Product
@@ -20,10 +18,8 @@ __all__ = [
     "Product",
     "bytes_moved",
     "interpret_product",
-    "is_sparse",
     "lower_product",
     "parts_of",
     "product_of",
-    "refuse_sparse",
     "split_inputs",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.arrays import ArraySpec, check_inputs
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.names import NameSupply
@@ -24,8 +24,6 @@ from t2s.driver.product.sizes import (
     combined_of,
     fused_of,
 )
-from t2s.func.collect import needed_funcs, output_funcs
-from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam
 from t2s.graph.graph import Graph, ScalarParameter
 from t2s.reduction.circuits import Circuit, LinearArray
@@ -49,31 +47,6 @@ Array = np.ndarray[Any, Any]
 
 LINE_BYTES = 64
 """Bytes of a line of memory: what a load or store unit moves in a cycle."""
-
-
-def is_sparse(design: object) -> bool:
-    """Whether a design is a Func that reads a matrix in a representation."""
-    if not isinstance(design, TemporalFunc):
-        return False
-    kinds = sparse.Values | sparse.DecodedCoordinate
-    return any(isinstance(s, kinds) for w in design.written for s in w.symbols.values())
-
-
-def refuse_sparse(design: object) -> None:
-    """Raise ``UnsupportedError`` if a Func of a dense design reads a sparse matrix."""
-    for func in needed_funcs(output_funcs(design)):
-        if is_sparse(func):
-            raise UnsupportedError(
-                f"{func.name} is a product of a sparse matrix, which is a design of its own",
-                location=func.written[-1].location,
-                expected=f"{func.name} alone, to interpret, lower or simulate"
-                if func is not design
-                else f"interpret, lower or simulate of {func.name}",
-                given="a design of several Funcs" if func is not design else "its loop nest",
-                hint="let the next design read the result of this one as an input"
-                if func is not design
-                else "its hardware follows from the representation: there is no loop nest to print",
-            )
 
 
 def split_inputs(design: ScheduledFunc, inputs: Mapping[str, Any]) -> tuple[object, dict[str, Any]]:
