@@ -114,8 +114,7 @@ def tensor(
         _write_graphs(console, kernel, inputs, out, options)
         result = kernel.simulate(inputs, device=device, memory=memory, engine=engine, **options)
         console.out(str(result).rstrip())
-        expected = kernel.interpret(inputs)
-        console.out("\n" + compare(result.output, expected, tolerance=tolerance_of(expected)))
+        _compare(console, result.output, kernel.interpret(inputs))
     except RunInterrupted as interrupt:
         measured = interrupt.result
         console.out(str(measured if measured.cycles else interrupt).rstrip())
@@ -135,9 +134,7 @@ def _run_patterns(
     console.out(f"{kernel.resources()}\n")
     for path in kernel.emit(folder, type=type):
         console.out(f"wrote {path}")
-    found = kernel.interpret(inputs)
-    expected = kernel.interpret(inputs, level="notation")
-    console.out("\n" + compare(found, expected, tolerance=tolerance_of(expected)))
+    _compare(console, kernel.interpret(inputs), kernel.interpret(inputs, level="notation"))
 
 
 def _run_on_cells(
@@ -150,8 +147,11 @@ def _run_on_cells(
     console.out(str(result).rstrip())
     for path in write_texts(folder, placed.files):
         console.out(f"wrote {path}")
-    expected = kernel.interpret(inputs)
-    console.out("\n" + compare(result.output, expected, tolerance=tolerance_of(expected)))
+    _compare(console, result.output, kernel.interpret(inputs))
+
+
+def _compare(console: Console, found: Any, expected: Any) -> None:
+    console.out("\n" + compare(found, expected, tolerance=tolerance_of(expected)))
 
 
 def failed(said: str) -> typer.Exit:

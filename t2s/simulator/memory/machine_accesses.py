@@ -91,10 +91,12 @@ class AddressedGraph:
     a token for the first access of every firing that has one, for the second one, and so on; then
     in the same way for accesses by vectors, whose tokens are vectors in which -1 stands for a lane
     that touches nothing.  They are the last channels of the graph; nothing takes their tokens.
+    ``rules`` are those of the same machines, by code.
     """
 
     graph: Graph
     channels: Mapping[str, tuple[str, ...]]
+    rules: Mapping[str, tuple[RuleAccesses, ...]]
 
 
 def accesses_of_rules(graph: Graph, node: Machine) -> tuple[RuleAccesses, ...]:
@@ -124,12 +126,10 @@ def lanes_of_channels(rules: Sequence[RuleAccesses]) -> tuple[int, ...]:
     return tuple(found[channel] for channel in range(len(found)))
 
 
-def ports_of(graph: Graph, node: Machine) -> tuple[tuple[str, bool], ...]:
-    """The tensors that a machine loads (False) and stores (True), by their first access."""
+def ports_of(rules: Sequence[RuleAccesses]) -> tuple[tuple[str, bool], ...]:
+    """The tensors that rules load (False) and store (True), by their first access."""
     found = dict.fromkeys(
-        (access.tensor, access.store)
-        for rule in accesses_of_rules(graph, node)
-        for access in rule.accesses
+        (access.tensor, access.store) for rule in rules for access in rule.accesses
     )
     return tuple(found)
 
@@ -226,6 +226,7 @@ def _with_addresses(graph: Graph) -> AddressedGraph:
     taken = {node.name for node in graph.nodes} | {channel.name for channel in graph.channels}
     nodes, channels = list(graph.nodes), list(graph.channels)
     names: dict[str, tuple[str, ...]] = {}
+    accesses: dict[str, tuple[RuleAccesses, ...]] = {}
     for position, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             continue
@@ -233,6 +234,7 @@ def _with_addresses(graph: Graph) -> AddressedGraph:
         lanes = lanes_of_channels(rules)
         if not lanes:
             continue
+        accesses[node.name] = rules
         sink = _fresh(f"{node.name}_addresses", taken)
         names[node.name] = tuple(_fresh(f"{sink}_{number}", taken) for number in range(len(lanes)))
         nodes[position] = _putting(graph, node, rules, names[node.name])
@@ -242,7 +244,9 @@ def _with_addresses(graph: Graph) -> AddressedGraph:
             for name, width in zip(names[node.name], lanes, strict=True)
         ]
     return AddressedGraph(
-        graph=replace(graph, nodes=tuple(nodes), channels=tuple(channels)), channels=names
+        graph=replace(graph, nodes=tuple(nodes), channels=tuple(channels)),
+        channels=names,
+        rules=accesses,
     )
 
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
-from t2s.graph.machine import Machine
 from t2s.graph.semantics import HOLE
-from t2s.simulator.memory.machine_accesses import accesses_of_rules, ports_of
+from t2s.simulator.memory.machine_accesses import RuleAccesses, ports_of
 from t2s.simulator.memory.port import too_long
 from t2s.simulator.memory.spec import Dram
 
@@ -50,10 +49,9 @@ class _Lines:
     latest: Numbers
 
 
-def levels_of(graph: Graph, node: Machine) -> int:
+def levels_of(rules: Sequence[RuleAccesses]) -> int:
     """How many loads of a firing come one after the other, at most."""
-    levels = [a.level for rule in accesses_of_rules(graph, node) for a in rule.accesses]
-    return max(levels, default=0) + 1
+    return max((a.level for rule in rules for a in rule.accesses), default=0) + 1
 
 
 class MachineRequests:
@@ -62,7 +60,7 @@ class MachineRequests:
     def __init__(
         self,
         graph: Graph,
-        node: Machine,
+        rules: Sequence[RuleAccesses],
         codes: Array,
         ended: bool,
         addresses: Sequence[Numbers],
@@ -71,8 +69,8 @@ class MachineRequests:
         dram: Dram,
         levels: int,
     ) -> None:
-        self._rules = accesses_of_rules(graph, node)
-        self._ports = ports_of(graph, node)
+        self._rules = rules
+        self._ports = ports_of(rules)
         self._graph, self._dram, self._bases, self._room = graph, dram, bases, room
         self._codes = codes.astype(np.int64)
         self._levels = levels

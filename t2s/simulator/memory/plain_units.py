@@ -18,7 +18,7 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.limits import Limits
-from t2s.simulator.memory.machine_accesses import accesses_of_rules, ports_of, with_addresses
+from t2s.simulator.memory.machine_accesses import ports_of, with_addresses
 from t2s.simulator.memory.machine_port import MachineFirings, MachinePort, plans_of
 from t2s.simulator.memory.model import DramModel
 from t2s.simulator.memory.port import (
@@ -86,13 +86,13 @@ class Ports:
         channels = self.addressed.channels.get(node.name)
         if channels is None or self.recording is None:
             return
-        graph = self.addressed.graph
+        graph, rules = self.addressed.graph, self.addressed.rules[node.name]
         for place, point in enumerate(space_points(node)):
             here = {d.name: np.int32(at) for d, at in zip(node.space, point, strict=True)}
             uses = [PortUse(c, element_of(graph.channel(c).source_index, here)) for c in channels]
             machine = MachineFirings(
-                rules=accesses_of_rules(self.program.graph, node),
-                ports=ports_of(self.program.graph, node),
+                rules=rules,
+                ports=ports_of(rules),
                 bases=self.bases,
                 codes=self.recording.codes[node.name, place],
                 ended=(node.name, place) in self.recording.ended,

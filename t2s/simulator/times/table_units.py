@@ -32,10 +32,8 @@ class MemoryUnits:
         self.dram = dram
         self.unit_of = np.full(program.pe_count, -1, np.int64)
         self.streams: list[RequestStream | MachineRequests] = []
-        graph = program.graph
-        machines = (graph.node(name) for name in with_addresses(graph).channels)
-        levels = (levels_of(graph, node) for node in machines if isinstance(node, Machine))
-        self.levels = max(levels, default=0)
+        rules = with_addresses(program.graph).rules
+        self.levels = max(map(levels_of, rules.values()), default=0)
         self.columns = max(1, 2 * self.levels)
         self._add_units(program)
         count = max(1, len(self.streams))
@@ -74,14 +72,14 @@ class MemoryUnits:
         """A unit for every PE and every machine that uses the memory."""
         graph, trace = program.graph, program.trace
         bases, room = bases_of(graph, self.dram)
-        channels = with_addresses(graph).channels
+        rules = with_addresses(graph).rules
         for timed in program.nodes:
             node = timed.node
             if not isinstance(node, Machine):
                 self._add_pes(program, timed, node, bases)
                 continue
             for instance in range(timed.first, timed.first + timed.pe_count):
-                if node.name not in channels:
+                if node.name not in rules:
                     continue
                 if trace is None or instance not in trace.addresses:
                     raise InternalError(f"nobody knows where {node.name} accesses memory")
@@ -89,7 +87,7 @@ class MemoryUnits:
                 self.streams.append(
                     MachineRequests(
                         graph=graph,
-                        node=node,
+                        rules=rules[node.name],
                         codes=trace.codes[instance],
                         ended=instance not in trace.unfinished,
                         addresses=trace.addresses[instance],

@@ -170,9 +170,12 @@ def test_a_list_waits_for_every_link() -> None:
 
 def test_ports_are_those_of_tensors_in_memory() -> None:
     graph = copying()
-    assert [ports_of(graph, node) for node in graph.machines] == [(("x", False),), (("y", True),)]
+    assert [ports_of(accesses_of_rules(graph, node)) for node in graph.machines] == [
+        (("x", False),),
+        (("y", True),),
+    ]
     chip = copying(place=Place.CHIP)
-    assert [ports_of(chip, node) for node in chip.machines] == [(), ()]
+    assert [ports_of(accesses_of_rules(chip, node)) for node in chip.machines] == [(), ()]
 
 
 @pytest.mark.slow
