@@ -137,16 +137,7 @@ class PatternSchedule:
         ``factor`` iterations are computed at a time: by default 16 of an innermost loop, ``bp`` of
         an outermost one, and one of others.  A reduction is a loop over which sums are taken.
         """
-        location = user_location()
-        count = None if factor is None else _factor(factor, "the factor of a pattern", location)
-        return self._with(
-            MapLoop(
-                variable=variable_name(variable),
-                pattern=_pattern(pattern, location),
-                factor=count,
-                location=location,
-            )
-        )
+        return self._patterned(MapLoop, variable, pattern, factor)
 
     def parallel(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
         """The same as ``map``: Stardust's other name for it."""
@@ -157,10 +148,15 @@ class PatternSchedule:
 
         Each goes into a workspace on chip, ``C`` into ``C_on``, right before the loop.
         """
+        return self._patterned(Accelerate, variable, pattern, factor)
+
+    def _patterned(
+        self, kind: type[MapLoop | Accelerate], variable: Any, pattern: Any, factor: int | None
+    ) -> Self:
         location = user_location()
         count = None if factor is None else _factor(factor, "the factor of a pattern", location)
         return self._with(
-            Accelerate(
+            kind(
                 variable=variable_name(variable),
                 pattern=_pattern(pattern, location),
                 factor=count,

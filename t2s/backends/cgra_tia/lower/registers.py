@@ -143,22 +143,9 @@ def _ring(
     written = stream
     stages = _stages(flow.order)
     _note(streams, stream.array, 1 if stages is None else flow.live + 1, process)
+    shuffle = None
     if stages is None:
-        after = TokenStream(array=f"{node}.{name}.again", element=process.origin.point)
-        _note(streams, after.array, 1, process)
-        replays.append(
-            Replay(
-                name=f"{process.name}.{name}",
-                source=stream,
-                sink=after,
-                tokens=flow.live,
-                passes=len(flow.order),
-                blocks=1,
-                origin=process.origin,
-                shuffle=shuffle_of(process.nest, name, flow),
-            )
-        )
-        return written, after
+        shuffle, stages = shuffle_of(process.nest, name, flow), [(flow.live, len(flow.order), 1)]
     for number, (tokens, passes, blocks) in enumerate(stages):
         suffix = ".again" * (number + 1)
         after = TokenStream(array=f"{node}.{name}{suffix}", element=process.origin.point)
@@ -172,6 +159,7 @@ def _ring(
                 passes=passes,
                 blocks=blocks,
                 origin=process.origin,
+                shuffle=shuffle,
             )
         )
         stream = after
