@@ -36,19 +36,21 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from t2s.backends.capstan.resources import ChipResources
+    from t2s.driver.capstan_result import CapstanResult
+    from t2s.graph.graph import Graph
+    from t2s.simulator.memory.spec import Dram
 
 TYPES = (Int(32), Float(32), Int(64), Float(64))
 
 
 @dataclass(frozen=True, slots=True)
-class _FinishedPatterns:
-    """What the patterns were given, and what they made of it."""
+class _StartedPatterns:
+    """What the patterns are given."""
 
     binding: Binding
     lowered: LoweredPatterns
     arguments: Mapping[str, Any]
     arrays: Mapping[str, Array]
-    outcome: PatternOutcome
 
 
 class CapstanKernel:
@@ -74,6 +76,7 @@ class CapstanKernel:
         self.program: ConcreteProgram = fitted.program
         self._resources = fitted.resources
         self._lowered: dict[Type, LoweredPatterns] = {TYPES[0]: fitted.lowered}
+        self._graphs: dict[Type, Graph] = {}
 
     def __repr__(self) -> str:
         return f"<CapstanKernel {print_assignment(self.assignment)}>"
@@ -151,9 +154,9 @@ class CapstanKernel:
     def _checked_files(self, inputs: Mapping[str, Any], type: Type | None) -> dict[str, str]:
         from t2s.backends.capstan.emit import data_files, emit_spatial
 
-        run = self._run(inputs, type)
-        program = run.lowered.program
-        data = data_files(program, run.arrays, run.arguments, run.outcome)
+        given, outcome = self._run(inputs, type)
+        program = given.lowered.program
+        data = data_files(program, given.arrays, given.arguments, outcome)
         return {**emit_spatial(program, checked=True), **data}
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
@@ -165,19 +168,75 @@ class CapstanKernel:
 
         Raises ``UserError`` for what does not fit on chip.
         """
-        run = self._run(inputs, type)
-        given, made = run.arguments, run.outcome
-        return made_tensor(run.lowered, self.assignment, run.binding, made, given)
+        given, made = self._run(inputs, type)
+        return made_tensor(given.lowered, self.assignment, given.binding, made, given.arguments)
 
-    def _run(self, inputs: Mapping[str, Any], type: Type | None) -> _FinishedPatterns:
+    def graph(self, type: Type | None = None) -> Graph:
+        """The units of the chip as a graph of machines, for 32-bit integers if no type is given.
+
+        Raises ``UnsupportedError``, with the user's line, for patterns that have no units yet.
+        """
+        from t2s.backends.capstan.machines.lower import machines_of
+
+        found = TYPES[0] if type is None else type
+        if found not in self._graphs:
+            self._graphs[found] = machines_of(self.patterns(found))
+        return self._graphs[found]
+
+    def simulate(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        memory: str | Dram = "hbm2e-1800",
+        type: Type | None = None,
+        engine: str = "native",
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+    ) -> CapstanResult:
+        """Run the patterns on the chip's units, cycle by cycle.
+
+        ``memory`` is a ``Dram``, the name of one (``"hbm2e-1800"``, ``"ddr4-2133x4"``, ...), or
+        ``"ideal"``: no latency and no limit.  Values are those of ``run_patterns``, bit by bit, and
+        never depend on the memory; ``engine``, ``max_cycles`` and ``progress`` are those of
+        ``t2s.simulate``.  Raises ``UnsupportedError`` for patterns that have no units yet, and
+        ``CycleLimitError`` at ``max_cycles``.
+        """
+        from t2s.driver.capstan_result import CapstanResult
+        from t2s.driver.capstan_simulation import capstan_device, memory_name, outcome_of, run_units
+
+        started = self._start(inputs, type)
+        program = started.lowered.program
+        run = run_units(
+            self.graph(started.binding.type),
+            started.arrays,
+            started.arguments,
+            capstan_device(memory),
+            engine,
+            max_cycles,
+            progress,
+        )
+        made = outcome_of(program, run, started.arguments)
+        tensor = made_tensor(
+            started.lowered, self.assignment, started.binding, made, started.arguments
+        )
+        return CapstanResult(tensor=tensor, memory=memory_name(memory), run=run)
+
+    def _start(self, inputs: Mapping[str, Any], type: Type | None) -> _StartedPatterns:
+        """What the patterns are given.  Raises ``UserError`` for what does not fit on chip."""
         binding = self.bind(inputs, type)
         lowered = self.lowered(binding.type)
         arguments = host_arguments(lowered, binding)
         check_capacity(lowered.program, arguments)
         check_segments(lowered.program, binding)
         arrays = host_arrays(lowered.program, binding)
-        outcome = interpret_patterns(lowered.program, arrays, arguments)
-        return _FinishedPatterns(binding, lowered, arguments, arrays, outcome)
+        return _StartedPatterns(binding, lowered, arguments, arrays)
+
+    def _run(
+        self, inputs: Mapping[str, Any], type: Type | None
+    ) -> tuple[_StartedPatterns, PatternOutcome]:
+        started = self._start(inputs, type)
+        program = started.lowered.program
+        return started, interpret_patterns(program, started.arrays, started.arguments)
 
     def interpret(
         self, inputs: Mapping[str, Any], *, level: str = "patterns", type: Type | None = None

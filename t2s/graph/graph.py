@@ -127,6 +127,13 @@ class Tensor(Term):
     ``ascending`` names a tensor of positions: between two of them the elements of this one have to
     increase.  Both are inputs; runs check it.
 
+    An input on the chip may be a ``copy_of`` an input in memory: one machine loads that one, and
+    tells others, by a token, that they may read the copy.  It has its elements from the start.
+
+    Of a tensor of single assignment (``once``) each element is stored at most once, by any machine,
+    and a machine loads it only if a token told it that it is there.  So values do not depend on
+    time, although several machines use the tensor.
+
     ``origin`` says what an input is a part of, and what was promised of it, where a program is
     right for such arrays only.
     """
@@ -141,6 +148,8 @@ class Tensor(Term):
     place: Place = Place.MEMORY
     ascending: str | None = None
     origin: tuple[str, ...] = ()
+    copy_of: str | None = None
+    once: bool = False
     location: SourceLocation | None = None
 
     @property
@@ -153,7 +162,9 @@ class Tensor(Term):
     @property
     def array(self) -> str:
         """The name of the user's array."""
-        return self.name if self.layout is None else self.layout.array
+        if self.layout is not None:
+            return self.layout.array
+        return self.name if self.copy_of is None else self.copy_of
 
     @property
     def shape_text(self) -> str:
@@ -161,7 +172,9 @@ class Tensor(Term):
         padded = "" if self.padded is None else f" padded to {list(self.padded)}"
         shape = "[any]" if self.open else str(list(self.shape))
         place = " on the chip" if self.place is Place.CHIP else ""
-        return f"{self.type}{shape}{padded}{place}"
+        copied = "" if self.copy_of is None else f" as {self.copy_of}"
+        once = " stored once" if self.once else ""
+        return f"{self.type}{shape}{padded}{place}{copied}{once}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

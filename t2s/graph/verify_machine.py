@@ -364,13 +364,18 @@ class _MachineVerifier:
 
 
 def verify_memories(graph: Graph) -> None:
-    """Check that what a machine stores into is its own: values must not depend on time."""
+    """Check that what a machine stores into is its own: values must not depend on time.
+
+    Tensors of single assignment are used by any machines; see ``Tensor.once``.
+    """
+    shared = {tensor.name for tensor in graph.tensors if tensor.once}
     users: dict[str, list[str]] = {}
     for node in graph.nodes:
         for tensor in sorted(accesses_of(node)):
             users.setdefault(tensor, []).append(node.name)
     for node in graph.machines:
-        stored = sorted({step.tensor for step in node.statements() if isinstance(step, Store)})
+        found = {step.tensor for step in node.statements() if isinstance(step, Store)}
+        stored = sorted(found - shared)
         subject = Subject.of("node", node)
         if stored and node.place_count > 1:
             raise subject.error(

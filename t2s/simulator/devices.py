@@ -261,6 +261,18 @@ def _cgra(size: int) -> Device:
     )
 
 
+_CAPSTAN = Device(
+    name="capstan",
+    description="Capstan: 200 compute units of 6 stages and 16 lanes, 200 memory units, 1 GHz; "
+    "every operation takes a stage, and memory is unlimited unless there is a DRAM",
+    clock_hz=1_000_000_000,
+    operator_latencies={
+        (op, family): 1
+        for op in (*_ADDITIVE, Op.MULTIPLY, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE, Op.DIVIDE)
+        for family in (TypeFamily.INTEGER, TypeFamily.FLOAT32, TypeFamily.FLOAT64)
+    },
+)
+
 _ALL = (
     Device(
         name="ideal",
@@ -297,6 +309,7 @@ _ALL = (
         fabric=M20K_FABRIC,
     ),
     *(_cgra(size) for size in (8, 16, 32)),
+    _CAPSTAN,
 )
 
 DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device in _ALL})

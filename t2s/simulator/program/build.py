@@ -245,7 +245,8 @@ def _check_memory(graph: Graph, device: Device) -> None:
     for node in graph.machines:
         for name in sorted(accesses_of(node)):
             tensor = graph.tensor(name)
-            if tensor.place is Place.CHIP and tensor.role is not TensorRole.INTERMEDIATE:
+            copied = tensor.role is TensorRole.INTERMEDIATE or tensor.copy_of is not None
+            if tensor.place is Place.CHIP and not copied:
                 raise UnsupportedError(
                     f"{node.name!r} accesses {name!r} on the chip, for which it needs no memory",
                     location=node.location or graph.location,

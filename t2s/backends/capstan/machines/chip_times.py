@@ -1,0 +1,41 @@
+"""Capstan's clock and latencies: what no program and no data set changes.
+
+Published are the clock of 1 GHz of every public configuration, 16 lanes, 6 stages of a compute
+unit, and queues of 16 vectors (papers/000, papers/002).  The cycles of a hop of the network, of an
+access to a memory unit, and of the way to a memory controller are not published: they are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.core.walk import Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapstanTimes(Term):
+    """Cycles and sizes of the chip.
+
+    Attributes
+    ----------
+    lanes: words of a vector.
+    stages: operations of a compute unit, one cycle each.
+    fifo_depth: vectors that wait in front of a unit.
+    hop: cycles from one unit to the next (ours).
+    memory_access: cycles of a read of a memory unit (ours).
+    dram_path: cycles between a unit and the DRAM, there and back together (ours).
+    block_buffers: blocks of one memory that are loaded or read at a time.
+    line_words: words of a burst, which a port of a sparse DRAM asks for in a cycle.
+    """
+
+    lanes: int = 16
+    stages: int = 6
+    fifo_depth: int = 16
+    hop: int = 6
+    memory_access: int = 3
+    dram_path: int = 50
+    block_buffers: int = 2
+    line_words: int = 16
+
+
+TIMES = CapstanTimes()

@@ -1,0 +1,163 @@
+"""Transfers between the DRAM and the chip: streams and blocks, a vector of words per firing.
+
+A unit asks for all lines of a segment in advance: behind its first firing, which takes the begin
+and the length, its firings follow from registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
+from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
+from t2s.backends.capstan.machines.vectors import (
+    addresses,
+    counted_from,
+    less,
+    minus,
+    number,
+    plus,
+    spread,
+    where,
+    zero,
+)
+from t2s.core.expr import Expr, Local
+from t2s.graph.body import Load, Role, Statement, Store
+from t2s.graph.graph import Tensor
+from t2s.graph.machine import Choice, Put
+from t2s.patterns.ir import LoadBlock, LoadStream, StoreBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentPart:
+    """The words that a firing moves: ``left`` from ``at`` on, of which at most ``lanes``.
+
+    ``full`` says that there are so many, ``last`` that these are the last ones.
+    """
+
+    at: Expr
+    left: Expr
+    lanes: int
+    full: bool
+    last: bool
+
+    @property
+    def indices(self) -> Expr:
+        """Their addresses: the first one if all are there, else one for each lane, or -1."""
+        if self.full or self.lanes == 1:
+            return self.at
+        there = less(counted_from(number(0), self.lanes), spread(self.left, self.lanes))
+        return addresses(there, counted_from(self.at, self.lanes))
+
+
+Moved = tuple[list[Statement], list[Put]]
+
+
+def in_parts(
+    unit: BodyUnit, begin: Expr, length: Expr, lanes: int, move: Callable[[SegmentPart], Moved]
+) -> None:
+    """Let a unit make a firing for each vector of a segment, one for none, and end with the body.
+
+    ``move`` is what a firing does.  Where ``lanes`` is 1, an empty segment is a part whose ``left``
+    is a constant 0.
+    """
+    at, left = unit.register("at"), unit.register("left")
+    words = where(unit.valid, length, number(0))
+    step = number(lanes)
+
+    def of(at: Expr, left: Expr, full: bool, last: bool) -> Moved:
+        return move(SegmentPart(at=at, left=left, lanes=lanes, full=full, last=last))
+
+    body, puts = of(begin, words, True, False)
+    goes_on = [write(at, plus(begin, step)), write(left, minus(words, step))]
+    cases = [
+        FiringCase(
+            name="first",
+            when=less(step, words),
+            body=(*body, *goes_on),
+            puts=tuple(puts),
+            after="rest",
+        )
+    ]
+    if lanes == 1:
+        body, puts = of(begin, number(0), False, True)
+        cases.append(
+            FiringCase(name="empty", when=less(words, step), body=tuple(body), puts=tuple(puts))
+        )
+    body, puts = of(begin, words, False, True)
+    cases.append(FiringCase(name="whole", body=tuple(body), puts=tuple(puts)))
+    unit.at_each(cases, mode="next")
+    more, more_puts = of(at, left, True, False)
+    more += [write(at, plus(at, step)), write(left, minus(left, step))]
+    end, end_puts = of(at, left, False, True)
+    choices: list[Choice] = [
+        when(less(step, left), rule("more", "rest", body=more, puts=more_puts)),
+        when(None, rule("end", "next", body=end, puts=end_puts)),
+    ]
+    unit.mode("rest", *choices)
+
+
+def _load(unit: BodyUnit, tensor: Tensor, part: SegmentPart) -> tuple[list[Statement], Expr]:
+    """Load the words of a part, as a vector; what is not there is zero."""
+    type = tensor.type.with_lanes(part.lanes)
+    if part.lanes == 1 and part.left == number(0):
+        return [], zero(type)
+    name = unit.local("word")
+    load = Load(target=name, tensor=tensor.name, indices=(part.indices,), type=type)
+    return [load], Local(name=name, type=type)
+
+
+def segment_load(body: PatternBody, statement: LoadStream, source: Tensor, lanes: int) -> Wire:
+    """The words of a segment as a stream of the body that pops them."""
+    unit = BodyUnit(body, f"load_{statement.queue}", Role.LOAD, statement.location)
+    begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
+    out = unit.output(statement.queue, source.type.with_lanes(lanes))
+
+    def move(part: SegmentPart) -> Moved:
+        loads, value = _load(unit, source, part)
+        return loads, [put(out, value)]
+
+    in_parts(unit, begin, length, lanes, move)
+    unit.finish()
+    return out
+
+
+def block_load(body: PatternBody, statement: LoadBlock, source: Tensor, name: str) -> Wire:
+    """The local ``name`` that says that a block is on the chip."""
+    unit = BodyUnit(body, f"load_{statement.memory}", Role.LOAD, statement.location)
+    begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
+    out = unit.output(name)
+
+    def move(part: SegmentPart) -> Moved:
+        loads, _ = _load(unit, source, part)
+        return loads, [put(out)] if part.last else []
+
+    in_parts(unit, begin, length, body.draft.times.lanes, move)
+    unit.finish()
+    return out
+
+
+def block_store(
+    body: PatternBody, statement: StoreBlock, memory: Tensor, target: Tensor, ready: list[str]
+) -> None:
+    """A memory, which is complete when the locals ``ready`` are there, into the DRAM."""
+    unit = BodyUnit(body, f"store_{statement.memory}", Role.STORE, statement.location)
+    begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
+    unit.wait(ready)
+    lanes = body.draft.times.lanes
+
+    def move(part: SegmentPart) -> Moved:
+        loads, value = _load(unit, memory, part)
+        index = part.indices if begin == number(0) else _moved(part, begin)
+        return [*loads, Store(tensor=target.name, indices=(index,), value=value)], []
+
+    in_parts(unit, number(0), length, lanes, move)
+    unit.finish()
+
+
+def _moved(part: SegmentPart, begin: Expr) -> Expr:
+    """The indices of a part, all further on."""
+    return SegmentPart(
+        at=plus(part.at, begin), left=part.left, lanes=part.lanes, full=part.full, last=part.last
+    ).indices

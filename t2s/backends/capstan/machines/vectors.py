@@ -1,0 +1,106 @@
+"""Expressions of patterns for all lanes of a body at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import (
+    Apply,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    LaneNumbers,
+    Local,
+    Select,
+    apply,
+    const,
+)
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Type
+from t2s.core.walk import walk
+from t2s.patterns.ir import NOWHERE
+
+
+def spread(value: Expr, lanes: int) -> Expr:
+    """A scalar in so many lanes; a vector as it is."""
+    if value.type.lanes == lanes:
+        return value
+    return Broadcast(value=value, type=value.type.with_lanes(lanes))
+
+
+def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
+    """The expression for all lanes, where ``type_of`` says which locals differ between lanes."""
+    names = {term.name for term in walk(expr) if isinstance(term, Local)}
+    if not any(type_of(name).lanes > 1 for name in names):
+        return spread(expr, lanes)
+    wide = expr.type.with_lanes(lanes)
+    match expr:
+        case Local(name=name):
+            return Local(name=name, type=wide)
+        case Apply(operator=operator, operands=operands):
+            return apply(operator, *(in_lanes(operand, lanes, type_of) for operand in operands))
+        case Select(condition=condition, if_true=if_true, if_false=if_false):
+            return Select(
+                condition=in_lanes(condition, lanes, type_of),
+                if_true=in_lanes(if_true, lanes, type_of),
+                if_false=in_lanes(if_false, lanes, type_of),
+                type=wide,
+            )
+        case Cast(value=value):
+            return Cast(value=in_lanes(value, lanes, type_of), type=wide)
+    raise InternalError(f"{type(expr).__name__} has no lanes")
+
+
+def number(value: int, lanes: int = 1) -> Expr:
+    """An int32 in all lanes."""
+    return spread(const(value), lanes)
+
+
+def is_there(binder: Expr) -> Expr:
+    """Whether there is an iteration, by lane."""
+    return apply(Op.GREATER_EQUAL, binder, number(0, binder.type.lanes))
+
+
+def where(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
+    """One of two values, by lane."""
+    return Select(condition=condition, if_true=value, if_false=otherwise, type=value.type)
+
+
+def addresses(valid: Expr, index: Expr) -> Expr:
+    """The index, -1 where there is no iteration."""
+    return where(valid, index, number(NOWHERE, index.type.lanes))
+
+
+def counted_from(first: Expr, lanes: int) -> Expr:
+    """``first``, ``first + 1``, ... by lane."""
+    if lanes == 1:
+        return first
+    return apply(Op.ADD, spread(first, lanes), LaneNumbers(type=INT32.with_lanes(lanes)))
+
+
+def zero(type: Type) -> Expr:
+    """The zero of a type, in all of its lanes."""
+    scalar: Const = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
+    return spread(scalar, type.lanes)
+
+
+def less(left: Expr, right: Expr) -> Expr:
+    return apply(Op.LESS, left, right)
+
+
+def at_least(left: Expr, right: Expr) -> Expr:
+    return apply(Op.GREATER_EQUAL, left, right)
+
+
+def plus(left: Expr, right: Expr) -> Expr:
+    return apply(Op.ADD, left, right)
+
+
+def minus(left: Expr, right: Expr) -> Expr:
+    return apply(Op.SUBTRACT, left, right)
+
+
+def both(left: Expr, right: Expr) -> Expr:
+    return apply(Op.AND, left, right)

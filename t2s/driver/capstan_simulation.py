@@ -1,0 +1,91 @@
+"""Running patterns on Capstan's units: the graph, the device with its memory, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
+from t2s.core.expr import evaluate
+from t2s.core.ops import Array
+from t2s.graph.graph import Graph, TensorRole
+from t2s.patterns.interpret import PatternOutcome
+from t2s.patterns.ir import PatternProgram
+from t2s.simulator.devices import DEVICES, Device
+from t2s.simulator.memory.presets import find_memory
+from t2s.simulator.memory.spec import Dram
+from t2s.simulator.report.cut_short import whole as whole_run
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.run import simulate
+
+CAPSTAN = "capstan"
+
+
+def capstan_device(memory: str | Dram, times: CapstanTimes = TIMES) -> Device:
+    """The chip with a memory, which is a path away from the units."""
+    dram = find_memory(memory)
+    if dram is None:
+        return DEVICES[CAPSTAN]
+    units = replace(dram.units, path_cycles=times.dram_path)
+    return replace(DEVICES[CAPSTAN], memory=replace(dram, units=units))
+
+
+def run_units(
+    graph: Graph,
+    arrays: Mapping[str, Array],
+    arguments: Mapping[str, Any],
+    device: Device,
+    engine: str,
+    max_cycles: int | None,
+    progress: bool | None,
+) -> SimResult:
+    """Run the graph of a program on the arrays of its memories.
+
+    Raises what ``t2s.simulate`` raises, ``CycleLimitError`` at ``max_cycles`` and
+    ``RunInterrupted`` at Ctrl-C, for then there is no result.
+    """
+    given = {
+        tensor.array: np.ascontiguousarray(arrays[tensor.array], tensor.type.numpy)
+        for tensor in graph.tensors
+        if tensor.role is TensorRole.INPUT
+    }
+    return whole_run(
+        simulate(
+            graph,
+            given,
+            parameters=dict(arguments),
+            device=device,
+            engine=engine,
+            max_cycles=max_cycles,
+            progress=progress,
+        )
+    )
+
+
+def outcome_of(
+    program: PatternProgram, run: SimResult, arguments: Mapping[str, Any]
+) -> PatternOutcome:
+    """What a run leaves in the memories off chip; what was never stored is zero."""
+    scalars = {name: np.asarray(value) for name, value in arguments.items()}
+    scalars |= {name: np.asarray(value) for name, value in program.environment}
+    memories = {}
+    for memory in program.memories:
+        if memory.name in run.outputs:
+            stored = run.outputs[memory.name]
+            whole = np.zeros(int(evaluate(memory.size, scalars)), memory.type.numpy)
+            whole[: len(stored)] = stored
+            memories[memory.name] = whole
+    returned = {
+        result.values: run.outputs[result.values].reshape(())
+        for result in program.results
+        if not result.levels
+    }
+    return PatternOutcome(memories=memories, scalars=returned)
+
+
+def memory_name(memory: str | Dram) -> str:
+    """The name of a memory."""
+    return memory.name if isinstance(memory, Dram) else memory
