@@ -263,14 +263,9 @@ def _cgra(size: int) -> Device:
 
 _CAPSTAN = Device(
     name="capstan",
-    description="Capstan: 200 compute units of 6 stages and 16 lanes, 200 memory units, 1 GHz; "
-    "every operation takes a stage, and memory is unlimited unless there is a DRAM",
+    description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in the "
+    "latencies of a graph's channels; memory is unlimited unless there is a DRAM",
     clock_hz=1_000_000_000,
-    operator_latencies={
-        (op, family): 1
-        for op in (*_ADDITIVE, Op.MULTIPLY, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE, Op.DIVIDE)
-        for family in (TypeFamily.INTEGER, TypeFamily.FLOAT32, TypeFamily.FLOAT64)
-    },
 )
 
 _ALL = (

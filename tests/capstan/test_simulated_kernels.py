@@ -10,7 +10,7 @@ from benchmarks.stardust.kernels import random_inputs
 from benchmarks.stardust.paper import PAPER, PublishedKernel
 from t2s.sparse import CapstanKernel, SparseTensor
 
-SIMULATED = ("SpMV", "SDDMM", "MatTransMul", "Residual", "TTV")
+SIMULATED = ("SpMV", "SDDMM", "MatTransMul", "Residual", "TTV", "TTM", "MTTKRP")
 KERNELS = [kernel for kernel in PAPER if kernel.name in SIMULATED]
 DENSITIES = (0.0, 0.05, 0.3, 1.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from t2s.backends.capstan.machines.kit import (
     GraphDraft,
@@ -13,10 +13,11 @@ from t2s.backends.capstan.machines.kit import (
     put,
     rule,
     when,
+    write,
 )
-from t2s.backends.capstan.machines.vectors import in_lanes, is_there
+from t2s.backends.capstan.machines.vectors import in_lanes, is_there, less, minus, number, plus
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Local, Parameter, const
+from t2s.core.expr import Expr, Local, Parameter, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.core.walk import Term, rewrite, walk
@@ -37,6 +38,8 @@ class PatternBody:
         and of a local with the same values.
     wires: the locals, by name.
     environment: values of the parameters that no host gives.
+    given_back: for locals that say that a block is there, the wires by which its readers say that
+        they are done with it, one token for each firing of this body.
     carry: makes a wire of the body around one of this body; only where the bodies have the same
         firings, as for the partitions of a body.
     """
@@ -50,6 +53,7 @@ class PatternBody:
     binder: str
     wires: dict[str, Wire] = field(default_factory=dict)
     environment: dict[str, int] = field(default_factory=dict)
+    given_back: dict[str, list[Wire]] = field(default_factory=dict)
     carry: Callable[[Wire, str], Wire] | None = None
 
     def distance(self, name: str) -> int:
@@ -99,6 +103,7 @@ class BodyUnit(UnitDraft):
         self._own: dict[str, UnitHead] = {}
         self._held: dict[str, UnitHead] = {}
         self._inside: dict[str, Local] = {}
+        self._credits: tuple[list[Wire], list[Wire]] = [], []
 
     @property
     def lanes(self) -> int:
@@ -131,9 +136,18 @@ class BodyUnit(UnitDraft):
         near = body.distance(name) == 0 or body.carry is not None
         if near or body.around is None:
             self._own[name] = self.take(body.wire(name), name)
+            self._give_back(body, name, 0)
         else:
             self._held[name] = self.take(body.around.wire(name), name)
+            self._give_back(body.around, name, 1)
         return self._own.get(name) or self._held[name]
+
+    def _give_back(self, owner: PatternBody, name: str, distance: int) -> None:
+        """Say when a block is read, where it is loaded again and again."""
+        if name in owner.given_back:
+            credit = self.output(f"{name}_read")
+            owner.given_back[name].append(credit)
+            self._credits[distance].append(credit)
 
     def scalar(self, expr: Expr) -> Expr:
         """An expression over locals that are the same in all lanes."""
@@ -168,57 +182,97 @@ class BodyUnit(UnitDraft):
         cases: Sequence[FiringCase],
         *,
         done: Sequence[Put] = (),
-        done_body: Sequence[Statement] = (),
         mode: str = "run",
+        gate: CreditGate | None = None,
     ) -> None:
         """The mode in which the unit fires for each firing of the body, and ends with it.
 
-        ``cases`` are tried in order.  All heads have to be there first.
+        ``cases`` are tried in order.  All heads have to be there first, and what the ``gate`` says.
         """
-        choices = [choice for case in cases for choice in self._choices(case, mode)]
-        end = rule("done", None, takes=[self.control], puts=done, body=done_body)
+        end = rule("done", None if gate is None else "drain", takes=[self.control], puts=done)
         self.mode(
             mode,
             when(self.control.is_done, end),
-            when(None, choices, needs=self._needs),
+            when(None, self._gated(cases, mode, gate), needs=self._needs),
             needs=[self.control],
         )
+        if gate is not None:
+            less_begun = write(gate.begun, minus(gate.begun, number(1)))
+            drained = rule("drain", "drain", takes=gate.heads, body=[less_begun])
+            self.mode(
+                "drain",
+                when(equals(gate.begun, number(0)), rule("drained", None)),
+                when(None, drained, needs=gate.heads),
+            )
 
-    def _choices(self, case: FiringCase, mode: str) -> list[Choice]:
+    def _gated(
+        self, cases: Sequence[FiringCase], mode: str, gate: CreditGate | None
+    ) -> list[Choice]:
+        if gate is None:
+            return [choice for case in cases for choice in self._choices(case, mode)]
+        begins = write(gate.begun, plus(gate.begun, number(1)))
+        early = [
+            choice
+            for case in cases
+            for choice in self._choices(
+                replace(case, name=f"{case.name} early", body=(*case.body, begins)), mode
+            )
+        ]
+        late = [choice for case in cases for choice in self._choices(case, mode, gate.heads)]
+        return [
+            when(less(gate.begun, number(gate.buffers)), early),
+            when(None, late, needs=gate.heads),
+        ]
+
+    def _choices(
+        self, case: FiringCase, mode: str, more_heads: tuple[UnitHead, ...] = ()
+    ) -> list[Choice]:
         """The rules of a case: one for the last firing of a segment, if something is held."""
         after = mode if case.after is None else case.after
-        own = (self.control, *self._own.values())
+        own = (self.control, *self._own.values(), *more_heads)
         if not case.final:
             return [when(case.when, rule(case.name, after, puts=case.puts, body=case.body))]
+        puts = (*case.puts, *(put(credit) for credit in self._credits[0]))
         if not self._held:
-            whole = rule(case.name, after, takes=own, puts=case.puts, body=case.body)
+            whole = rule(case.name, after, takes=own, puts=puts, body=case.body)
             return [when(case.when, whole)]
-        everything = (*own, *self._held.values())
         last = rule(
             f"{case.name} last",
             after,
-            takes=everything,
-            puts=(*case.puts, *case.puts_last),
+            takes=(*own, *self._held.values()),
+            puts=(*puts, *(put(credit) for credit in self._credits[1])),
             body=case.body,
         )
-        more = rule(case.name, after, takes=own, puts=case.puts, body=case.body)
+        more = rule(case.name, after, takes=own, puts=puts, body=case.body)
         inner = [when(self.control.is_last, last), when(None, more)]
         return [when(case.when, inner)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditGate:
+    """What a loader waits for before it begins a block: that an older one has been read.
+
+    The first ``buffers`` blocks wait for nothing; ``begun`` counts these.  ``heads`` are those of
+    all readers.
+    """
+
+    begun: Local
+    heads: tuple[UnitHead, ...]
+    buffers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringCase:
     """What a unit does in a firing, if ``when`` holds.
 
-    ``final`` says that it is done with the tokens that it looks at; ``puts_last`` are put in the
-    last firing of a segment, beside ``puts``; ``after`` is the next mode, if it is another one.
+    ``final`` says that it is done with the tokens that it looks at; ``after`` is the next mode, if
+    it is another one.
     """
 
     name: str
     when: Expr | None = None
     body: tuple[Statement, ...] = ()
     puts: tuple[Put, ...] = ()
-    puts_last: tuple[Put, ...] = ()
     final: bool = True
     after: str | None = None
 

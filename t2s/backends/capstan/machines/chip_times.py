@@ -25,7 +25,7 @@ class CapstanTimes(Term):
     memory_access: cycles of a read of a memory unit (ours).
     dram_path: cycles between a unit and the DRAM, there and back together (ours).
     block_buffers: blocks of one memory that are loaded or read at a time.
-    line_words: words of a burst, which a port of a sparse DRAM asks for in a cycle.
+    burst_bytes: what a port of a sparse DRAM asks for in a cycle.
     """
 
     lanes: int = 16
@@ -35,7 +35,7 @@ class CapstanTimes(Term):
     memory_access: int = 3
     dram_path: int = 50
     block_buffers: int = 2
-    line_words: int = 16
+    burst_bytes: int = 64
 
 
 TIMES = CapstanTimes()

@@ -6,35 +6,31 @@ from collections.abc import Sequence
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import Wire, let, put, write
-from t2s.backends.capstan.machines.vectors import spread, where
-from t2s.core.expr import Apply, Expr, ReduceLanes, apply, const
-from t2s.core.walk import distinct
+from t2s.backends.capstan.machines.vectors import spread, stages, where
+from t2s.core.expr import Expr, ReduceLanes, apply, const
 from t2s.graph.body import Role, Statement
 from t2s.graph.machine import Put
 from t2s.patterns.ir import Bind, Reduce, start_of
 
 
-def _passage(body: PatternBody, values: Sequence[Expr]) -> int:
-    """Cycles to the listeners: a hop behind each compute unit that the operations take."""
+def _passage(body: PatternBody, value: Expr) -> int:
+    """Cycles to the listeners: the stages of a value, and a hop behind each unit of them."""
     times = body.draft.times
-    operations = len(
-        {term for value in values for term in distinct(value) if isinstance(term, Apply)}
-    )
-    return times.hop * max(1, -(-operations // times.stages))
+    taken = stages(value)
+    return taken + times.hop * max(1, -(-taken // times.stages))
 
 
 def bound(body: PatternBody, statements: Sequence[Bind]) -> dict[str, Wire]:
     """The values that some statements bind, all in one unit."""
     first = statements[0]
     unit = BodyUnit(body, f"bind_{first.target}", Role.COMPUTE, first.location)
-    latency = _passage(body, [statement.value for statement in statements])
     steps: list[Statement] = []
     puts: list[Put] = []
     found: dict[str, Wire] = {}
     for statement in statements:
         value = unit.vector(statement.value)
         steps.append(unit.bind(statement.target, value))
-        out = unit.output(statement.target, value.type, latency=latency)
+        out = unit.output(statement.target, value.type, latency=_passage(body, value))
         puts.append(put(out, unit.reads(statement.target)))
         found[statement.target] = out
     unit.at_each([FiringCase(name="compute", body=tuple(steps), puts=tuple(puts))])
@@ -55,11 +51,10 @@ def reduced(body: PatternBody, statement: Reduce) -> Wire:
     steps: list[Statement] = []
     if body.lanes > 1:
         value = ReduceLanes(operator=operator, value=value, type=type)
-    step, one = let(unit, "one", value)
+    combination = apply(operator, total, value)
+    step, combined = let(unit, "combined", combination)
     steps.append(step)
-    step, combined = let(unit, "combined", apply(operator, total, one))
-    steps.append(step)
-    out = unit.output(statement.target, type, latency=_passage(body, [statement.value]))
+    out = unit.output(statement.target, type, latency=_passage(body, combination))
     last = FiringCase(
         name="end",
         when=unit.control.is_last,

@@ -13,8 +13,9 @@ from t2s.backends.capstan.machines.compute import bound, reduced
 from t2s.backends.capstan.machines.counters import counted, start
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
 from t2s.backends.capstan.machines.partitions import finished, parted
+from t2s.backends.capstan.machines.sparse_dram import read_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
-from t2s.backends.capstan.machines.transfers import block_load, block_store, segment_load
+from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
 from t2s.core.errors import UnsupportedError
 from t2s.core.expr import Expr
 from t2s.graph.graph import Graph, Place, Region, RegionKind, ScalarParameter, Tensor, TensorRole
@@ -79,6 +80,7 @@ class _UnitLowering:
         self._streams: dict[str, Wire] = {}
         self._pushes: dict[str, tuple[PatternBody, Push]] = {}
         self._partitions: dict[int, PatternBody] = {}
+        self._incomplete: dict[PatternBody, list[BlockLoad]] = {}
         self._top: PatternBody = start(self.draft, dict(program.environment), program.location)
 
     def graph(self) -> Graph:
@@ -109,6 +111,8 @@ class _UnitLowering:
                     self._read(body, [r for r in reads if isinstance(r, ReadMemory)])
                 case [statement]:
                     self._statement(body, statement, inside)
+        for load in self._incomplete.pop(body, []):
+            load.complete()
 
     def _statement(
         self, body: PatternBody, statement: PatternStatement, beside: tuple[PatternStatement, ...]
@@ -119,7 +123,9 @@ class _UnitLowering:
             case LoadBlock(memory=memory, source=source, begin=begin):
                 there = self.draft.names.fresh(f"{memory}_there")
                 loaded, copy = self._source(statement, source), self._copy(source, memory)
-                body.wires[there] = block_load(body, statement, loaded, there)
+                load = BlockLoad(body, statement, loaded, there, again=body is not self._top)
+                body.wires[there] = load.there
+                self._incomplete.setdefault(body, []).append(load)
                 self._blocks[memory] = _Block(tensor=copy, begin=body.known(begin), there=there)
             case LoadStream(queue=queue, source=source):
                 lanes = self._popping_lanes(statement, beside)
@@ -150,6 +156,12 @@ class _UnitLowering:
 
     def _read(self, body: PatternBody, reads: list[ReadMemory]) -> None:
         memory = reads[0].memory
+        alias = self._memories[memory].alias
+        if alias is not None:
+            loaded = self._source(reads[0], alias)
+            for statement in reads:
+                body.wires[statement.target] = read_lines(body, statement, loaded)
+            return
         if memory not in self._blocks:
             _refuse(reads[0], f"{memory!r} is read, and no transfer fills it")
         block = self._blocks[memory]

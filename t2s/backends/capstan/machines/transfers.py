@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
+from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
 from t2s.backends.capstan.machines.vectors import (
     addresses,
@@ -55,7 +55,12 @@ Moved = tuple[list[Statement], list[Put]]
 
 
 def in_parts(
-    unit: BodyUnit, begin: Expr, length: Expr, lanes: int, move: Callable[[SegmentPart], Moved]
+    unit: BodyUnit,
+    begin: Expr,
+    length: Expr,
+    lanes: int,
+    move: Callable[[SegmentPart], Moved],
+    gate: CreditGate | None = None,
 ) -> None:
     """Let a unit make a firing for each vector of a segment, one for none, and end with the body.
 
@@ -87,7 +92,7 @@ def in_parts(
         )
     body, puts = of(begin, words, False, True)
     cases.append(FiringCase(name="whole", body=tuple(body), puts=tuple(puts)))
-    unit.at_each(cases, mode="next")
+    unit.at_each(cases, mode="next", gate=gate)
     more, more_puts = of(at, left, True, False)
     more += [write(at, plus(at, step)), write(left, minus(left, step))]
     end, end_puts = of(at, left, False, True)
@@ -123,19 +128,41 @@ def segment_load(body: PatternBody, statement: LoadStream, source: Tensor, lanes
     return out
 
 
-def block_load(body: PatternBody, statement: LoadBlock, source: Tensor, name: str) -> Wire:
-    """The local ``name`` that says that a block is on the chip."""
-    unit = BodyUnit(body, f"load_{statement.memory}", Role.LOAD, statement.location)
-    begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
-    out = unit.output(name)
+class BlockLoad:
+    """Brings a block on the chip.
 
-    def move(part: SegmentPart) -> Moved:
-        loads, _ = _load(unit, source, part)
-        return loads, [put(out)] if part.last else []
+    ``there`` is the wire of the local that says so.  The unit is complete when all readers are
+    known: if ``again``, it loads block after block, as they give them back.
+    """
 
-    in_parts(unit, begin, length, body.draft.times.lanes, move)
-    unit.finish()
-    return out
+    def __init__(
+        self, body: PatternBody, statement: LoadBlock, source: Tensor, name: str, again: bool
+    ) -> None:
+        self._body, self._source, self._name, self._again = body, source, name, again
+        unit = BodyUnit(body, f"load_{statement.memory}", Role.LOAD, statement.location)
+        self._unit = unit
+        self._begin, self._length = unit.scalar(statement.begin), unit.scalar(statement.length)
+        self.there = unit.output(name)
+        if again:
+            body.given_back[name] = []
+
+    def complete(self) -> None:
+        """Write the unit."""
+        unit, times = self._unit, self._body.draft.times
+
+        def move(part: SegmentPart) -> Moved:
+            loads, _ = _load(unit, self._source, part)
+            return loads, [put(self.there)] if part.last else []
+
+        gate = None
+        readers = self._body.given_back.get(self._name, [])
+        if readers:
+            heads = tuple(unit.take(wire, unit.local("read")) for wire in readers)
+            gate = CreditGate(
+                begun=unit.register("begun"), heads=heads, buffers=times.block_buffers
+            )
+        in_parts(unit, self._begin, self._length, times.lanes, move, gate)
+        unit.finish()
 
 
 def block_store(

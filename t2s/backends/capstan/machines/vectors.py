@@ -13,13 +13,14 @@ from t2s.core.expr import (
     Expr,
     LaneNumbers,
     Local,
+    ReduceLanes,
     Select,
     apply,
     const,
 )
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
-from t2s.core.walk import walk
+from t2s.core.walk import children, walk
 from t2s.patterns.ir import NOWHERE
 
 
@@ -51,6 +52,17 @@ def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
         case Cast(value=value):
             return Cast(value=in_lanes(value, lanes, type_of), type=wide)
     raise InternalError(f"{type(expr).__name__} has no lanes")
+
+
+def stages(expr: Expr) -> int:
+    """Operations one after the other, each a stage of a unit; choices and copies are wires."""
+    inside = max((stages(child) for child in children(expr) if isinstance(child, Expr)), default=0)
+    match expr:
+        case Apply():
+            return inside + 1
+        case ReduceLanes(value=value):
+            return inside + (value.type.lanes - 1).bit_length()
+    return inside
 
 
 def number(value: int, lanes: int = 1) -> Expr:
