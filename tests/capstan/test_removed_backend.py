@@ -1,4 +1,4 @@
-"""Without the folder `t2s/backends/capstan` patterns are compiled and run; the rest says why not."""
+"""Without the folder `t2s/backends/capstan` patterns compile and run; the rest says why not."""
 
 from __future__ import annotations
 
