@@ -14,6 +14,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
 from t2s.driver.capstan_fit import backend_is_there, backend_missing, fitted_program
+from t2s.patterns.dot import patterns_to_dot
 from t2s.patterns.interpret import PatternOutcome, interpret_patterns
 from t2s.patterns.ir import PatternProgram
 from t2s.patterns.printer import print_patterns
@@ -99,6 +100,10 @@ class CapstanKernel:
     def print_patterns(self, type: Type | None = None) -> str:
         """The program of parallel patterns as text: each memory with the rule that chose it."""
         return print_patterns(self.patterns(type))
+
+    def to_dot(self) -> str:
+        """Patterns inside of patterns, memories, and what moves between them, as DOT text."""
+        return patterns_to_dot(self.patterns())
 
     def memories(self) -> str:
         """A table of the memories: what each holds, its kind, and the rule that chose it."""
