@@ -48,3 +48,9 @@ class NameSupply:
             name = f"{wanted}_{count}"
         self._taken.add(name)
         return name
+
+
+def dot_text(*lines: str) -> str:
+    """A quoted DOT string of one or more lines; every character of ``lines`` is shown as it is."""
+    escaped = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

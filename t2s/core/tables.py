@@ -139,3 +139,11 @@ class StallTable:
 
     def _repr_html_(self) -> str:
         return self.table.html()
+
+
+def engineering(seconds: float) -> str:
+    """The number with a prefix of the unit: ``1.5 m`` for 0.0015."""
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ")):
+        if seconds >= factor:
+            return f"{seconds / factor:.4g} {prefix}"
+    return f"{seconds / 1e-9:.4g} n"

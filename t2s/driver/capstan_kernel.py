@@ -13,6 +13,8 @@ from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
+from t2s.driver.capstan_fit import backend_is_there, backend_missing, fitted_program
+from t2s.patterns.dot import patterns_to_dot
 from t2s.patterns.interpret import PatternOutcome, interpret_patterns
 from t2s.patterns.ir import PatternProgram
 from t2s.patterns.printer import print_patterns
@@ -69,9 +71,6 @@ class CapstanKernel:
         semiring: Semiring = PLUS_TIMES,
     ) -> None:
         self.assignment = with_semiring(assignment, semiring)
-        # the emitter's folder is imported where the first kernel needs it
-        from t2s.driver.capstan_fit import fitted_program
-
         fitted = fitted_program(self.assignment, schedule or Schedule(), TYPES[0])
         self.program: ConcreteProgram = fitted.program
         self._resources = fitted.resources
@@ -105,6 +104,10 @@ class CapstanKernel:
         """The program of parallel patterns as text: each memory with the rule that chose it."""
         return print_patterns(self.patterns(type))
 
+    def to_dot(self) -> str:
+        """Patterns inside of patterns, memories, and what moves between them, as DOT text."""
+        return patterns_to_dot(self.patterns())
+
     def memories(self) -> str:
         """A table of the memories: what each holds, its kind, and the rule that chose it."""
         rows = [("array", "memory", "rule")]
@@ -124,10 +127,14 @@ class CapstanKernel:
         rules.  Memory controllers and shuffle networks are those of papers/000, compute and memory
         units are estimates.
         """
+        if self._resources is None:
+            raise backend_missing("resources()")
         return self._resources
 
     def spatial(self, type: Type | None = None) -> str:
         """The complete Spatial program, for values of 32-bit integers if no type is given."""
+        if not backend_is_there():
+            raise backend_missing("spatial()")
         (text,) = self._files(type).values()
         return text
 
@@ -143,6 +150,8 @@ class CapstanKernel:
         With ``inputs`` also the files that it reads, its arguments, and what the patterns make of
         them; the program then asserts that its results are equal.
         """
+        if not backend_is_there():
+            raise backend_missing("emit()")
         files = self._files(type) if inputs is None else self._checked_files(inputs, type)
         return write_texts(Path(folder), files, user_location())
 

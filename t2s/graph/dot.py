@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from t2s.core.names import one_line
+from t2s.core.names import dot_text
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Node, Role
 from t2s.graph.printer import show_kind, show_loops, show_space, show_stream
@@ -21,7 +21,7 @@ def graph_to_dot(graph: Graph) -> str:
     A label shows a node's name, role, space domain and loops, and a channel's name, element type,
     array shape and depth.
     """
-    lines = [f"digraph {_quoted(graph.name)} {{", "  rankdir=LR;"]
+    lines = [f"digraph {dot_text(graph.name)} {{", "  rankdir=LR;"]
     lines += [_node_line(node) for node in graph.nodes]
     lines += [_edge_line(channel) for channel in graph.channels]
     return "\n".join([*lines, "}"]) + "\n"
@@ -35,18 +35,12 @@ def _node_line(node: Node) -> str:
         label.append(show_kind(node))
     elif node.loops:
         label.append(f"loops {show_loops(node)}")
-    return f"  {_quoted(node.name)} [shape={_SHAPES[node.role]}, label={_quoted(*label)}];"
+    return f"  {dot_text(node.name)} [shape={_SHAPES[node.role]}, label={dot_text(*label)}];"
 
 
 def _edge_line(channel: Channel) -> str:
     array = f" {list(channel.shape)}" if channel.shape else ""
-    label = _quoted(
+    label = dot_text(
         channel.name, f"{show_stream(channel.stream)}{array}", f"depth {channel.capacity}"
     )
-    return f"  {_quoted(channel.source)} -> {_quoted(channel.sink)} [label={label}];"
-
-
-def _quoted(*lines: str) -> str:
-    """A quoted DOT string of one or more lines; every character of ``lines`` is shown as it is."""
-    escaped = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    return '"' + "\\n".join(escaped) + '"'
+    return f"  {dot_text(channel.source)} -> {dot_text(channel.sink)} [label={label}];"

@@ -60,16 +60,25 @@ def show_memory(memory: PatternMemory) -> str:
 def _body(body: Sequence[PatternStatement]) -> Iterator[str]:
     for statement in body:
         match statement:
-            case Foreach(header=header, binders=binders, body=inside):
-                yield f"foreach {', '.join(binders)} in {_header(header)}:"
+            case Foreach(body=inside):
+                yield f"{show_pattern(statement)}:"
                 yield from (f"  {line}" for line in _body(inside))
-            case Reduce(target=target, header=header, binders=binders, body=inside):
-                sign, names = statement.operator.value, ", ".join(binders)
-                yield f"{target} = reduce {sign} {names} in {_header(header)}:"
+            case Reduce(body=inside):
+                yield f"{show_pattern(statement)}:"
                 yield from (f"  {line}" for line in _body(inside))
                 yield f"  -> {show(statement.value)}"
             case _:
                 yield _line(statement)
+
+
+def show_pattern(pattern: Foreach | Reduce) -> str:
+    """The first line of a pattern: what it binds, and its header."""
+    names, header = ", ".join(pattern.binders), _header(pattern.header)
+    match pattern:
+        case Foreach():
+            return f"foreach {names} in {header}"
+        case Reduce(target=target, operator=operator):
+            return f"{target} = reduce {operator.value} {names} in {header}"
 
 
 def _line(statement: PatternStatement) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from t2s.core.errors import InternalError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
-from t2s.core.tables import StallRow, StallTable, Table
+from t2s.core.tables import StallRow, StallTable, Table, engineering
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
@@ -27,6 +27,7 @@ from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
 from t2s.simulator.report.tally import Ending
+from t2s.simulator.timeline import Timeline, checked_window, timeline_of
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -235,6 +236,18 @@ class SimResult:
             explain=self.explain,
         )
 
+    def timeline(
+        self, cycles: tuple[int, int] | None = None, *, bins: int | None = None
+    ) -> Timeline:
+        """What every PE did in a window, whose first and last cycle are given, or in the whole run.
+
+        A bin is a cycle, or several where ``bins`` says so or a window is longer than
+        ``MOST_BINS``.  The window is computed again, exactly, wherever it lies.  Raises
+        ``UserError`` for a window that is not in the run.
+        """
+        edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
+        return timeline_of(self.program, edges, self.kernel)
+
     @property
     def depths(self) -> Mapping[str, int]:
         """The capacity of every channel in this run, in tokens of the FIFO alone."""
@@ -299,7 +312,7 @@ class SimResult:
         clock = f"{self.device.clock_hz / 1e6:g} MHz"
         lines = [
             ("cycles", f"{self.cycles:,}"),
-            ("time", f"{_engineering(self.seconds)}s on {self.device.name} at {clock}"),
+            ("time", f"{engineering(self.seconds)}s on {self.device.name} at {clock}"),
             ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
             ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
             ("ended", self.ending.value),
@@ -381,11 +394,3 @@ class SimResult:
 
 def _cycle(cycle: int | None) -> str:
     return "-" if cycle is None else f"{cycle:,}"
-
-
-def _engineering(seconds: float) -> str:
-    """The number with a prefix of the unit: ``1.5 m`` for 0.0015."""
-    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ")):
-        if seconds >= factor:
-            return f"{seconds / factor:.4g} {prefix}"
-    return f"{seconds / 1e-9:.4g} n"

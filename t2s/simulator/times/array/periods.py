@@ -117,10 +117,15 @@ class _Checkpoint:
 
 @dataclass(slots=True)
 class FastForward:
-    """Advances a machine, skipping what repeats; ``skipped`` counts the cycles."""
+    """Advances a machine, skipping what repeats; ``skipped`` counts the cycles.
+
+    ``on_skip`` is called in place of a skip with the length of a period, their number, and what
+    skips them, which it calls once.
+    """
 
     machine: ArrayMachine
     skipped: int = 0
+    on_skip: Callable[[int, int, Callable[[], None]], None] | None = None
     _levels: list[_Level] = field(default_factory=list)
     _deepest: int = -1
     _newer: _Checkpoint | None = None
@@ -147,8 +152,9 @@ class FastForward:
         *,
         calls_of: int = _FOREVER,
         on_call: Callable[[ArrayMachine], None] | None = None,
+        skip_until: int | None = None,
     ) -> Stop:
-        """Simulate or skip to the end of cycle ``until`` at most.
+        """Simulate or skip to the end of cycle ``until`` at most, or skip to ``skip_until``.
 
         ``on_call`` is called now and then, at the latest after ``calls_of`` simulated cycles if
         these take a tenth of a second.
@@ -166,7 +172,9 @@ class FastForward:
                 on_call(machine)
                 tell_at = monotonic() + _BETWEEN_CALLS
             if stop is Stop.EVENT:
-                self._look(machine.event, until)
+                self._look(machine.event, until if skip_until is None else skip_until)
+                if machine.cycle >= until:
+                    return Stop.UNTIL
             elif stop is not Stop.UNTIL or machine.cycle >= until:
                 return stop
 
@@ -209,7 +217,10 @@ class FastForward:
         most = min(repetitions(self.machine, earlier, now), (until - now.cycle) // period)
         if most < 1:
             return False
-        repeat(self.machine, earlier, now, most)
+        if self.on_skip is None:
+            repeat(self.machine, earlier, now, most)
+        else:
+            self.on_skip(period, most, lambda: repeat(self.machine, earlier, now, most))
         self.skipped += most * period
         return True
 
