@@ -20,7 +20,7 @@ class CapstanTimes(Term):
     ----------
     lanes: words of a vector.
     stages: operations of a compute unit, one cycle each.
-    fifo_depth: vectors that wait in front of a unit.
+    queue_words: words that wait in front of a unit: 16 vectors, or as many scalars as are in them.
     hop: cycles from one unit to the next (ours).
     memory_access: cycles of a read of a memory unit (ours).
     dram_path: cycles between a unit and the DRAM, there and back together (ours).
@@ -30,7 +30,7 @@ class CapstanTimes(Term):
 
     lanes: int = 16
     stages: int = 6
-    fifo_depth: int = 16
+    queue_words: int = 256
     hop: int = 6
     memory_access: int = 3
     dram_path: int = 50

@@ -218,7 +218,7 @@ class UnitDraft:
             shape=tuple(dimension.extent for dimension in self.space) if shape is None else shape,
             source_at=self.here if at is None else at,
             latency=times.hop if latency is None else latency,
-            capacity=times.fifo_depth if capacity is None else capacity,
+            capacity=times.queue_words // type.lanes if capacity is None else capacity,
         )
 
     def register(self, name: str, type: Type = INT32, initial: float = 0) -> Local:
