@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2s.backends.capstan.machines.chip_times import TIMES as CHIP_TIMES
+from t2s.backends.capstan.machines.chip_times import CapstanTimes
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
@@ -75,7 +77,7 @@ class CapstanKernel:
         self.program: ConcreteProgram = fitted.program
         self._resources = fitted.resources
         self._lowered: dict[Type, LoweredPatterns] = {TYPES[0]: fitted.lowered}
-        self._graphs: dict[Type, Graph] = {}
+        self._graphs: dict[tuple[Type, CapstanTimes], Graph] = {}
 
     def __repr__(self) -> str:
         return f"<CapstanKernel {print_assignment(self.assignment)}>"
@@ -180,17 +182,19 @@ class CapstanKernel:
         given, made = self._run(inputs, type)
         return made_tensor(given.lowered, self.assignment, given.binding, made, given.arguments)
 
-    def graph(self, type: Type | None = None) -> Graph:
+    def graph(self, type: Type | None = None, times: CapstanTimes | None = None) -> Graph:
         """The units of the chip as a graph of machines, for 32-bit integers if no type is given.
+
+        ``times`` are the chip's latencies and sizes, if not the usual ones.
 
         Raises ``UnsupportedError``, with the user's line, for patterns that have no units yet.
         """
         from t2s.backends.capstan.machines.lower import machines_of
 
-        found = TYPES[0] if type is None else type
-        if found not in self._graphs:
-            self._graphs[found] = machines_of(self.patterns(found))
-        return self._graphs[found]
+        key = TYPES[0] if type is None else type, CHIP_TIMES if times is None else times
+        if key not in self._graphs:
+            self._graphs[key] = machines_of(self.patterns(key[0]), key[1])
+        return self._graphs[key]
 
     def simulate(
         self,
@@ -201,25 +205,28 @@ class CapstanKernel:
         engine: str = "native",
         max_cycles: int | None = None,
         progress: bool | None = None,
+        times: CapstanTimes | None = None,
     ) -> CapstanResult:
         """Run the patterns on the chip's units, cycle by cycle.
 
         ``memory`` is a ``Dram``, the name of one (``"hbm2e-1800"``, ``"ddr4-2133x4"``, ...), or
         ``"ideal"``: no latency and no limit.  Values are those of ``run_patterns``, bit by bit, and
         never depend on the memory; ``engine``, ``max_cycles`` and ``progress`` are those of
-        ``t2s.simulate``.  Raises ``UnsupportedError`` for patterns that have no units yet, and
-        ``CycleLimitError`` at ``max_cycles``.
+        ``t2s.simulate``.  ``times`` are other latencies and sizes of the chip.  Raises
+        ``UnsupportedError`` for patterns that have no units yet, and ``CycleLimitError`` at
+        ``max_cycles``.
         """
         from t2s.driver.capstan_result import CapstanResult
         from t2s.driver.capstan_simulation import capstan_device, memory_name, outcome_of, run_units
 
+        chip = CHIP_TIMES if times is None else times
         started = self._start(inputs, type)
         program = started.lowered.program
         run = run_units(
-            self.graph(started.binding.type),
+            self.graph(started.binding.type, chip),
             started.arrays,
             started.arguments,
-            capstan_device(memory),
+            capstan_device(memory, chip),
             engine,
             max_cycles,
             progress,
@@ -228,7 +235,9 @@ class CapstanKernel:
         tensor = made_tensor(
             started.lowered, self.assignment, started.binding, made, started.arguments
         )
-        return CapstanResult(tensor=tensor, memory=memory_name(memory), run=run)
+        return CapstanResult(
+            tensor=tensor, memory=memory_name(memory), times=chip, run=run, program=program
+        )
 
     def _start(self, inputs: Mapping[str, Any], type: Type | None) -> _StartedPatterns:
         """What the patterns are given.  Raises ``UserError`` for what does not fit on chip."""

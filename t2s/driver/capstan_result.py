@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
+from t2s.backends.capstan.machines.chip_times import CapstanTimes
+from t2s.driver.capstan_bound import CycleParts, cycle_parts
+from t2s.driver.capstan_simulation import capstan_device, changed_times, memory_name
+from t2s.patterns.ir import PatternProgram
+from t2s.simulator.limits import checked_limits
+from t2s.simulator.memory.presets import IDEAL
+from t2s.simulator.report.cut_short import whole as whole_run
+from t2s.simulator.report.progress import Progress
+from t2s.simulator.retime import retime_on
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from t2s.core.tables import StallTable
+    from t2s.simulator.memory.spec import Dram
     from t2s.simulator.report.result import SimResult
 
 
@@ -20,12 +32,16 @@ class CapstanResult:
     ----------
     tensor: as it is stored.
     memory: the name of the DRAM, or ``"ideal"``.
+    times: the chip's latencies and sizes.
     run: the run of the graph of units; ``run.memory`` has what the DRAM did.
+    program: the patterns.
     """
 
     tensor: SparseTensor
     memory: str
+    times: CapstanTimes = field(repr=False)
     run: SimResult = field(repr=False)
+    program: PatternProgram = field(repr=False)
 
     @property
     def cycles(self) -> int:
@@ -52,8 +68,69 @@ class CapstanResult:
         """The share of the DRAM's bandwidth that was used; 0 with ideal memory."""
         return 0.0 if self.run.memory is None else self.run.memory.share_of_peak
 
-    def __str__(self) -> str:
+    @cached_property
+    def parts(self) -> CycleParts:
+        """The cycles by their cause, which add up to all, and the bound, the largest of them.
+
+        Times the run again with ideal memory.  Raises ``UserError`` for a run by the plain engine,
+        which does not keep what machines did.
+        """
+        if self.run.memory is None:
+            return cycle_parts(self.run, self.run)
+        return cycle_parts(self.run, self.retime(memory=IDEAL).run)
+
+    def retime(
+        self,
+        *,
+        memory: str | Dram | None = None,
+        times: CapstanTimes | None = None,
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+    ) -> CapstanResult:
+        """The same run with another memory or other latencies of the chip, without its values.
+
+        From a run with a DRAM to any memory, and from one with ideal memory to ideal memory: only
+        the first one notes addresses.  Sizes of the chip, which decide what units do, stay.  Raises
+        ``UserError`` for anything else.
+        """
+        target, name = self.run.device, self.memory
+        if memory is not None or times is not None:
+            target = capstan_device(
+                self.run.device.memory or IDEAL if memory is None else memory, times or self.times
+            )
+            name = self.memory if memory is None else memory_name(memory)
+        latencies, capacities = changed_times(self.program, self.times, times or self.times)
+        with Progress(progress) as observer:
+            again = whole_run(
+                retime_on(
+                    self.run,
+                    target,
+                    latencies=latencies,
+                    capacities=capacities,
+                    limits=checked_limits(max_cycles),
+                    observer=observer,
+                )
+            )
+        run = replace(again, outputs=self.run.outputs)
+        return replace(self, memory=name, run=run, times=times or self.times)
+
+    def _head(self) -> list[str]:
         lines = [f"{self.cycles:,} cycles, {self.nanoseconds:,.0f} ns with memory {self.memory}"]
         if self.run.memory is not None:
-            lines.append(f"{self.dram_bytes:,} bytes moved, {self.share_of_peak:.1%} of the peak")
-        return "\n".join([*lines, "", str(self.units)])
+            lines.append(
+                f"{self.dram_bytes:,} bytes of DRAM bursts, {self.share_of_peak:.1%} of the peak"
+            )
+        return lines
+
+    @property
+    def _is_traced(self) -> bool:
+        return self.run.memory is None or self.run.trace is not None
+
+    def __str__(self) -> str:
+        parts = [str(self.parts)] if self._is_traced else []
+        return "\n\n".join(["\n".join(self._head()), *parts, str(self.units)])
+
+    def _repr_html_(self) -> str:
+        head = "<br>".join(map(escape, self._head()))
+        parts = self.parts._repr_html_() if self._is_traced else ""
+        return f"<div><p>{head}</p>{parts}{self.units.table.html()}</div>"

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
+from t2s.backends.capstan.machines.lower import machines_of
+from t2s.core.errors import UserError
 from t2s.core.expr import evaluate
+from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
 from t2s.patterns.interpret import PatternOutcome
@@ -84,6 +87,25 @@ def outcome_of(
         if not result.levels
     }
     return PatternOutcome(memories=memories, scalars=returned)
+
+
+def changed_times(
+    program: PatternProgram, before: CapstanTimes, after: CapstanTimes
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Latencies and capacities of all channels of a program, by name, with other times.
+
+    Raises ``UserError`` for sizes with which the units do something else.
+    """
+    if before.sizes != after.sizes:
+        raise UserError(
+            "the units of the chip would do something else",
+            location=user_location(),
+            expected=f"times with the same {', '.join(before.sizes)}",
+            given=repr(after),
+            hint="simulate again with these times",
+        )
+    channels = machines_of(program, after).channels
+    return {c.name: c.latency for c in channels}, {c.name: c.capacity for c in channels}
 
 
 def memory_name(memory: str | Dram) -> str:

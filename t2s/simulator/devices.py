@@ -263,8 +263,8 @@ def _cgra(size: int) -> Device:
 
 _CAPSTAN = Device(
     name="capstan",
-    description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in the "
-    "latencies of a graph's channels; memory is unlimited unless there is a DRAM",
+    description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in "
+    "the latencies of a graph's channels; memory is unlimited unless there is a DRAM",
     clock_hz=1_000_000_000,
 )
 

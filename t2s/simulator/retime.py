@@ -11,8 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.simulator.devices import Device
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits, Observer
+from t2s.simulator.program.build import with_device
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
@@ -42,6 +46,40 @@ def retime(
         changed = changed.with_latencies(latencies)
     result = find_engine(engine).run(changed, limits or Limits(), observer)
     return replace(result, rerun=run_to_the_end)
+
+
+def retime_on(
+    run: SimResult,
+    device: Device,
+    *,
+    capacities: Mapping[str, int] | None = None,
+    latencies: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+    observer: Observer | None = None,
+) -> SimResult:
+    """A run again on another device, such as one with another memory, without its values.
+
+    ``capacities`` and ``latencies`` are those of ``retime``.  Raises ``UserError`` if nobody knows
+    what the machines of the run did, or where they access a memory that the device has.
+    """
+    program = with_device(run.program, device)
+    trace = program.trace
+    if program.graph.machines and trace is None:
+        raise _unknown(run, "what its machines do", "engine='native'")
+    if program.memory_depends_on_addresses and trace is not None and not trace.addresses:
+        raise _unknown(run, "where its machines access memory", "a DRAM, and then with the others")
+    program = program.with_capacities(capacities or {}).with_latencies(latencies or {})
+    return run_to_the_end(program, run.engine, limits or Limits(), observer)
+
+
+def _unknown(run: SimResult, what: str, hint: str) -> UserError:
+    return UserError(
+        f"{run.graph!r} cannot be timed again: nobody knows {what}",
+        location=user_location(),
+        expected="a run that tells",
+        given=f"one by the engine {run.engine!r} on {run.device.name}",
+        hint=f"simulate it first with {hint}",
+    )
 
 
 def run_to_the_end(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,6 +92,24 @@ def build_program(
     _check_ends(program)
     check_times(program)
     return program
+
+
+def with_device(program: SimProgram, device: str | Device) -> SimProgram:
+    """The program on another device, for its times; a trace and the parameters stay.
+
+    Raises ``UserError`` as ``build_program`` does.
+    """
+    target, graph = find_device(device), program.graph
+    _check_memory(graph, target)
+    changed = replace(
+        program,
+        device=target,
+        nodes=_nodes(graph, target),
+        channels=_channels(graph, target),
+        inputs=program.inputs_of_times,
+    )
+    check_times(changed)
+    return changed
 
 
 def _check_places(graph: Graph) -> None:

@@ -37,5 +37,14 @@ class CapstanTimes(Term):
     block_buffers: int = 2
     burst_bytes: int = 64
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What decides what units do; the others decide only when."""
+        return {
+            "lanes": self.lanes,
+            "block_buffers": self.block_buffers,
+            "burst_bytes": self.burst_bytes,
+        }
+
 
 TIMES = CapstanTimes()
