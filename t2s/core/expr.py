@@ -167,6 +167,16 @@ class RankBits(BitOperator):
     bits: Expr
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBits(BitOperator):
+    """The words with the bits set that the int32 lanes of ``bits`` number.
+
+    A number that is negative, or behind the last bit, sets none.
+    """
+
+    bits: Expr
+
+
 def const(value: int | float | bool, type: Type = INT32) -> Const:
     """A literal of the given type."""
     return Const(value=value, type=type)
@@ -334,6 +344,12 @@ def _of_bits(expr: BitOperator, words: Array, environment: dict[str, Array]) -> 
             at = evaluate(wanted, environment)
             below = np.searchsorted(numbers, at).astype(np.int32)
             return np.where(at < 0, np.int32(-1), below)[()]
+        case SetBits(bits=wanted):
+            at = np.atleast_1d(evaluate(wanted, environment))
+            more = np.zeros(bits.size, bool)
+            more[at[(at >= 0) & (at < bits.size)]] = True
+            packed = np.packbits(more, bitorder="little").view("<u4").astype(np.uint32)
+            return words | (packed if np.ndim(words) else packed[0])
     return np.int32(len(numbers))
 
 

@@ -21,6 +21,7 @@ from t2s.core.expr import (
     Read,
     ReduceLanes,
     Select,
+    SetBits,
 )
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import BOOL
@@ -123,4 +124,6 @@ def _show(expr: Expr, outer: int = 0) -> str:
             return f"lowest({_show(words)}, {type.lanes})"
         case RankBits(words=words, bits=bits):
             return f"rank({_show(words)}, {_show(bits)})"
+        case SetBits(words=words, bits=bits):
+            return f"set_bits({_show(words)}, {_show(bits)})"
     raise TypeError(f"cannot print {expr!r}")

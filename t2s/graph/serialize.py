@@ -34,6 +34,7 @@ from t2s.core.expr import (
     Read,
     ReduceLanes,
     Select,
+    SetBits,
 )
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -73,7 +74,7 @@ FORMAT = 1
 
 _DATACLASSES: tuple[type[Any], ...] = (
     *(Apply, Broadcast, Cast, Const, Index, Insert, LaneNumbers, Local, Parameter, Read),
-    *(CountBits, LowestBits, RankBits, ReduceLanes, Select),
+    *(CountBits, LowestBits, RankBits, ReduceLanes, Select, SetBits),
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),

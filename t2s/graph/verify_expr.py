@@ -27,6 +27,7 @@ from t2s.core.expr import (
     Read,
     ReduceLanes,
     Select,
+    SetBits,
 )
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS, accepts, result_type
@@ -329,6 +330,10 @@ def _bits_problem(term: BitOperator) -> _Problem | None:
     words, what = term.words.type, show(term)
     if words.kind is not Kind.UINT or words.bits != 32:
         return _Problem(text=f"the words of {what}", expected="uint32", given=str(words))
+    if isinstance(term, SetBits):
+        given = term.bits.type
+        bits = _type_problem(f"the bits of {what}", INT32.with_lanes(given.lanes), given)
+        return bits or _type_problem(what, words, term.type)
     lanes = 1 if isinstance(term, CountBits) else term.type.lanes
     problem = _type_problem(what, INT32.with_lanes(lanes), term.type)
     if problem is None and isinstance(term, RankBits):

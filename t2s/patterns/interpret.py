@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +23,7 @@ from t2s.core.expr import Expr, evaluate, reduce_lanes
 from t2s.core.ops import Array, apply_operator
 from t2s.patterns.ir import (
     NOWHERE,
+    WINDOW_BITS,
     WORD_BITS,
     Bind,
     BuildBits,
@@ -214,18 +216,21 @@ class _PatternRun:
         type = statement.value.type
         neutral = np.asarray(start_of(statement), type.numpy)
         lanes, total = statement.header.parallel.factor, neutral
-        values = self._values(statement)
-        while group := list(islice(values, lanes)):
-            vector = np.array([*group, *[neutral] * (lanes - len(group))], type.numpy)
-            one = reduce_lanes(statement.operator, type, vector)
-            total = np.asarray(apply_operator(statement.operator, type, (total, one)))
+        for _, window in groupby(self._values(statement), key=itemgetter(0)):
+            while group := [value for _, value in islice(window, lanes)]:
+                vector = np.array([*group, *[neutral] * (lanes - len(group))], type.numpy)
+                one = reduce_lanes(statement.operator, type, vector)
+                total = np.asarray(apply_operator(statement.operator, type, (total, one)))
         self.locals[statement.target] = total
 
-    def _values(self, statement: Reduce) -> Iterator[Array]:
+    def _values(self, statement: Reduce) -> Iterator[tuple[int, Array]]:
+        """The value of each iteration, and the window that it is in."""
+        scans = isinstance(statement.header, ScanHeader)
         for values in self._iterations(statement, statement.header):
             self.locals.update(zip(statement.binders, values, strict=True))
             self.execute(statement.body)
-            yield self.value(statement.value)
+            window = int(values[0]) // WINDOW_BITS if scans else 0
+            yield window, self.value(statement.value)
 
     def _iterations(
         self, statement: PatternStatement, header: Header

@@ -14,7 +14,8 @@ Two things are fixed here that hardware decides:
 
 * A ``Reduce`` whose pattern takes ``p`` iterations at once combines each group of ``p`` values as
   the balanced tree of ``ReduceLanes``, and adds the groups to an accumulator in order.  Lanes that
-  are missing, and the accumulator at first, are ``start_of``.  So floats round alike everywhere.
+  are missing, and the accumulator at first, are ``start_of``.  A scan takes iterations of one
+  window of ``WINDOW_BITS`` bits at once.  So floats round alike everywhere.
 * The iterations of a pattern are independent, but for ``Update``, which happens in the order of
   the iterations if it is ``ordered``.
 """
@@ -37,6 +38,9 @@ WORD_BITS = 32
 
 SCAN_BITS = 1 << 16
 """The most bits that a scan covers."""
+
+WINDOW_BITS = 512
+"""What a scanner looks at in one piece; bit vectors have a multiple of it."""
 
 NOWHERE = -1
 """The position of a coordinate in an operand that does not have it."""

@@ -22,6 +22,7 @@ from t2s.core.expr import (
     LowestBits,
     RankBits,
     Select,
+    SetBits,
     apply,
     const,
 )
@@ -169,14 +170,17 @@ def test_random(count: int, lanes: int, ones: float, seed: int) -> None:
             "count": CountBits(words=value("w", type), type=INT32),
             "lowest": LowestBits(words=value("w", type), type=wide),
             "rank": RankBits(words=value("w", type), bits=value("n", wide), type=wide),
+            "set": SetBits(words=value("w", type), bits=value("n", wide), type=type),
         },
     )
     lowest = [*here.tolist(), *[-1] * lanes][:lanes]
     rank = [-1 if n < 0 else int((here < n).sum()) for n in inputs["n"].tolist()]
+    more = {n for n in inputs["n"].tolist() if 0 <= n < 32 * count}
+    both = words(*({*here.tolist()} | more), count=count)
     for engine in ENGINES:
         outputs = simulate(graph, inputs, engine=engine).outputs
         found = {name: array.tolist() for name, array in outputs.items()}
-        assert found == {"count": [len(here)], "lowest": lowest, "rank": rank}
+        assert found == {"count": [len(here)], "lowest": lowest, "rank": rank, "set": both}
 
 
 TWO, FOUR = WORD.with_lanes(2), INT32.with_lanes(4)
@@ -185,6 +189,7 @@ EXAMPLE = {
     "count": CountBits(words=W, type=INT32),
     "lowest": LowestBits(words=W, type=FOUR),
     "rank": RankBits(words=W, bits=N, type=FOUR),
+    "set": SetBits(words=W, bits=N, type=TWO),
 }
 GRAPH = machine({"w": TWO, "n": FOUR}, EXAMPLE)
 
@@ -193,7 +198,7 @@ def test_text_and_json() -> None:
     verify_graph(GRAPH)
     assert graph_from_json(graph_to_json(GRAPH)) == GRAPH
     text = print_graph(GRAPH)
-    for part in ("ones(w_)", "lowest(w_, 4)", "rank(w_, n_)"):
+    for part in ("ones(w_)", "lowest(w_, 4)", "rank(w_, n_)", "set_bits(w_, n_)"):
         assert part in text
 
 

@@ -83,6 +83,23 @@ def rank_bits(builder: Builder, words: Value, bits: Value) -> Value:
     return builder.load(found, bits.type, _ALIGNMENT)
 
 
+def set_bits(builder: Builder, words: Value, bits: Value) -> Value:
+    """A one in the word of each bit, for those that there are."""
+    count, lanes = words.type.lanes or 1, bits.type.lanes or 1
+    made, wanted = _slot(builder, count + 1), _slot(builder, lanes)
+    builder.store(words, made, _ALIGNMENT)
+    builder.store(bits, wanted, _ALIGNMENT)
+    with builder.counting(integer(0), integer(lanes)) as lane:
+        bit = builder.load(_word(builder, wanted, lane), I32)
+        end = integer(32 * count, I32)
+        # the word behind the last one takes what sets none
+        within = builder.select(builder.icmp_unsigned("<", bit, end), bit, end)
+        word = _word(builder, made, builder.zext(builder.lshr(within, integer(5, I32)), I64))
+        one = builder.shl(integer(1, I32), builder.and_(within, integer(31, I32)))
+        builder.store(builder.or_(builder.load(word, I32), one), word)
+    return builder.load(made, words.type, _ALIGNMENT)
+
+
 def _ones(builder: Builder, words: Value) -> Value:
     """The number of bits of each word."""
     return builder.intrinsic(f"llvm.ctpop.{words.type.suffix}", words.type, [words])

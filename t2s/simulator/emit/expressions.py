@@ -26,10 +26,11 @@ from t2s.core.expr import (
     RankBits,
     ReduceLanes,
     Select,
+    SetBits,
 )
 from t2s.core.ops import C_FUNCTIONS, OPERATORS, Op
 from t2s.core.types import Kind, Type
-from t2s.simulator.emit.bits import count_bits, lowest_bits, rank_bits
+from t2s.simulator.emit.bits import count_bits, lowest_bits, rank_bits, set_bits
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.casts import convert, expand, narrow
 from t2s.simulator.emit.llvm import (
@@ -115,6 +116,8 @@ class ExpressionEmitter:
                 return lowest_bits(builder, self.emit(words), type)
             case RankBits(words=words, bits=bits):
                 return rank_bits(builder, self.emit(words), self.emit(bits))
+            case SetBits(words=words, bits=bits):
+                return set_bits(builder, self.emit(words), self.emit(bits))
         raise InternalError(f"{expr.__class__.__name__} in the body of a PE")
 
     def wide(self, index: Expr) -> Value:

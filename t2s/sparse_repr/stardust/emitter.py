@@ -31,8 +31,6 @@ WORD = UInt(WORD_BITS)
 ZERO, ONE = const(0), const(1)
 QUEUE_DEPTH = 16
 """Vectors that a queue holds."""
-VECTOR_BITS = 512
-"""Bits that a scanner takes at a time."""
 BITS_DEPTH = 4096
 """Words that a queue of bits holds: a scan of 65536 bits and as many waiting."""
 
@@ -69,7 +67,7 @@ class ExtentOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitsOf(Term):
-    """The bits of a vector over the coordinates of a variable: a multiple of ``VECTOR_BITS``."""
+    """The bits of a vector over the coordinates of a variable: a multiple of ``WINDOW_BITS``."""
 
     variable: str
 

@@ -11,13 +11,12 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local, evaluate
 from t2s.core.walk import walk
 from t2s.patterns.interpret import PatternOutcome
-from t2s.patterns.ir import SCAN_BITS, MemoryKind, PatternProgram
+from t2s.patterns.ir import SCAN_BITS, WINDOW_BITS, MemoryKind, PatternProgram
 from t2s.patterns.made import ComputedLevel, FullLevel, SharedLevel
 from t2s.sparse_repr.binding import Binding
 from t2s.sparse_repr.levels import Arrays
 from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.stardust.emitter import (
-    VECTOR_BITS,
     BitsOf,
     EntriesOf,
     ExtentOf,
@@ -50,7 +49,7 @@ def host_arguments(lowered: LoweredPatterns, binding: Binding) -> dict[str, Any]
                         given=f"{extent}",
                         hint="dense operands need no scan; joined compressed levels do",
                     )
-                found[name] = -(-extent // VECTOR_BITS) * VECTOR_BITS
+                found[name] = -(-extent // WINDOW_BITS) * WINDOW_BITS
             case EntriesOf(tensor=tensor, level=level):
                 found[name] = len(binding.given[tensor].levels[level]["crd"])
             case ScalarOf(tensor=tensor):

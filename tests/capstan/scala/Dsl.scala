@@ -182,8 +182,11 @@ object dsl {
       }
       found.toList
     }
+    /** A group of lanes is in one window of bits. */
+    def windows: Seq[List[List[scala.Int]]] = outputs.groupBy(_.head / Scan.WindowBits).toSeq.sortBy(_._1).map(_._2)
   }
   object Scan {
+    val WindowBits = 512
     def apply(lanes: scala.Int, bits: scala.Int, mode: String, left: => U32, right: => U32): Scan =
       new Scan(lanes, bits, mode, () => left, Some(() => right))
     def apply(lanes: scala.Int, bits: scala.Int, mode: String, left: => U32): Scan =
@@ -195,20 +198,20 @@ object dsl {
   def Foreach(scan: Scan)(body: List[scala.Int] => Unit): Unit = scan.outputs.foreach(body)
 
   /** Groups of `lanes` values are added as a balanced tree, missing lanes being zero; groups in order. */
-  final class Reduction[T, I](result: Reg[T], lanes: scala.Int, iterations: Seq[I]) {
+  final class Reduction[T, I](result: Reg[T], lanes: scala.Int, windows: Seq[Seq[I]]) {
     private val word = result.word
     private def tree(values: Seq[T], add: (T, T) => T): T =
       if (values.size == 1) values.head
       else tree(values.grouped(2).map(pair => if (pair.size == 1) pair.head else add(pair(0), pair(1))).toSeq, add)
     def apply(body: I => T)(add: (T, T) => T): Reg[T] = {
-      for (group <- iterations.grouped(lanes))
+      for (iterations <- windows; group <- iterations.grouped(lanes))
         result.value = add(result.value, tree(group.map(body).padTo(lanes, word.zero), add))
       result
     }
   }
   final class Reducer[T](result: Reg[T]) {
-    def apply(count: Count) = new Reduction[T, scala.Int](result, count.lanes, 0 until_ count.extent)
-    def apply(scan: Scan) = new Reduction[T, List[scala.Int]](result, scan.lanes, scan.outputs)
+    def apply(count: Count) = new Reduction[T, scala.Int](result, count.lanes, Seq(0 until_ count.extent))
+    def apply(scan: Scan) = new Reduction[T, List[scala.Int]](result, scan.lanes, scan.windows)
   }
   def Reduce[T](result: Reg[T]) = new Reducer[T](result)
 

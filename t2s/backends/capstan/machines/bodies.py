@@ -181,19 +181,30 @@ class BodyUnit(UnitDraft):
         self,
         cases: Sequence[FiringCase],
         *,
+        first: Sequence[FiringCase] = (),
+        also: Sequence[UnitHead] = (),
+        lets: Sequence[Let] = (),
         done: Sequence[Put] = (),
         mode: str = "run",
         gate: CreditGate | None = None,
     ) -> None:
         """The mode in which the unit fires for each firing of the body, and ends with it.
 
-        ``cases`` are tried in order.  All heads have to be there first, and what the ``gate`` says.
+        All heads have to be there first, and what the ``gate`` says.  The cases in ``first`` are
+        tried, then, with the heads in ``also`` there and ``lets`` bound, ``cases`` in order.
         """
         end = rule("done", None if gate is None else "drain", takes=[self.control], puts=done)
         self.mode(
             mode,
             when(self.control.is_done, end),
-            when(None, self._gated(cases, mode, gate), needs=self._needs),
+            when(
+                None,
+                [
+                    *(choice for case in first for choice in self._choices(case, mode)),
+                    when(None, self._gated(cases, mode, gate), needs=also, lets=lets),
+                ],
+                needs=self._needs,
+            ),
             needs=[self.control],
         )
         if gate is not None:
@@ -204,6 +215,11 @@ class BodyUnit(UnitDraft):
                 when(equals(gate.begun, number(0)), rule("drained", None)),
                 when(None, drained, needs=gate.heads),
             )
+
+    def then(self, cases: Sequence[FiringCase], *, mode: str) -> None:
+        """A mode that goes on with a firing of the body that another one has begun."""
+        choices = [choice for case in cases for choice in self._choices(case, mode)]
+        self.mode(mode, when(None, choices, needs=self._needs), needs=[self.control])
 
     def _gated(
         self, cases: Sequence[FiringCase], mode: str, gate: CreditGate | None
@@ -229,9 +245,11 @@ class BodyUnit(UnitDraft):
     ) -> list[Choice]:
         """The rules of a case: one for the last firing of a segment, if something is held."""
         after = mode if case.after is None else case.after
-        own = (self.control, *self._own.values(), *more_heads)
+        own = (self.control, *self._own.values(), *more_heads, *case.takes)
         if not case.final:
-            return [when(case.when, rule(case.name, after, puts=case.puts, body=case.body))]
+            taken = case.takes
+            partly = rule(case.name, after, takes=taken, puts=case.puts, body=case.body)
+            return [when(case.when, partly)]
         puts = (*case.puts, *(put(credit) for credit in self._credits[0]))
         if not self._held:
             whole = rule(case.name, after, takes=own, puts=puts, body=case.body)
@@ -265,8 +283,8 @@ class CreditGate:
 class FiringCase:
     """What a unit does in a firing, if ``when`` holds.
 
-    ``final`` says that it is done with the tokens that it looks at; ``after`` is the next mode, if
-    it is another one.
+    ``final`` says that it is done with the tokens of the body that it looks at; ``takes`` are heads
+    of other streams that it takes; ``after`` is the next mode, if it is another one.
     """
 
     name: str
@@ -274,6 +292,7 @@ class FiringCase:
     body: tuple[Statement, ...] = ()
     puts: tuple[Put, ...] = ()
     final: bool = True
+    takes: tuple[UnitHead, ...] = ()
     after: str | None = None
 
 

@@ -26,6 +26,7 @@ class CapstanTimes(Term):
     dram_path: cycles between a unit and the DRAM, there and back together (ours).
     block_buffers: blocks of one memory that are loaded or read at a time.
     burst_bytes: what a port of a sparse DRAM asks for in a cycle.
+    bit_windows: windows of a bit vector that wait in front of a scanner: 4096 words.
     """
 
     lanes: int = 16
@@ -36,6 +37,7 @@ class CapstanTimes(Term):
     dram_path: int = 50
     block_buffers: int = 2
     burst_bytes: int = 64
+    bit_windows: int = 256
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from t2s.graph.machine import Put
 from t2s.patterns.ir import Bind, Reduce, start_of
 
 
-def _passage(body: PatternBody, value: Expr) -> int:
+def passage(body: PatternBody, value: Expr) -> int:
     """Cycles to the listeners: the stages of a value, and a hop behind each unit of them."""
     times = body.draft.times
     taken = stages(value)
@@ -30,7 +30,7 @@ def bound(body: PatternBody, statements: Sequence[Bind]) -> dict[str, Wire]:
     for statement in statements:
         value = unit.vector(statement.value)
         steps.append(unit.bind(statement.target, value))
-        out = unit.output(statement.target, value.type, latency=_passage(body, value))
+        out = unit.output(statement.target, value.type, latency=passage(body, value))
         puts.append(put(out, unit.reads(statement.target)))
         found[statement.target] = out
     unit.at_each([FiringCase(name="compute", body=tuple(steps), puts=tuple(puts))])
@@ -54,7 +54,7 @@ def reduced(body: PatternBody, statement: Reduce) -> Wire:
     combination = apply(operator, total, value)
     step, combined = let(unit, "combined", combination)
     steps.append(step)
-    out = unit.output(statement.target, type, latency=_passage(body, combination))
+    out = unit.output(statement.target, type, latency=passage(body, combination))
     last = FiringCase(
         name="end",
         when=unit.control.is_last,

@@ -256,11 +256,15 @@ def _channels(heads: Sequence[UnitHead]) -> tuple[str, ...]:
 
 
 def when(
-    condition: Expr | None, inside: Rule | Sequence[Choice], *, needs: Sequence[UnitHead] = ()
+    condition: Expr | None,
+    inside: Rule | Sequence[Choice],
+    *,
+    needs: Sequence[UnitHead] = (),
+    lets: Sequence[Let] = (),
 ) -> Choice:
-    """An alternative; ``None`` always holds."""
+    """An alternative; ``None`` always holds.  ``lets`` bind locals for what is inside."""
     inner = inside if isinstance(inside, Rule) else tuple(inside)
-    return Choice(when=condition, needs=_channels(needs), inside=inner)
+    return Choice(when=condition, needs=_channels(needs), body=tuple(lets), inside=inner)
 
 
 def rule(

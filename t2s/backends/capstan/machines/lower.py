@@ -7,20 +7,26 @@ from itertools import groupby
 from typing import NoReturn
 
 from t2s.backends.capstan.machines.accesses import read, returned, writes
+from t2s.backends.capstan.machines.allocators import updated
+from t2s.backends.capstan.machines.bit_builders import bit_vector
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
+from t2s.backends.capstan.machines.combined import combined
 from t2s.backends.capstan.machines.compute import bound, reduced
 from t2s.backends.capstan.machines.counters import counted, start
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
 from t2s.backends.capstan.machines.partitions import finished, parted
-from t2s.backends.capstan.machines.sparse_dram import read_lines
+from t2s.backends.capstan.machines.scans import WORDS, scanned
+from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
 from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
+from t2s.backends.capstan.machines.vectors import number
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Expr
+from t2s.core.expr import Const, Expr, Local
 from t2s.graph.graph import Graph, Place, Region, RegionKind, ScalarParameter, Tensor, TensorRole
 from t2s.patterns.ir import (
     Bind,
+    BuildBits,
     CountHeader,
     DeclareMemory,
     Foreach,
@@ -34,8 +40,10 @@ from t2s.patterns.ir import (
     Push,
     ReadMemory,
     Reduce,
+    ScanHeader,
     StoreBlock,
     StoreStream,
+    Update,
     WriteMemory,
     statements,
 )
@@ -131,6 +139,9 @@ class _UnitLowering:
                 lanes = self._popping_lanes(statement, beside)
                 loaded = self._source(statement, source)
                 self._streams[queue] = segment_load(body, statement, loaded, lanes)
+            case BuildBits(words=words, coordinates=coordinates):
+                vectors = self._vectors(statement, coordinates)
+                self._streams[words] = bit_vector(body, statement, vectors)
             case Pop(target=target, queue=queue):
                 if queue not in self._streams:
                     _refuse(statement, f"{queue!r} is not filled by a transfer from the DRAM")
@@ -139,6 +150,10 @@ class _UnitLowering:
                 if queue in self._pushes:
                     _refuse(statement, f"several statements push into {queue!r}")
                 self._pushes[queue] = body, statement
+                if self._memories[queue].kind is MemoryKind.BITS:
+                    self._streams[queue] = self._pushed(body, statement)
+            case Update(target=target):
+                body.wires[target] = self._update(body, statement)
             case WriteMemory(memory=memory):
                 self._write(body, statement, memory)
             case StoreBlock(target=target, memory=memory):
@@ -162,18 +177,25 @@ class _UnitLowering:
             for statement in reads:
                 body.wires[statement.target] = read_lines(body, statement, loaded)
             return
+        if memory in self._written:
+            zero, written = number(0), self._written[memory]
+            body.wires |= read(body, reads, self.draft.tensors[memory], zero, written)
+            return
         if memory not in self._blocks:
             _refuse(reads[0], f"{memory!r} is read, and no transfer fills it")
         block = self._blocks[memory]
         body.wires |= read(body, reads, block.tensor, block.begin, [block.there])
 
     def _write(self, body: PatternBody, statement: WriteMemory, memory: str) -> None:
-        kind = self._memories[memory].kind
+        kind, alias = self._memories[memory].kind, self._memories[memory].alias
+        if alias is not None:
+            write_lines(body, statement, self._target(alias))
+            return
         outermost = any(
             isinstance(one, DeclareMemory) and one.memory.name == memory
             for one in self.program.body
         )
-        if kind is not MemoryKind.SRAM or not outermost or memory in self._blocks:
+        if kind not in _WRITTEN or not outermost or memory in self._blocks:
             _refuse(statement, f"a write to {memory!r}, a {kind.value} that loops use again,")
         tensor = self.draft.tensor(
             Tensor(
@@ -197,8 +219,6 @@ class _UnitLowering:
 
     def _pattern(self, body: PatternBody, pattern: Foreach | Reduce) -> None:
         header = pattern.header
-        if not isinstance(header, CountHeader):
-            _refuse(pattern, "a scan")
         factor, innermost = header.parallel.factor, not _has_patterns(pattern)
         parts = factor if body is self._top else 1
         lanes = factor if innermost and body is not self._top else 1
@@ -206,17 +226,69 @@ class _UnitLowering:
             _refuse(
                 pattern, f"a loop that takes {factor} iterations at a time, and has loops inside,"
             )
-        if parts > 1 and isinstance(pattern, Reduce):
-            _refuse(pattern, "a sum over partitions")
+        if parts > 1 and isinstance(header, ScanHeader):
+            _refuse(pattern, "a scan by partitions")
         around = body if parts == 1 else self._parted(body, parts, pattern)
         region = "/".join([*([body.region] if body.region else []), pattern.binders[0]])
         self.draft.regions.append(
             Region(name=region, index=pattern.binders[0], kind=RegionKind.RANGE, parent=body.region)
         )
-        inner = counted(around, pattern, header.extent, lanes, region, parts)
+        if isinstance(header, CountHeader):
+            inner = counted(around, pattern, header.extent, lanes, region, parts)
+        else:
+            queues = (header.left, *([header.right] if header.right is not None else []))
+            words = tuple(self._words(pattern, queue) for queue in queues)
+            inner = scanned(around, pattern, header, words, lanes, region)
         self._body(inner, pattern.body)
-        if isinstance(pattern, Reduce):
+        if not isinstance(pattern, Reduce):
+            return
+        if parts == 1:
             body.wires[pattern.target] = reduced(inner, pattern)
+        else:
+            value = self._value(inner, pattern.value, pattern.target)
+            body.wires[pattern.target] = combined(body, inner, pattern, value)
+
+    def _words(self, pattern: PatternStatement, queue: str) -> Wire:
+        """The windows of a bit vector."""
+        if queue not in self._streams or self._streams[queue].type != WORDS:
+            _refuse(pattern, f"{queue!r} has no windows of {WORDS.lanes} words: inner_par is 16,")
+        return self._streams[queue]
+
+    def _vectors(self, statement: BuildBits, queue: str) -> Wire:
+        """The coordinates of a bit vector, from the DRAM or from a loop that pushes them."""
+        if queue in self._streams:
+            return self._streams[queue]
+        if queue not in self._pushes:
+            _refuse(statement, f"nothing fills {queue!r}")
+        return self._pushed(*self._pushes[queue])
+
+    def _pushed(self, body: PatternBody, push: Push) -> Wire:
+        return self._value(body, push.value, push.queue)
+
+    def _value(self, body: PatternBody, value: Expr, name: str) -> Wire:
+        """A wire with the value of an expression in a body."""
+        if isinstance(value, Local) and value.name in body.wires:
+            return body.wires[value.name]
+        fresh = self.draft.names.fresh(name)
+        return bound(body, [Bind(target=fresh, value=value)])[fresh]
+
+    def _update(self, body: PatternBody, statement: Update) -> Wire:
+        """The allocator of a word that nothing else uses."""
+        users = [
+            one
+            for one in statements(self.program.body)
+            if isinstance(one, Update | ReadMemory | WriteMemory) and one.memory == statement.memory
+        ]
+        depth = 0
+        inside: PatternBody | None = body
+        while inside is not None and inside.carry is None:
+            depth, inside = depth + 1, inside.around
+        if len(users) > 1 or not isinstance(statement.index, Const) or body.lanes > 1:
+            _refuse(statement, f"an update of {statement.memory!r} that is no count of its own")
+        if body.space and depth > 2:
+            _refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
+        value = self._value(body, statement.value, statement.target)
+        return updated(body, statement, value, each=depth == 1)
 
     def _parted(self, body: PatternBody, parts: int, pattern: PatternStatement) -> PatternBody:
         if parts not in self._partitions:
@@ -226,6 +298,8 @@ class _UnitLowering:
     def _popping_lanes(self, statement: LoadStream, beside: tuple[PatternStatement, ...]) -> int:
         """The words that a firing of the body that pops a queue takes."""
         for pattern in beside:
+            if isinstance(pattern, BuildBits) and pattern.coordinates == statement.queue:
+                return self.draft.times.lanes
             if isinstance(pattern, Foreach | Reduce) and isinstance(pattern.header, CountHeader):
                 pops = [
                     s for s in pattern.body if isinstance(s, Pop) and s.queue == statement.queue
@@ -277,6 +351,8 @@ class _UnitLowering:
 
 
 _STORES = (StoreBlock, StoreStream)
+_WRITTEN = (MemoryKind.SRAM, MemoryKind.SPARSE_SRAM)
+"""Memories on the chip that loops write for those behind them."""
 
 
 def _unit_of(statement: PatternStatement) -> object:
@@ -303,7 +379,12 @@ def _names(program: PatternProgram, everything: list[PatternStatement]) -> list[
                 found += binders
             case Reduce(target=target, binders=binders):
                 found += [target, *binders]
-            case Bind(target=target) | Pop(target=target) | ReadMemory(target=target):
+            case (
+                Bind(target=target)
+                | Pop(target=target)
+                | ReadMemory(target=target)
+                | Update(target=target)
+            ):
                 found.append(target)
     return found
 

@@ -35,13 +35,18 @@ def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> 
     )
 
 
-def _next_place(parts: int) -> Expr:
+def next_place(parts: int) -> Expr:
     """The partition behind this one; the first one behind the last."""
     here = Index(name=PARTITION)
     return apply(Op.MODULO, apply(Op.ADD, here, const(1)), const(parts))
 
 
-def _is_place(place: int) -> Expr:
+def _place_before(parts: int) -> Expr:
+    here = apply(Op.ADD, Index(name=PARTITION), const(parts - 1))
+    return apply(Op.MODULO, here, const(parts))
+
+
+def is_place(place: int) -> Expr:
     return equals(Index(name=PARTITION), const(place))
 
 
@@ -60,18 +65,21 @@ def _spread(
     unit = UnitDraft(around.draft, f"spread_{name}", Role.RELAY, space, around.region, location)
     tagged = wire.stream.nesting > 0
     root = replace(wire, shape=(parts,), source_at=(const(0),))
+    if wire.shape:
+        # the last of another row of partitions puts it, and the first one here listens to that
+        root = replace(wire, sink_at=(_place_before(parts),))
     out = unit.output(name, wire.type, tagged=tagged)
     chain = replace(
         unit.output(f"{name}_on", wire.type, tagged=tagged, latency=1),
-        source_at=(_next_place(parts),),
+        source_at=(next_place(parts),),
     )
     first = unit.take(root, unit.local(name))
-    heads: list[tuple[UnitHead, Expr | None, str]] = [(first, _is_place(0), "first")]
+    heads: list[tuple[UnitHead, Expr | None, str]] = [(first, is_place(0), "first")]
     if parts > 1:
         before = unit.take(chain, unit.local(name))
         heads = [
-            (first, _is_place(0), "first"),
-            (before, _is_place(parts - 1), "last"),
+            (first, is_place(0), "first"),
+            (before, is_place(parts - 1), "last"),
             (before, None, "pass"),
         ]
     choices = []
@@ -105,13 +113,13 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
         unit.mode("run", when(None, rule("last", None, takes=[own], puts=[put(out)])), needs=[own])
         unit.finish()
         return out
-    chain = replace(unit.output(f"{name}_on", latency=1), source_at=(_next_place(parts),))
+    chain = replace(unit.output(f"{name}_on", latency=1), source_at=(next_place(parts),))
     before = unit.take(chain, unit.local(name))
     unit.mode(
         "run",
-        when(_is_place(0), rule("first", None, takes=[own], puts=[put(chain)])),
+        when(is_place(0), rule("first", None, takes=[own], puts=[put(chain)])),
         when(
-            _is_place(parts - 1),
+            is_place(parts - 1),
             rule("last", None, takes=[own, before], puts=[put(out)]),
             needs=[before],
         ),

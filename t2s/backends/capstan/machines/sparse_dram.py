@@ -7,7 +7,9 @@ addresses come, many may be under way, and what they bring stays in order.
 
 from __future__ import annotations
 
-from t2s.backends.capstan.machines.accesses import read
+from dataclasses import dataclass
+
+from t2s.backends.capstan.machines.accesses import read, writes
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire, put, rule, when, write
 from t2s.backends.capstan.machines.vectors import (
@@ -19,17 +21,77 @@ from t2s.backends.capstan.machines.vectors import (
     where,
     zero,
 )
-from t2s.core.expr import Local, ReduceLanes, apply, const, equals
+from t2s.core.expr import Expr, Local, ReduceLanes, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
-from t2s.core.types import INT32
-from t2s.graph.body import Load, Role
+from t2s.core.types import INT32, Type
+from t2s.graph.body import Load, RegisterWrite, Role, Store
 from t2s.graph.graph import Tensor
 from t2s.graph.machine import DONE
-from t2s.patterns.ir import NOWHERE, ReadMemory
+from t2s.patterns.ir import NOWHERE, ReadMemory, WriteMemory
 
 _BEHIND_ALL = (1 << 31) - 1
 """In place of an address: higher than any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bursts:
+    """Of the addresses of a firing, those in the first burst, and those that wait behind it."""
+
+    unit: BodyUnit
+    asked: Expr
+    rest: Expr
+    begun: Local
+    waiting: Local
+
+    @staticmethod
+    def of(unit: BodyUnit, index: Expr, type: Type) -> _Bursts:
+        """The bursts of an index, the one with the lowest address first."""
+        lanes = unit.lanes
+        wide = INT32.with_lanes(lanes)
+        begun, waiting = unit.register("begun"), unit.register("waiting", wide)
+        first = spread(equals(begun, number(0)), lanes)
+        current = where(first, addresses(unit.valid, index), waiting)
+        behind = where(is_there(current), current, number(_BEHIND_ALL, lanes))
+        lowest = ReduceLanes(operator=Op.MINIMUM, value=behind, type=INT32)
+        words = const(unit.body.draft.times.burst_bytes // type.bytes)
+        burst = apply(Op.FLOOR_DIVIDE, lowest, words)
+        bursts = apply(Op.FLOOR_DIVIDE, current, spread(words, lanes))
+        chosen = apply(Op.EQUAL, bursts, spread(burst, lanes))
+        nowhere = number(NOWHERE, lanes)
+        asked, rest = where(chosen, current, nowhere), where(chosen, nowhere, current)
+        return _Bursts(unit, asked, rest, begun, waiting)
+
+    @property
+    def more(self) -> Expr:
+        """Whether there is another burst."""
+        highest = ReduceLanes(operator=Op.MAXIMUM, value=self.rest, type=INT32)
+        return at_least(highest, number(0))
+
+    @property
+    def waits(self) -> tuple[RegisterWrite, ...]:
+        """Go on with the rest in the next firing."""
+        return write(self.waiting, self.rest), write(self.begun, number(1))
+
+
+def write_lines(body: PatternBody, statement: WriteMemory, target: Tensor) -> Wire:
+    """Store in a sparse DRAM in each iteration; one token when all is on the way."""
+    if body.lanes == 1:
+        return writes(body, statement, target)
+    unit = BodyUnit(body, f"write_{statement.memory}", Role.STORE, statement.location)
+    bursts = _Bursts.of(unit, unit.vector(statement.index), target.type)
+    value = unit.vector(statement.value)
+    stored = unit.output(f"{statement.memory}_written")
+    store = Store(tensor=target.name, indices=(bursts.asked,), value=value)
+    unit.at_each(
+        [
+            FiringCase(name="burst", when=bursts.more, body=(store, *bursts.waits), final=False),
+            FiringCase(name="last burst", body=(store, write(bursts.begun, number(0)))),
+        ],
+        done=[put(stored)],
+    )
+    unit.finish()
+    return stored
 
 
 def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire:
@@ -37,37 +99,25 @@ def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire
     if body.lanes == 1:
         return read(body, [statement], source, number(0), [])[statement.target]
     unit = BodyUnit(body, f"ask_{statement.memory}", Role.LOAD, statement.location)
-    lanes = INT32.with_lanes(body.lanes)
-    begun, waiting = unit.register("begun"), unit.register("waiting", lanes)
-    first = spread(equals(begun, number(0)), body.lanes)
-    current = where(first, addresses(unit.valid, unit.vector(statement.index)), waiting)
-    behind = where(is_there(current), current, number(_BEHIND_ALL, body.lanes))
-    lowest = ReduceLanes(operator=Op.MINIMUM, value=behind, type=INT32)
-    words = const(body.draft.times.burst_bytes // source.type.bytes)
-    burst = apply(Op.FLOOR_DIVIDE, lowest, words)
-    bursts = apply(Op.FLOOR_DIVIDE, current, spread(words, body.lanes))
-    chosen = apply(Op.EQUAL, bursts, spread(burst, body.lanes))
-    nowhere = number(NOWHERE, body.lanes)
-    asked, rest = where(chosen, current, nowhere), where(chosen, nowhere, current)
+    bursts = _Bursts.of(unit, unit.vector(statement.index), source.type)
     type = source.type.with_lanes(body.lanes)
     word = Local(name=unit.local("word"), type=type)
-    load = Load(target=word.name, tensor=source.name, indices=(asked,), type=type)
+    load = Load(target=word.name, tensor=source.name, indices=(bursts.asked,), type=type)
     brought = unit.output(f"{statement.target}_brought", type, tagged=True)
-    places = unit.output(f"{statement.target}_places", lanes)
-    more = ReduceLanes(operator=Op.MAXIMUM, value=rest, type=INT32)
+    places = unit.output(f"{statement.target}_places", INT32.with_lanes(body.lanes))
     unit.at_each(
         [
             FiringCase(
                 name="burst",
-                when=at_least(more, number(0)),
-                body=(load, write(waiting, rest), write(begun, number(1))),
-                puts=(put(brought, word), put(places, asked)),
+                when=bursts.more,
+                body=(load, *bursts.waits),
+                puts=(put(brought, word), put(places, bursts.asked)),
                 final=False,
             ),
             FiringCase(
                 name="last burst",
-                body=(load, write(begun, number(0))),
-                puts=(put(brought, word, const(LAST)), put(places, asked)),
+                body=(load, write(bursts.begun, number(0))),
+                puts=(put(brought, word, const(LAST)), put(places, bursts.asked)),
             ),
         ],
         done=[put(brought, tag=const(DONE))],

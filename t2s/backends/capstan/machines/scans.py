@@ -1,0 +1,201 @@
+"""Scanners: where the firings of a body come from that visits the set bits of bit vectors.
+
+A scanner looks at a *window* of each operand, ``WINDOW_BITS`` bits, and puts as many of the set
+bits of their combination as the body takes at a time.  A window takes a firing for each so many,
+and one if it has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
+from t2s.backends.capstan.machines.kit import LAST, UnitHead, Wire, let, put, write
+from t2s.backends.capstan.machines.vectors import (
+    addresses,
+    both,
+    counted_from,
+    is_there,
+    less,
+    number,
+    plus,
+    spread,
+    where,
+)
+from t2s.core.expr import (
+    Cast,
+    CountBits,
+    Expr,
+    LaneNumbers,
+    Local,
+    LowestBits,
+    RankBits,
+    ReduceLanes,
+    apply,
+    const,
+    equals,
+)
+from t2s.core.ops import Op
+from t2s.core.types import INT32, UInt
+from t2s.graph.body import Let, Role, Statement
+from t2s.graph.machine import DONE, Put
+from t2s.patterns.ir import WINDOW_BITS, WORD_BITS, Foreach, JoinKind, Reduce, ScanHeader
+
+WORDS = UInt(WORD_BITS).with_lanes(WINDOW_BITS // WORD_BITS)
+"""The words of a window."""
+
+_ALL = (1 << WORD_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operand:
+    """A bit vector: the words of its window, and how many bits are set in those before."""
+
+    head: UnitHead
+    before: Local
+
+    @property
+    def words(self) -> Expr:
+        return self.head.value
+
+    @property
+    def ones(self) -> Expr:
+        """The set bits of the window."""
+        return CountBits(words=self.words, type=INT32)
+
+    def positions(self, found: Expr) -> Expr:
+        """The positions of bits in the operand, -1 where it does not have them."""
+        rank = RankBits(words=self.words, bits=found, type=found.type)
+        behind = plus(found, number(1, found.type.lanes))
+        after = RankBits(words=self.words, bits=behind, type=found.type)
+        has = both(is_there(found), less(rank, after))
+        return addresses(has, plus(spread(self.before, found.type.lanes), rank))
+
+
+def scanned(
+    around: PatternBody,
+    pattern: Foreach | Reduce,
+    header: ScanHeader,
+    queues: tuple[Wire, ...],
+    lanes: int,
+    region: str,
+) -> PatternBody:
+    """The body of a pattern that visits bits; ``queues`` bring the windows of its operands."""
+    unit = BodyUnit(around, f"scan_{pattern.binders[0]}", Role.RELAY, pattern.location)
+    windows = where(unit.valid, windows_of(unit.scalar(header.bits)), number(0))
+    at, begin = unit.register("window"), unit.register("from")
+    out_before = unit.register("outputs")
+    operands = tuple(
+        _Operand(
+            head=unit.take(wire, unit.local("words")),
+            before=unit.register("before"),
+        )
+        for wire in queues
+    )
+    wide = INT32.with_lanes(lanes)
+    lets: list[Let] = []
+
+    def bound(name: str, value: Expr) -> Local:
+        """A value that several others use."""
+        step, local = let(unit, name, value)
+        lets.append(step)
+        return local
+
+    joined = bound("joined", _behind(_joined(operands, header.join), begin))
+    ones = bound("ones", CountBits(words=joined, type=INT32))
+    found = bound("found", LowestBits(words=joined, type=wide))
+    offset = spread(apply(Op.MULTIPLY, at, number(WINDOW_BITS)), lanes)
+    coordinates = bound("coordinates", addresses(is_there(found), plus(found, offset)))
+    values = [coordinates, *(operand.positions(found) for operand in operands)]
+    if len(operands) > 1:
+        values.insert(2, counted_from(out_before, lanes))
+    control = unit.output(pattern.binders[0], wide, tagged=True)
+    wires = {name: unit.output(name, wide) for name in pattern.binders}
+    locals = [put(wires[name], value) for name, value in zip(wires, values, strict=True)]
+    nothing = [put(wire, number(-1, lanes)) for wire in wires.values()]
+
+    def fires(tag: int | None = None) -> tuple[Put, ...]:
+        return (put(control, coordinates, None if tag is None else const(tag)), *locals)
+
+    heads = tuple(operand.head for operand in operands)
+    last_found = found if lanes == 1 else ReduceLanes(operator=Op.MAXIMUM, value=found, type=INT32)
+    goes_on: tuple[Statement, ...] = (
+        write(at, plus(at, number(1))),
+        write(begin, number(0)),
+        write(out_before, plus(out_before, ones)),
+        *(write(one.before, plus(one.before, one.ones)) for one in operands),
+    )
+    registers = (at, begin, out_before, *(operand.before for operand in operands))
+    ends = tuple(write(register, number(0)) for register in registers)
+    is_last = equals(plus(at, number(1)), windows)
+    unit.at_each(
+        [
+            FiringCase(
+                name="some",
+                when=less(number(lanes), ones),
+                body=(
+                    write(begin, plus(last_found, number(1))),
+                    write(out_before, plus(out_before, number(lanes))),
+                ),
+                puts=fires(),
+                final=False,
+            ),
+            FiringCase(name="end", when=is_last, body=ends, puts=fires(LAST), takes=heads),
+            FiringCase(
+                name="empty",
+                when=equals(ones, number(0)),
+                body=goes_on,
+                takes=heads,
+                final=False,
+            ),
+            FiringCase(name="window", body=goes_on, puts=fires(), takes=heads, final=False),
+        ],
+        first=[
+            FiringCase(
+                name="nothing",
+                when=equals(windows, number(0)),
+                puts=(put(control, number(-1, lanes), const(LAST)), *nothing),
+            )
+        ],
+        also=heads,
+        lets=lets,
+        done=[put(control, tag=const(DONE))],
+    )
+    unit.finish()
+    return replace(
+        around,
+        around=around,
+        lanes=lanes,
+        region=region,
+        control=control,
+        binder=pattern.binders[0],
+        wires=dict(wires),
+        given_back={},
+        carry=None,
+    )
+
+
+def windows_of(bits: Expr) -> Expr:
+    """How many windows so many bits are."""
+    return apply(Op.FLOOR_DIVIDE, bits, number(WINDOW_BITS))
+
+
+def _joined(operands: tuple[_Operand, ...], join: JoinKind) -> Expr:
+    """The words with the bits to visit."""
+    if len(operands) == 1:
+        return operands[0].words
+    left, right = operands
+    return apply(Op.AND if join is JoinKind.AND else Op.OR, left.words, right.words)
+
+
+def _behind(words: Expr, begin: Expr) -> Expr:
+    """The words without the bits below ``begin``."""
+    lanes = WORDS.lanes
+    each = LaneNumbers(type=INT32.with_lanes(lanes))
+    first = spread(apply(Op.FLOOR_DIVIDE, begin, number(WORD_BITS)), lanes)
+    inside = Cast(value=apply(Op.MODULO, begin, number(WORD_BITS)), type=UInt(WORD_BITS))
+    part = spread(apply(Op.SHIFT_LEFT, const(_ALL, UInt(WORD_BITS)), inside), lanes)
+    whole = spread(const(_ALL, UInt(WORD_BITS)), lanes)
+    none = spread(const(0, UInt(WORD_BITS)), lanes)
+    mask = where(less(each, first), none, where(apply(Op.EQUAL, each, first), part, whole))
+    return apply(Op.AND, words, mask)
