@@ -174,7 +174,13 @@ class BodyUnit(UnitDraft):
             self._head(name)
 
     @property
-    def _needs(self) -> tuple[UnitHead, ...]:
+    def own_operands(self) -> tuple[UnitHead, ...]:
+        """The locals of the body that the unit takes, the control left out."""
+        return tuple(self._own.values())
+
+    @property
+    def operands(self) -> tuple[UnitHead, ...]:
+        """The same, and those that it holds."""
         return (*self._own.values(), *self._held.values())
 
     def at_each(
@@ -193,7 +199,7 @@ class BodyUnit(UnitDraft):
         self.mode(
             mode,
             when(self.control.is_done, end),
-            when(None, self._gated(cases, mode, gate), needs=self._needs),
+            when(None, self._gated(cases, mode, gate), needs=self.operands),
             needs=[self.control],
         )
         if gate is not None:

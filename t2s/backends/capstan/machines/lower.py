@@ -12,6 +12,7 @@ from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.compute import bound, reduced
 from t2s.backends.capstan.machines.counters import counted, start
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
+from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
 from t2s.backends.capstan.machines.sparse_dram import read_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
@@ -128,7 +129,7 @@ class _UnitLowering:
                 self._incomplete.setdefault(body, []).append(load)
                 self._blocks[memory] = _Block(tensor=copy, begin=body.known(begin), there=there)
             case LoadStream(queue=queue, source=source):
-                lanes = self._popping_lanes(statement, beside)
+                lanes = self._popping_lanes(statement, beside, body is self._top)
                 loaded = self._source(statement, source)
                 self._streams[queue] = segment_load(body, statement, loaded, lanes)
             case Pop(target=target, queue=queue):
@@ -200,14 +201,12 @@ class _UnitLowering:
         if not isinstance(header, CountHeader):
             _refuse(pattern, "a scan")
         factor, innermost = header.parallel.factor, not _has_patterns(pattern)
-        parts = factor if body is self._top else 1
-        lanes = factor if innermost and body is not self._top else 1
+        lanes = factor if innermost else 1
+        parts = factor if body is self._top and not innermost else 1
         if factor not in (parts, lanes):
             _refuse(
                 pattern, f"a loop that takes {factor} iterations at a time, and has loops inside,"
             )
-        if parts > 1 and isinstance(pattern, Reduce):
-            _refuse(pattern, "a sum over partitions")
         around = body if parts == 1 else self._parted(body, parts, pattern)
         region = "/".join([*([body.region] if body.region else []), pattern.binders[0]])
         self.draft.regions.append(
@@ -216,22 +215,27 @@ class _UnitLowering:
         inner = counted(around, pattern, header.extent, lanes, region, parts)
         self._body(inner, pattern.body)
         if isinstance(pattern, Reduce):
-            body.wires[pattern.target] = reduced(inner, pattern)
+            sum_of = reduced if parts == 1 else reduced_over_partitions
+            body.wires[pattern.target] = sum_of(inner, pattern)
 
     def _parted(self, body: PatternBody, parts: int, pattern: PatternStatement) -> PatternBody:
         if parts not in self._partitions:
             self._partitions[parts] = parted(body, parts, pattern.location)
         return self._partitions[parts]
 
-    def _popping_lanes(self, statement: LoadStream, beside: tuple[PatternStatement, ...]) -> int:
+    def _popping_lanes(
+        self, statement: LoadStream, beside: tuple[PatternStatement, ...], outermost: bool
+    ) -> int:
         """The words that a firing of the body that pops a queue takes."""
         for pattern in beside:
             if isinstance(pattern, Foreach | Reduce) and isinstance(pattern.header, CountHeader):
                 pops = [
                     s for s in pattern.body if isinstance(s, Pop) and s.queue == statement.queue
                 ]
-                if len(pops) == 1:
-                    return 1 if _has_patterns(pattern) else pattern.header.parallel.factor
+                if len(pops) == 1 and not _has_patterns(pattern):
+                    return pattern.header.parallel.factor
+                if len(pops) == 1 and (not outermost or pattern.header.parallel.factor == 1):
+                    return 1
         _refuse(statement, f"{statement.queue!r} is not taken by a loop right behind it")
 
     def _source(self, statement: PatternStatement, name: str) -> Tensor:

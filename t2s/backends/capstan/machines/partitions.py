@@ -35,13 +35,14 @@ def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> 
     )
 
 
-def _next_place(parts: int) -> Expr:
+def next_place(parts: int) -> Expr:
     """The partition behind this one; the first one behind the last."""
     here = Index(name=PARTITION)
     return apply(Op.MODULO, apply(Op.ADD, here, const(1)), const(parts))
 
 
-def _is_place(place: int) -> Expr:
+def is_place(place: int) -> Expr:
+    """Whether this is that partition."""
     return equals(Index(name=PARTITION), const(place))
 
 
@@ -63,15 +64,15 @@ def _spread(
     out = unit.output(name, wire.type, tagged=tagged)
     chain = replace(
         unit.output(f"{name}_on", wire.type, tagged=tagged, latency=1),
-        source_at=(_next_place(parts),),
+        source_at=(next_place(parts),),
     )
     first = unit.take(root, unit.local(name))
-    heads: list[tuple[UnitHead, Expr | None, str]] = [(first, _is_place(0), "first")]
+    heads: list[tuple[UnitHead, Expr | None, str]] = [(first, is_place(0), "first")]
     if parts > 1:
         before = unit.take(chain, unit.local(name))
         heads = [
-            (first, _is_place(0), "first"),
-            (before, _is_place(parts - 1), "last"),
+            (first, is_place(0), "first"),
+            (before, is_place(parts - 1), "last"),
             (before, None, "pass"),
         ]
     choices = []
@@ -105,13 +106,13 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
         unit.mode("run", when(None, rule("last", None, takes=[own], puts=[put(out)])), needs=[own])
         unit.finish()
         return out
-    chain = replace(unit.output(f"{name}_on", latency=1), source_at=(_next_place(parts),))
+    chain = replace(unit.output(f"{name}_on", latency=1), source_at=(next_place(parts),))
     before = unit.take(chain, unit.local(name))
     unit.mode(
         "run",
-        when(_is_place(0), rule("first", None, takes=[own], puts=[put(chain)])),
+        when(is_place(0), rule("first", None, takes=[own], puts=[put(chain)])),
         when(
-            _is_place(parts - 1),
+            is_place(parts - 1),
             rule("last", None, takes=[own, before], puts=[put(out)]),
             needs=[before],
         ),
