@@ -80,7 +80,10 @@ def tensor(
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
     target: Annotated[str, typer.Option(help="streams, cgra or capstan")] = "streams",
     device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
-    memory: Annotated[str, typer.Option(help="ideal, or a DRAM such as hbm2e")] = "ideal",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="ideal, or a DRAM such as hbm2e; capstan is simulated with it"),
+    ] = None,
     engine: Annotated[str, typer.Option(help="native or python")] = "native",
     capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
     seed: Annotated[int, typer.Option(help="seed of the random values")] = 0,
@@ -90,7 +93,7 @@ def tensor(
     console = Console(highlight=False)
     try:
         _check_choice("device", device, tuple(DEVICES))
-        _check_choice("memory", memory, (IDEAL, *MEMORIES))
+        _check_choice("memory", memory or IDEAL, (IDEAL, *MEMORIES))
         _check_choice("engine", engine, ENGINES)
         _check_choice("target", target, TARGETS)
         assignment = sparse.parse(expression, _given(formats))
@@ -102,7 +105,7 @@ def tensor(
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
             inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
-            _run_patterns(console, patterns, inputs, out)
+            _run_patterns(console, patterns, inputs, out, (memory, engine))
             return
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
@@ -112,7 +115,9 @@ def tensor(
             return
         options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
         _write_graphs(console, kernel, inputs, out, options)
-        result = kernel.simulate(inputs, device=device, memory=memory, engine=engine, **options)
+        result = kernel.simulate(
+            inputs, device=device, memory=memory or IDEAL, engine=engine, **options
+        )
         console.out(str(result).rstrip())
         _compare(console, result.output, kernel.interpret(inputs))
     except RunInterrupted as interrupt:
@@ -124,9 +129,16 @@ def tensor(
 
 
 def _run_patterns(
-    console: Console, kernel: sparse.CapstanKernel, inputs: dict[str, Any], folder: Path
+    console: Console,
+    kernel: sparse.CapstanKernel,
+    inputs: dict[str, Any],
+    folder: Path,
+    simulated: tuple[str | None, str],
 ) -> None:
-    """Show loops, memories and resources, write Spatial, and check what the patterns compute."""
+    """Show loops, memories and resources, write Spatial, and check what the patterns compute.
+
+    ``simulated`` is the memory to simulate with, if there is to be one, and the engine.
+    """
     type = kernel.bind(inputs).type
     console.out(print_assignment(kernel.assignment) + "\n")
     console.out(str(kernel))
@@ -134,7 +146,13 @@ def _run_patterns(
     console.out(f"{kernel.resources()}\n")
     for path in kernel.emit(folder, type=type):
         console.out(f"wrote {path}")
-    _compare(console, kernel.interpret(inputs), kernel.interpret(inputs, level="notation"))
+    memory, engine = simulated
+    found = kernel.interpret(inputs) if memory is None else None
+    if memory is not None:
+        result = kernel.simulate(inputs, memory=memory, engine=engine)
+        console.out(f"\n{result}")
+        found = result.tensor.to_dense()
+    _compare(console, found, kernel.interpret(inputs, level="notation"))
 
 
 def _run_on_cells(

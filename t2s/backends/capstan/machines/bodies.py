@@ -174,7 +174,13 @@ class BodyUnit(UnitDraft):
             self._head(name)
 
     @property
-    def _needs(self) -> tuple[UnitHead, ...]:
+    def own_operands(self) -> tuple[UnitHead, ...]:
+        """The locals of the body that the unit takes, the control left out."""
+        return tuple(self._own.values())
+
+    @property
+    def operands(self) -> tuple[UnitHead, ...]:
+        """The same, and those that it holds."""
         return (*self._own.values(), *self._held.values())
 
     def at_each(
@@ -203,7 +209,7 @@ class BodyUnit(UnitDraft):
                     *(choice for case in first for choice in self._choices(case, mode)),
                     when(None, self._gated(cases, mode, gate), needs=also, lets=lets),
                 ],
-                needs=self._needs,
+                needs=self.operands,
             ),
             needs=[self.control],
         )
@@ -219,7 +225,7 @@ class BodyUnit(UnitDraft):
     def then(self, cases: Sequence[FiringCase], *, mode: str) -> None:
         """A mode that goes on with a firing of the body that another one has begun."""
         choices = [choice for case in cases for choice in self._choices(case, mode)]
-        self.mode(mode, when(None, choices, needs=self._needs), needs=[self.control])
+        self.mode(mode, when(None, choices, needs=self.operands), needs=[self.control])
 
     def _gated(
         self, cases: Sequence[FiringCase], mode: str, gate: CreditGate | None

@@ -80,11 +80,14 @@ class UnitHead:
 
 
 class GraphDraft:
-    """A graph that grows unit by unit."""
+    """A graph that grows unit by unit.
+
+    ``names`` are those of values in units, ``labels`` those of units, wires and channels.
+    """
 
     def __init__(self, name: str, taken: Sequence[str], times: CapstanTimes) -> None:
         self.name, self.times = name, times
-        self.names = NameSupply(taken)
+        self.names, self.labels = NameSupply(taken), NameSupply()
         self.tensors: dict[str, Tensor] = {}
         self.parameters: list[ScalarParameter] = []
         self.regions: list[Region] = []
@@ -102,7 +105,7 @@ class GraphDraft:
 
     def connect(self, wire: Wire, unit: str, sink_at: tuple[Expr, ...]) -> str:
         """A channel from a wire to a unit; its name."""
-        name = self.names.fresh(f"{wire.port}_to_{unit}")
+        name = self.labels.fresh(f"{wire.port}_to_{unit}")
         self._channels.append(
             Channel(
                 name=name,
@@ -172,7 +175,7 @@ class UnitDraft:
         location: SourceLocation | None,
     ) -> None:
         self.draft, self.space = draft, space
-        self.name = draft.names.fresh(name)
+        self.name = draft.labels.fresh(name)
         self._role, self._region, self._location = role, region, location
         self._heads: list[Head] = []
         self._registers: list[Register] = []
@@ -208,7 +211,7 @@ class UnitDraft:
         times = self.draft.times
         return Wire(
             unit=self.name,
-            port=self.draft.names.fresh(name),
+            port=self.draft.labels.fresh(name),
             stream=StreamType(
                 element=type,
                 kind=StreamKind.CONTROL if tagged else StreamKind.VALUE,
@@ -235,8 +238,8 @@ class UnitDraft:
         """Add a mode; the first one is that at the start."""
         self._modes.append(Mode(name=name, needs=_channels(needs), choices=choices))
 
-    def finish(self) -> None:
-        """The unit is complete."""
+    def finish(self, *, endless: bool = False) -> None:
+        """The unit is complete; an ``endless`` one waits for ever when all others have ended."""
         self.draft.add(
             Machine(
                 name=self.name,
@@ -246,6 +249,7 @@ class UnitDraft:
                 registers=tuple(self._registers),
                 modes=tuple(self._modes),
                 region=self._region,
+                endless=endless,
                 location=self._location,
             )
         )

@@ -11,10 +11,11 @@ from t2s.backends.capstan.machines.allocators import updated
 from t2s.backends.capstan.machines.bit_builders import bit_vector
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
-from t2s.backends.capstan.machines.combined import combined
 from t2s.backends.capstan.machines.compute import bound, reduced
 from t2s.backends.capstan.machines.counters import counted, start
+from t2s.backends.capstan.machines.dealers import dealt_body, dealt_words
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
+from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
 from t2s.backends.capstan.machines.scans import WORDS, scanned
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
@@ -40,7 +41,6 @@ from t2s.patterns.ir import (
     Push,
     ReadMemory,
     Reduce,
-    ScanHeader,
     StoreBlock,
     StoreStream,
     Update,
@@ -136,7 +136,7 @@ class _UnitLowering:
                 self._incomplete.setdefault(body, []).append(load)
                 self._blocks[memory] = _Block(tensor=copy, begin=body.known(begin), there=there)
             case LoadStream(queue=queue, source=source):
-                lanes = self._popping_lanes(statement, beside)
+                lanes = self._popping_lanes(statement, beside, body is self._top)
                 loaded = self._source(statement, source)
                 self._streams[queue] = segment_load(body, statement, loaded, lanes)
             case BuildBits(words=words, coordinates=coordinates):
@@ -145,7 +145,10 @@ class _UnitLowering:
             case Pop(target=target, queue=queue):
                 if queue not in self._streams:
                     _refuse(statement, f"{queue!r} is not filled by a transfer from the DRAM")
-                body.wires[target] = self._streams[queue]
+                wire = self._streams[queue]
+                if body.space and not wire.shape:
+                    wire = dealt_words(body, wire, target, statement.location)
+                body.wires[target] = wire
             case Push(queue=queue):
                 if queue in self._pushes:
                     _refuse(statement, f"several statements push into {queue!r}")
@@ -220,14 +223,12 @@ class _UnitLowering:
     def _pattern(self, body: PatternBody, pattern: Foreach | Reduce) -> None:
         header = pattern.header
         factor, innermost = header.parallel.factor, not _has_patterns(pattern)
-        parts = factor if body is self._top else 1
-        lanes = factor if innermost and body is not self._top else 1
+        lanes = factor if innermost else 1
+        parts = factor if body is self._top and not innermost else 1
         if factor not in (parts, lanes):
             _refuse(
                 pattern, f"a loop that takes {factor} iterations at a time, and has loops inside,"
             )
-        if parts > 1 and isinstance(header, ScanHeader):
-            _refuse(pattern, "a scan by partitions")
         around = body if parts == 1 else self._parted(body, parts, pattern)
         region = "/".join([*([body.region] if body.region else []), pattern.binders[0]])
         self.draft.regions.append(
@@ -238,15 +239,13 @@ class _UnitLowering:
         else:
             queues = (header.left, *([header.right] if header.right is not None else []))
             words = tuple(self._words(pattern, queue) for queue in queues)
-            inner = scanned(around, pattern, header, words, lanes, region)
+            inner = scanned(body, pattern, header, words, max(lanes, parts), region)
+            if parts > 1:
+                inner = dealt_body(inner, around)
         self._body(inner, pattern.body)
-        if not isinstance(pattern, Reduce):
-            return
-        if parts == 1:
-            body.wires[pattern.target] = reduced(inner, pattern)
-        else:
-            value = self._value(inner, pattern.value, pattern.target)
-            body.wires[pattern.target] = combined(body, inner, pattern, value)
+        if isinstance(pattern, Reduce):
+            sum_of = reduced if parts == 1 else reduced_over_partitions
+            body.wires[pattern.target] = sum_of(inner, pattern)
 
     def _words(self, pattern: PatternStatement, queue: str) -> Wire:
         """The windows of a bit vector."""
@@ -295,7 +294,9 @@ class _UnitLowering:
             self._partitions[parts] = parted(body, parts, pattern.location)
         return self._partitions[parts]
 
-    def _popping_lanes(self, statement: LoadStream, beside: tuple[PatternStatement, ...]) -> int:
+    def _popping_lanes(
+        self, statement: LoadStream, beside: tuple[PatternStatement, ...], outermost: bool
+    ) -> int:
         """The words that a firing of the body that pops a queue takes."""
         for pattern in beside:
             if isinstance(pattern, BuildBits) and pattern.coordinates == statement.queue:
@@ -304,8 +305,10 @@ class _UnitLowering:
                 pops = [
                     s for s in pattern.body if isinstance(s, Pop) and s.queue == statement.queue
                 ]
+                if len(pops) == 1 and not _has_patterns(pattern):
+                    return pattern.header.parallel.factor
                 if len(pops) == 1:
-                    return 1 if _has_patterns(pattern) else pattern.header.parallel.factor
+                    return pattern.header.parallel.factor if outermost else 1
         _refuse(statement, f"{statement.queue!r} is not taken by a loop right behind it")
 
     def _source(self, statement: PatternStatement, name: str) -> Tensor:

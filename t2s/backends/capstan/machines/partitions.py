@@ -47,6 +47,7 @@ def _place_before(parts: int) -> Expr:
 
 
 def is_place(place: int) -> Expr:
+    """Whether this is that partition."""
     return equals(Index(name=PARTITION), const(place))
 
 

@@ -1,0 +1,211 @@
+"""Run times of the kernels on Capstan: ``python -m benchmarks.stardust.runtimes [--quick]``.
+
+Table 7 of papers/000 gives run times relative to those with HBM2E; published numbers are in
+brackets.  One set of parameters for all kernels and data, nothing tuned.  Memories on the chip have
+no banks and no network yet, so what is published for an ideal network *and* memory is compared with
+ideal memory alone.  Dense extents, which the paper does not give, are 256 for SDDMM and 32 for TTM
+and MTTKRP.  ``--sensitivity`` times each run again with each latency of ours halved and doubled.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.stardust.data import MATRICES, TENSORS, DataSet
+from benchmarks.stardust.paper import PAPER, PublishedKernel
+from t2s.driver.capstan_result import CapstanResult
+
+HBM, DDR, IDEAL = "hbm2e-1800", "ddr4-2133x4", "ideal"
+OURS = ("hop", "memory_access", "dram_path")
+QUICK = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedKernel:
+    """A kernel with its data, and what table 7 says: DDR4 and ideal beside HBM2E.
+
+    ``part`` is the share of the data's size that is simulated, where all of it takes too long.
+    """
+
+    name: str
+    data: tuple[DataSet, ...]
+    operands: Callable[[Any], dict[str, Any]]
+    ddr: float
+    ideal: float | None = None
+    part: float = 1.0
+
+    @property
+    def published(self) -> PublishedKernel:
+        """The kernel."""
+        return next(row for row in PAPER if row.name == self.name)
+
+
+def numbers(*shape: int) -> Any:
+    """A dense array of small integers."""
+    return np.random.default_rng(sum(shape)).integers(1, 5, shape).astype(np.int32)
+
+
+def _matrix_operands(*vectors: str) -> Callable[[Any], dict[str, Any]]:
+    scalars = {"alpha": np.int32(2), "beta": np.int32(3)}
+    return lambda a: {"A": a, **scalars, **{name: numbers(a.shape[0]) for name in vectors}}
+
+
+def _only(names: str, operands: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    return lambda data: {name: operands(data)[name] for name in names.split()}
+
+
+TIMED = (
+    TimedKernel(
+        name="SpMV",
+        data=MATRICES,
+        operands=_only("A x", _matrix_operands("x")),
+        ddr=12.13,
+        ideal=0.77,
+    ),
+    TimedKernel(
+        name="MatTransMul",
+        data=MATRICES,
+        operands=_matrix_operands("x", "z"),
+        ddr=12.31,
+        ideal=0.78,
+    ),
+    TimedKernel(
+        name="Residual",
+        data=MATRICES,
+        operands=_only("A x b", _matrix_operands("x", "b")),
+        ddr=12.06,
+        ideal=0.75,
+    ),
+    TimedKernel(
+        name="SDDMM",
+        data=MATRICES,
+        operands=lambda b: {"B": b, "C": numbers(b.shape[0], 256), "D": numbers(256, b.shape[1])},
+        ddr=8.33,
+        part=0.05,
+    ),
+    TimedKernel(
+        name="TTV", data=TENSORS, operands=lambda b: {"B": b, "c": numbers(b.shape[2])}, ddr=4.92
+    ),
+    TimedKernel(
+        name="TTM",
+        data=TENSORS,
+        operands=lambda b: {"B": b, "C": numbers(32, b.shape[2])},
+        ddr=9.80,
+        part=0.1,
+    ),
+    TimedKernel(
+        name="MTTKRP",
+        data=TENSORS,
+        operands=lambda b: {"B": b, "C": numbers(b.shape[1], 32), "D": numbers(b.shape[2], 32)},
+        ddr=7.76,
+        part=0.1,
+    ),
+)
+"""The kernels that are simulated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedRun:
+    """A kernel on a data set: with HBM2E, with DDR4 and with ideal memory."""
+
+    kernel: TimedKernel
+    data: DataSet
+    part: float
+    hbm: CapstanResult
+    ddr: CapstanResult
+    ideal: CapstanResult
+
+    @property
+    def slower(self) -> float:
+        """DDR4 beside HBM2E."""
+        return self.ddr.cycles / self.hbm.cycles
+
+    @property
+    def faster(self) -> float:
+        """Ideal memory beside HBM2E."""
+        return self.ideal.cycles / self.hbm.cycles
+
+
+def timed(kernel: TimedKernel, data: DataSet, part: float) -> TimedRun:
+    """Run a kernel once, and time it with the other memories."""
+    inputs = kernel.operands(data.make(part))
+    hbm = kernel.published.kernel().simulate(inputs, memory=HBM)
+    again = [hbm.retime(memory=memory) for memory in (DDR, IDEAL)]
+    return TimedRun(kernel=kernel, data=data, part=part, hbm=hbm, ddr=again[0], ideal=again[1])
+
+
+def all_runs(part: float, names: tuple[str, ...] = ()) -> Iterator[TimedRun]:
+    """The runs of all kernels, of a share of the size of their data."""
+    for kernel in TIMED:
+        for data in kernel.data:
+            if not names or kernel.name in names:
+                yield timed(kernel, data, part * kernel.part)
+
+
+def mean(values: list[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def table_7(runs: list[TimedRun]) -> Table:
+    """A row for each run, and for the mean of each kernel's."""
+    headers = ("kernel", "data", "size", "cycles HBM2E", "DDR4", "ideal memory", "bound", "of peak")
+    table = Table(*headers, title="Table 7: beside HBM2E = 1, published in brackets")
+    for kernel in TIMED:
+        found = [run for run in runs if run.kernel is kernel]
+        for run in found:
+            parts = run.hbm.parts
+            table.add_row(
+                kernel.name,
+                str(run.data),
+                f"{run.part:.0%}",
+                f"{run.hbm.cycles:,}",
+                f"{run.slower:.2f}",
+                f"{run.faster:.2f}",
+                f"{parts.bound.value} {parts.share(parts.bound):.0%}",
+                f"{run.hbm.share_of_peak:.0%}",
+            )
+        if found:
+            slower, faster = mean([r.slower for r in found]), mean([r.faster for r in found])
+            ideal = "" if kernel.ideal is None else f" ({kernel.ideal:.2f})"
+            cells = f"{slower:.2f} ({kernel.ddr:.2f})", f"{faster:.2f}{ideal}"
+            table.add_row(kernel.name, "geometric mean", "", "", *cells, "", "", end_section=True)
+    return table
+
+
+def sensitivity(runs: list[TimedRun]) -> Table:
+    """How cycles with HBM2E change when a latency of ours is halved, and when it is doubled."""
+    table = Table("kernel", "data", *OURS, title="cycles with a latency of ours halved / doubled")
+    for run in runs:
+        cells = []
+        for name in OURS:
+            value = getattr(run.hbm.times, name)
+            changed = [replace(run.hbm.times, **{name: n}) for n in (-(-value // 2), 2 * value)]
+            cycles = [run.hbm.retime(times=times).cycles / run.hbm.cycles for times in changed]
+            cells.append(f"{cycles[0]:.2f} / {cycles[1]:.2f}")
+        table.add_row(run.kernel.name, str(run.data), *cells)
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size")
+    parser.add_argument("--sensitivity", action="store_true", help="vary the latencies of ours")
+    parser.add_argument("--only", nargs="*", default=(), help="names of kernels")
+    options = parser.parse_args()
+    runs = list(all_runs(QUICK if options.quick else 1.0, tuple(options.only)))
+    console = Console(width=120)
+    console.print(table_7(runs))
+    if options.sensitivity:
+        console.print(sensitivity(runs))
+
+
+if __name__ == "__main__":
+    main()
