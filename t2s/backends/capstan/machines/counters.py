@@ -67,8 +67,10 @@ def counted(
     numbers = counted_from(first, lanes)
     there = less(numbers, spread(most, lanes))
     value = addresses(there, numbers)
-    control = unit.output(binder, type, tagged=True)
-    local = unit.output(binder, type)
+    # a link carries the first number and how many there are: lanes count by themselves
+    room = around.draft.times.queue_words
+    control = unit.output(binder, type, tagged=True, capacity=room)
+    local = unit.output(binder, type, capacity=room)
     step = number(lanes * parts)
     more = less(plus(first, step), most)
     unit.at_each(
