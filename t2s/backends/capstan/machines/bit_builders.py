@@ -9,7 +9,7 @@ last vector begins the last window.
 from __future__ import annotations
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import Wire, let, put, write
+from t2s.backends.capstan.machines.kit import UnitDraft, Wire, let, put, rule, when, write
 from t2s.backends.capstan.machines.scans import WORDS, windows_of
 from t2s.backends.capstan.machines.vectors import (
     addresses,
@@ -27,6 +27,28 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Let, Role
 from t2s.patterns.ir import WINDOW_BITS, BuildBits
+
+
+def copied_bits(body: PatternBody, windows: Wire, name: str) -> Wire:
+    """Windows that a body passes on, as many words at a time as it has lanes."""
+    times = -(-windows.type.lanes // body.lanes)
+    if times == 1:
+        return windows
+    unit = UnitDraft(body.draft, f"copy_{name}", Role.RELAY, body.space, body.region, None)
+    taken, passed = unit.take(windows, unit.local("window")), unit.register("passed")
+    out = unit.output(name, windows.type, capacity=windows.capacity)
+    last = rule(
+        "last", "run", takes=[taken], puts=[put(out, taken.value)], body=[write(passed, number(0))]
+    )
+    more = rule("words", "run", body=[write(passed, plus(passed, number(1)))])
+    unit.mode(
+        "run",
+        when(less(passed, number(times - 1)), more),
+        when(None, last),
+        needs=[taken],
+    )
+    unit.finish(endless=True)
+    return out
 
 
 def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wire:

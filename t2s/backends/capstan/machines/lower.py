@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from t2s.backends.capstan.machines.accesses import read, returned, writes
 from t2s.backends.capstan.machines.allocators import updated
-from t2s.backends.capstan.machines.bit_builders import bit_vector
+from t2s.backends.capstan.machines.bit_builders import bit_vector, copied_bits
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.compute import bound, reduced
@@ -148,6 +148,8 @@ class _UnitLowering:
                 wire = self._streams[queue]
                 if body.space and not wire.shape:
                     wire = dealt_words(body, wire, target, statement.location)
+                if self._memories[queue].kind is MemoryKind.BITS:
+                    wire = copied_bits(body, wire, target)
                 body.wires[target] = wire
             case Push(queue=queue):
                 if queue in self._pushes:
@@ -250,7 +252,7 @@ class _UnitLowering:
     def _words(self, pattern: PatternStatement, queue: str) -> Wire:
         """The windows of a bit vector."""
         if queue not in self._streams or self._streams[queue].type != WORDS:
-            _refuse(pattern, f"{queue!r} has no windows of {WORDS.lanes} words: inner_par is 16,")
+            _refuse(pattern, f"no transfer and no loop fills {queue!r} with bits")
         return self._streams[queue]
 
     def _vectors(self, statement: BuildBits, queue: str) -> Wire:
