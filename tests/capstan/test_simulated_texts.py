@@ -53,8 +53,8 @@ UNITS = (
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "queue of partitions": (
         _dealt_queue,
-        "the simulator of Capstan has no unit for this: 'B_crd0' is not taken by a loop right"
-        " behind it" + UNITS,
+        "the simulator of Capstan has no unit for this: the words of 'B_crd0' are dealt to"
+        " partitions" + UNITS,
     ),
     "other sizes": (
         _other_sizes,

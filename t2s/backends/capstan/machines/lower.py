@@ -234,7 +234,9 @@ class _UnitLowering:
                 ]
                 if len(pops) == 1 and not _has_patterns(pattern):
                     return pattern.header.parallel.factor
-                if len(pops) == 1 and (not outermost or pattern.header.parallel.factor == 1):
+                if len(pops) == 1 and outermost and pattern.header.parallel.factor > 1:
+                    _refuse(statement, f"the words of {statement.queue!r} are dealt to partitions")
+                if len(pops) == 1:
                     return 1
         _refuse(statement, f"{statement.queue!r} is not taken by a loop right behind it")
 
