@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -68,16 +67,19 @@ class CapstanResult:
         """The share of the DRAM's bandwidth that was used; 0 with ideal memory."""
         return 0.0 if self.run.memory is None else self.run.memory.share_of_peak
 
-    @cached_property
+    @property
     def parts(self) -> CycleParts:
         """The cycles by their cause, which add up to all, and the bound, the largest of them.
 
         Times the run again with ideal memory.  Raises ``UserError`` for a run by the plain engine,
         which does not keep what machines did.
         """
-        if self.run.memory is None:
-            return cycle_parts(self.run, self.run)
-        return cycle_parts(self.run, self.retime(memory=IDEAL).run)
+        kept = vars(self)
+        if "_parts" not in kept:
+            ideal = self.run if self.run.memory is None else self.retime(memory=IDEAL).run
+            kept["_parts"] = cycle_parts(self.run, ideal)
+        found: CycleParts = kept["_parts"]
+        return found
 
     def retime(
         self,

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import t2s
-from t2s.core.errors import UnsupportedError, UserError
 from t2s.driver.capstan_result import CapstanResult
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, scalar
-from tests.capstan.random_kernels import RandomKernel, random_kernels
 from tests.capstan.test_simulated_kernels import same
 
 i, j = t2s.Var("i"), t2s.Var("j")
-MOST = 25
-few = settings(
-    max_examples=MOST, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-many = settings(few, max_examples=400)
 
 
 def joined(*, union: bool, outer_par: int = 1, inner_par: int = 16) -> CapstanKernel:
@@ -120,48 +110,3 @@ def test_words_are_copied_as_many_at_a_time_as_lanes(inner_par: int, times: int)
     copies = [node.firings for name, node in result.run.nodes.items() if name.startswith("copy_")]
     assert set(copies) == ({20 * 10 * times} if times > 1 else set())
     assert set(firings(result, "scan_")) == {20 * 10}
-
-
-def _times(kernel: RandomKernel) -> str:
-    """What became of a kernel: the engines agree with the patterns and with one another."""
-    try:
-        compiled = compile(kernel.result, kernel.schedule, target="capstan")
-        expected = compiled.run_patterns(kernel.inputs)
-    except UserError:
-        return "refused"
-    try:
-        ideal, native, plain = (
-            compiled.simulate(kernel.inputs, memory=memory, engine=engine)
-            for memory, engine in (
-                ("ideal", "native"),
-                ("hbm2e-1800", "native"),
-                ("hbm2e-1800", "python"),
-            )
-        )
-    except UnsupportedError as error:
-        if error.location is None:
-            raise AssertionError("a refusal without the user's line") from error
-        return "no unit"
-    assert all(same(result.tensor, expected) for result in (ideal, native, plain))
-    assert native.cycles == plain.cycles >= ideal.cycles
-    return "ran"
-
-
-def test_random_kernels_have_times() -> None:
-    outcomes = Counter[str]()
-
-    @few
-    @given(random_kernels(), st.just(0))
-    def runs(kernel: RandomKernel, _: int) -> None:
-        outcomes[_times(kernel)] += 1
-
-    runs()
-    assert outcomes["ran"] >= MOST // 5
-    assert outcomes["ran"] > 4 * outcomes["no unit"]
-
-
-@pytest.mark.slow
-@many
-@given(random_kernels())
-def test_many_random_kernels_have_times(kernel: RandomKernel) -> None:
-    _times(kernel)

@@ -1,0 +1,160 @@
+"""What is said of simulated kernels: results as text, refusals by their whole text, the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import t2s
+from benchmarks.stardust import runtimes
+from t2s.command.main import app
+from t2s.core.errors import UserError
+from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
+from tests.sources import ROOT
+
+i, j = t2s.Var("i"), t2s.Var("j")
+INPUTS = {"A": np.array([[1, 0, 2], [0, 0, 0]], np.int32), "x": np.array([3, 4, 5], np.int32)}
+
+
+def spmv(partitions: int = 2) -> CapstanKernel:
+    a, x, y = Tensor("A", csr), Tensor("x", dense(1)), Tensor("y", dense(1))
+    y[i] = a[i, j] * x[j]
+    return compile(y, Schedule().environment(outer_par=partitions), target="capstan")
+
+
+def _sum_of_two() -> Any:
+    a, b, c = (Tensor(name, csr) for name in "ABC")
+    a[i, j] = b[i, j] + c[i, j]
+    return compile(a, target="capstan").simulate({"B": INPUTS["A"], "C": INPUTS["A"]})
+
+
+def _dealt_queue() -> Any:
+    y, b, c = Tensor("y", dense(0)), Tensor("B", "ss"), Tensor("c", dense(1))
+    y[...] = b[i, j] * c[i]
+    kernel = compile(y, Schedule().environment(outer_par=2), target="capstan")
+    return kernel.simulate({"B": INPUTS["A"], "c": np.ones(2, np.int32)})
+
+
+def _other_sizes() -> Any:
+    result = spmv().simulate(INPUTS)
+    return result.retime(times=replace(result.times, burst_bytes=32))
+
+
+UNITS = (
+    "|expected: loops that count, memories that transfers fill, and results that are stored once"
+    "|hint:     interpret(inputs) runs the patterns, without times"
+)
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "queue of partitions": (
+        _dealt_queue,
+        "the simulator of Capstan has no unit for this: the words of 'B_crd0' are dealt to"
+        " partitions" + UNITS,
+    ),
+    "other sizes": (
+        _other_sizes,
+        "the units of the chip would do something else|expected: times with the same lanes,"
+        " block_buffers, burst_bytes|given:    CapstanTimes(lanes=16, stages=6, queue_words=256,"
+        " hop=6, memory_access=3, dram_path=50, block_buffers=2, burst_bytes=32)"
+        "|hint:     simulate again with these times",
+    ),
+    "no addresses": (
+        lambda: spmv().simulate(INPUTS, memory="ideal").retime(memory="hbm2e-1800"),
+        "'y_kernel' cannot be timed again: nobody knows where its machines access memory"
+        "|expected: a run that tells|given:    one by the engine 'native' on capstan"
+        "|hint:     simulate it first with a DRAM, and then with the others",
+    ),
+    "plain engine": (
+        lambda: spmv().simulate(INPUTS, engine="python").parts,
+        "'y_kernel' cannot be timed again: nobody knows what its machines do"
+        "|expected: a run that tells|given:    one by the engine 'python' on capstan"
+        "|hint:     simulate it first with engine='native'",
+    ),
+    "limit": (
+        lambda: spmv().simulate(INPUTS, memory="ideal", max_cycles=20),
+        "'y_kernel' had not ended after 20 cycles, the limit"
+        "|expected: a run that ends within max_cycles|given:    FIRINGS when it was cut short"
+        "|hint:     give more max_cycles; print(error.result) shows what was measured until then",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    made, text = REFUSED[name]
+    with pytest.raises(UserError) as found:
+        made()
+    assert found.value.location is not None
+    assert found.value.location.file == __file__
+    lines = [line.strip() for line in str(found.value).splitlines()]
+    said = [line for line in lines if " | " not in line and not line.startswith("-->")]
+    said = ["given:    FIRINGS when it was cut short" if "firings made" in x else x for x in said]
+    assert "|".join(said) == text
+
+
+def test_what_has_no_units_names_the_users_line() -> None:
+    with pytest.raises(UserError, match="has no unit for this") as found:
+        _sum_of_two()
+    assert "a[i, j] = b[i, j] + c[i, j]" in str(found.value)
+
+
+def test_the_text_of_a_result() -> None:
+    result = spmv().simulate(INPUTS)
+    lines = str(result).splitlines()
+    assert lines[0] == f"{result.cycles} cycles, {result.cycles} ns with memory hbm2e-1800"
+    assert lines[1].startswith(f"{result.dram_bytes} bytes of DRAM bursts, ")
+    assert lines[3] == f"bound by DRAM: {result.parts.share(result.parts.bound):.0%} of" + (
+        f" {result.cycles} cycles"
+    )
+    assert [line.split()[0] for line in lines[6:10]] == ["DRAM", "whole", "datapath:", "start-up"]
+    assert "reduce_total" in str(result)
+    assert "<caption>bound by DRAM" in result._repr_html_()
+    assert result.tensor.to_dense().tolist() == [13, 0]
+    assert 0 < result.share_of_peak < 1
+    plain = spmv().simulate(INPUTS, engine="python")
+    assert "bound by" not in str(plain)
+    assert "bound by" not in plain._repr_html_()
+    ideal = spmv().simulate(INPUTS, memory="ideal")
+    assert (ideal.dram_bytes, ideal.share_of_peak) == (0, 0.0)
+    assert str(ideal).splitlines()[2].startswith("bound by start-up")
+
+
+def test_units_belong_to_the_users_loops() -> None:
+    graph = spmv().graph()
+    regions = {region.name: region.parent for region in graph.regions}
+    assert regions == {"i": None, "i/j_entry": "i"}
+    assert graph.node("reduce_total").region == "i/j_entry"
+    location = graph.node("reduce_total").location
+    assert location is not None
+    assert location.file == __file__
+
+
+def test_the_command_simulates(tmp_path: Path) -> None:
+    told = ["tensor", "y(i)=A(i,j)*x(j)", "-f", "A:ds", "--random", "A", "--random", "x"]
+    told += ["-d", "i=5", "-d", "j=9", "--target", "capstan", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*told, "--memory", "hbm2e-1800"])
+    assert result.exit_code == 0, result.output
+    assert "ns with memory hbm2e-1800\n" in result.output
+    assert "\nbound by " in result.output
+    assert "matches numpy" in result.output.splitlines()[-1]
+    assert "with memory" not in CliRunner().invoke(app, told).output
+
+
+def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = list(runtimes.all_runs(0.02, ("SpMV", "TTV")))
+    assert [run.kernel.name for run in runs] == ["SpMV", "SpMV", "SpMV", "TTV"]
+    assert all(run.ideal.cycles <= run.hbm.cycles <= run.ddr.cycles for run in runs)
+    assert all(run.slower < 1800 / 68.27 for run in runs)
+    assert runtimes.table_7(runs).row_count == len(runs) + 2
+    assert runtimes.sensitivity(runs[:1]).row_count == 1
+
+
+def test_published_data_is_made_exactly() -> None:
+    matrix = runtimes.MATRICES[0].make(1.0)
+    assert (matrix.shape, matrix.nnz, matrix[19999, 19999]) == ((20000, 20000), 554466, 224737)
+    assert (ROOT / "benchmarks" / "stardust" / "data.py").exists()
