@@ -101,7 +101,8 @@ class AskedVector:
     """A vector on its way.
 
     ``left`` are its words that are not served, ``None`` before it enters its port; ``completed`` is
-    the cycle of the answer, or, for a store, the one in which its last word is served; -1 before.
+    the cycle of the answer, or, for a store, the one in which its last word is served; -1 until
+    that is known.
     """
 
     port: int
@@ -165,6 +166,7 @@ class BankedModel:
     _links: list[list[deque[_Vector]]] = field(default_factory=list)
     _queues: list[list[_Vector]] = field(default_factory=list)
     _loading: list[deque[AskedVector]] = field(default_factory=list)
+    _answered: list[int] = field(default_factory=list)
     _stored: list[AskedVector] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -175,6 +177,7 @@ class BankedModel:
         self._links = [[deque() for _ in ports] for _ in range(self.banked.ranks + 1)]
         self._queues = [[] for _ in ports]
         self._loading = [deque() for _ in ports]
+        self._answered = [0 for _ in ports]
 
     @property
     def served(self) -> int:
@@ -187,8 +190,8 @@ class BankedModel:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all vectors are answered or stored."""
-        return not self.under_way and not any(self._loading)
+        """Whether it is known of all vectors when they are answered or stored."""
+        return not self.under_way
 
     def ask(self, port: int, addresses: Sequence[int], *, store: bool = False) -> AskedVector:
         """Let a vector of addresses, or ``NOTHING``, one for each lane, wait to enter a port."""
@@ -201,7 +204,7 @@ class BankedModel:
         return asked
 
     def step(self) -> list[AskedVector]:
-        """One cycle; the vectors that are answered or stored in it."""
+        """One cycle; the vectors of which it is known now when they are answered or stored."""
         self.counts.cycles += bool(self.under_way)
         self._stored = []
         for port in range(self.banked.ports):
@@ -212,9 +215,10 @@ class BankedModel:
         for rank in reversed(range(self.banked.ranks)):
             self._move(rank)
         done = self._stored
-        for waiting in self._loading:
-            while waiting and 0 <= waiting[0].served <= self.now:
-                waiting[0].completed = self.now
+        for port, waiting in enumerate(self._loading):
+            while waiting and waiting[0].served >= 0:
+                self._answered[port] = max(self._answered[port], waiting[0].served)
+                waiting[0].completed = self._answered[port]
                 done.append(waiting.popleft())
         self.now += 1
         return done

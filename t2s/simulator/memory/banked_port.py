@@ -196,6 +196,7 @@ class _Open:
     asked: AskedVector
     planned: PlannedVector
     firing: _Firing
+    noticed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -262,11 +263,11 @@ class BankedPort:
         return self._left
 
     def advance(self) -> None:
-        """Take notice of vectors that were done in the last cycle."""
-        now = self.model.now - 1
+        """Take notice of vectors of which it is known since the last cycle when they are done."""
         for item in self._open:
-            if item.asked.completed == now:
-                self._complete(item, now)
+            if item.asked.completed >= 0 and not item.noticed:
+                item.noticed = True
+                self._complete(item, item.asked.completed)
         while self._open and self._open[0].asked.completed >= 0:
             completed = self._open.popleft().asked.completed
             self._done.append(max(completed, self._done[-1] if self._done else 0))
@@ -276,12 +277,12 @@ class BankedPort:
             for settle in firing.settle:
                 settle(self._left)
 
-    def _complete(self, item: _Open, now: int) -> None:
+    def _complete(self, item: _Open, completed: int) -> None:
         planned, firing = item.planned, item.firing
         if planned.store:
-            self.stored = now
+            self.stored = completed
             return
-        wait = now - firing.fired
+        wait = completed - firing.fired
         self.counts.latency += wait
         firing.unanswered -= 1
         firing.waits[planned.level] = max(wait, firing.waits.get(planned.level, 0))

@@ -13,9 +13,9 @@ from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel
 from tests.errors.refusal import refused
 
 
-def ports_of_step(model: BankedModel) -> list[int]:
-    """The ports of the vectors that are done in a cycle."""
-    return [asked.port for asked in model.step()]
+def done_at(model: BankedModel) -> list[int]:
+    """When the vectors are done of which a cycle says it."""
+    return [asked.completed for asked in model.step()]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_vector_by_hand() -> None:
     # One unit, all words in bank 3: one in each cycle, and the answer 2 cycles after the last.
     model = BankedModel(Banked(ports=1, lanes=4, banks=4, reply_cycles=2))
     model.ask(0, [3, 7, NOTHING, 11])
-    assert [ports_of_step(model) for _ in range(6)] == [[], [], [], [], [0], []]
+    assert [done_at(model) for _ in range(4)] == [[], [], [4], []]
     assert model.served == 3
     assert model.is_empty
 
@@ -65,8 +65,7 @@ def test_answers_come_in_the_order_of_their_port() -> None:
     model.ask(0, [0, 0, 0, 0])
     model.ask(0, [1, 2, 3, NOTHING])
     model.ask(0, [NOTHING] * 4)
-    answered = [ports_of_step(model) for _ in range(6)]
-    assert answered == [[], [], [], [0, 0, 0], [], []]
+    assert [done_at(model) for _ in range(6)] == [[], [], [], [3, 3, 3], [], []]
 
 
 @settings(max_examples=40, deadline=None)
@@ -100,8 +99,8 @@ def test_every_vector_is_answered_once(
         for port, vectors in left.items():
             if vectors and model.has_room(port):
                 model.ask(port, vectors.pop(0))
-        for port in ports_of_step(model):
-            answers[port] += 1
+        for asked in model.step():
+            answers[asked.port] += 1
     assert answers == wanted
     assert model.served == words
 
