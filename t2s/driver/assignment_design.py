@@ -304,7 +304,7 @@ def given_in_memory(graph: Graph) -> Graph:
     def moved() -> Graph:
         tensors = tuple(
             tensor
-            if tensor.role is TensorRole.INTERMEDIATE
+            if tensor.role is TensorRole.INTERMEDIATE or tensor.place is Place.SHARED
             else replace(tensor, place=Place.MEMORY)
             for tensor in graph.tensors
         )

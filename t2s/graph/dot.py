@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from t2s.core.names import dot_text
-from t2s.graph.graph import Channel, Graph
+from t2s.graph.graph import Channel, Graph, Place
 from t2s.graph.nodes import Machine, Node, Role
 from t2s.graph.printer import show_kind, show_loops, show_space, show_stream
+from t2s.graph.verify_machine import accesses_of
 
 _SHAPES: Mapping[Role, str] = MappingProxyType(
     {Role.COMPUTE: "box", Role.RELAY: "ellipse", Role.LOAD: "invhouse", Role.STORE: "house"}
@@ -18,16 +19,16 @@ _SHAPES: Mapping[Role, str] = MappingProxyType(
 def graph_to_dot(graph: Graph) -> str:
     """One shape per node (by role) and one edge per channel, labelled; render with ``dot -Tsvg``.
 
-    A label shows a node's name, role, space domain and loops, and a channel's name, element type,
-    array shape and depth.
+    A label shows a node's name, role, space domain and loops, and the tensors in shared banks that
+    it uses; and a channel's name, element type, array shape and depth.
     """
     lines = [f"digraph {dot_text(graph.name)} {{", "  rankdir=LR;"]
-    lines += [_node_line(node) for node in graph.nodes]
+    lines += [_node_line(graph, node) for node in graph.nodes]
     lines += [_edge_line(channel) for channel in graph.channels]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _node_line(node: Node) -> str:
+def _node_line(graph: Graph, node: Node) -> str:
     label = [node.name, node.role.value]
     if node.space:
         label.append(f"space {show_space(node)}")
@@ -35,6 +36,9 @@ def _node_line(node: Node) -> str:
         label.append(show_kind(node))
     elif node.loops:
         label.append(f"loops {show_loops(node)}")
+    shared = [t for t in sorted(accesses_of(node)) if graph.tensor(t).place is Place.SHARED]
+    if shared:
+        label.append(f"shared banks {', '.join(shared)}")
     return f"  {dot_text(node.name)} [shape={_SHAPES[node.role]}, label={dot_text(*label)}];"
 
 

@@ -89,10 +89,13 @@ class Place(Enum):
 
     Accesses to the device's memory take its latency and share its bandwidth.  A tensor on the chip
     is in a memory of the node that uses it: each access takes no time beyond that of the firing.
+    A shared one is in banks on the chip that machines reach through a network; where the device has
+    none, its accesses take no time either.
     """
 
     MEMORY = "memory"
     CHIP = "chip"
+    SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +115,13 @@ class Layout(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Term):
-    """A dense row-major array in the device's memory, or on the chip (``place``).
+    """A dense row-major array in the device's memory, on the chip, or in shared banks (``place``).
 
     Of an ``open`` tensor the length is known only when the design runs: its shape is ``(0,)``, it
     is an array of one dimension and of any length as an input, and as an output it is as long as
     what was stored needs.  Elements never stored are zero, also where a machine loads them again.
-    Only machines access open tensors.
+    Only machines access open tensors, tensors on the chip and shared ones.  A shared tensor is not
+    open; a ``swizzled`` one is spread over the units of the banks by a hash of its addresses.
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
@@ -146,6 +150,7 @@ class Tensor(Term):
     layout: Layout | None = None
     open: bool = False
     place: Place = Place.MEMORY
+    swizzled: bool = False
     ascending: str | None = None
     origin: tuple[str, ...] = ()
     copy_of: str | None = None
@@ -171,10 +176,20 @@ class Tensor(Term):
         """The type and the shape, as ``float32[30, 64] padded to [32, 64]``."""
         padded = "" if self.padded is None else f" padded to {list(self.padded)}"
         shape = "[any]" if self.open else str(list(self.shape))
-        place = " on the chip" if self.place is Place.CHIP else ""
         copied = "" if self.copy_of is None else f" as {self.copy_of}"
         once = " stored once" if self.once else ""
-        return f"{self.type}{shape}{padded}{place}{copied}{once}"
+        return f"{self.type}{shape}{padded}{self.place_text}{copied}{once}"
+
+    @property
+    def place_text(self) -> str:
+        """Where it is, unless that is the device's memory; begins with a space."""
+        match self.place:
+            case Place.MEMORY:
+                return ""
+            case Place.CHIP:
+                return " on the chip"
+            case Place.SHARED:
+                return " in shared banks" + (", swizzled" if self.swizzled else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

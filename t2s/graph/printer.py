@@ -151,7 +151,8 @@ def _tensor_line(tensor: Tensor) -> str:
     if tensor.layout is None:
         order = "" if tensor.ascending is None else f", ascending between {tensor.ascending}"
         return f"{tensor.role.value} {tensor.name}: {tensor.shape_text}{order}"
-    line = f"{tensor.role.value} {tensor.name}: {tensor.type}{list(tensor.allocated)}"
+    shape = f"{list(tensor.allocated)}{tensor.place_text}"
+    line = f"{tensor.role.value} {tensor.name}: {tensor.type}{shape}"
     loops = zip(tensor.layout.loops, tensor.layout.extents, strict=True)
     nest = ", ".join(f"{name}: {extent}" for name, extent in loops)
     element = f"{tensor.array}{_brackets(tensor.layout.indices)}"

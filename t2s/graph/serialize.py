@@ -90,6 +90,7 @@ _OPTIONAL = (
     (Machine, "endless"),
     (StreamType, "values_under_tags"),
     (Register, "initial"),
+    (Tensor, "swizzled"),
 )
 """Fields that are written only where they are neither ``None`` nor ``False`` nor the integer 0."""
 

@@ -161,10 +161,23 @@ def _verify_regions(graph: Graph) -> None:
 
 
 def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
-    """Open tensors have one dimension and lie as they are; they and those on the chip belong to
-    machines."""
+    """Open tensors have one dimension and lie as they are; they, those on the chip and those in
+    shared banks belong to machines."""
+    if tensor.swizzled and tensor.place is not Place.SHARED:
+        raise subject.error(
+            "it is swizzled and in no shared banks",
+            expected="Place.SHARED, or a tensor that is not swizzled",
+            given=str(tensor.place),
+        )
     if not tensor.open and tensor.place is Place.MEMORY:
         return
+    if tensor.open and tensor.place is Place.SHARED:
+        raise subject.error(
+            "an open tensor lies in shared banks",
+            expected="extents, from which the addresses of its words follow",
+            given=tensor.shape_text,
+            hint="give it the shape that it has at most, or Place.CHIP",
+        )
     if tensor.open and (
         tensor.shape != (0,) or tensor.padded is not None or tensor.layout is not None
     ):

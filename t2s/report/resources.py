@@ -214,8 +214,8 @@ def _check_memories(graph: Graph, machine: Machine) -> None:
     for statement in machine.statements():
         match statement:
             case Load(tensor=name) | Search(tensor=name) | Store(tensor=name):
-                if graph.tensor(name).place is Place.CHIP:
-                    kept.append(f"{name!r}, which is on the chip")
+                if graph.tensor(name).place is not Place.MEMORY:
+                    kept.append(f"{name!r}, which is{graph.tensor(name).place_text}")
     if kept:
         raise UnsupportedError(
             f"the blocks of {machine.name!r} cannot be estimated",

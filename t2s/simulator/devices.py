@@ -23,6 +23,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, Kind, Type
 from t2s.simulator.fabric import M20K_FABRIC, Fabric
+from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.presets import find_memory
 from t2s.simulator.memory.spec import Dram
 
@@ -74,6 +75,8 @@ class Device:
     memory: a DRAM in place of constant latencies and bandwidth (``load_latency``,
         ``store_latency`` and ``memory_bytes_per_second``, which then have no effect); ``None`` is
         none.
+    banked: the banks on the chip that tensors in ``Place.SHARED`` are in; without any, their
+        accesses take no time.
     dsp_blocks, ram_blocks: resources of the chip; ``None`` where the notion does not apply.
     fabric: what these blocks can do; ``None`` where the notion does not apply.
     """
@@ -88,6 +91,7 @@ class Device:
     bytes_per_cycle_per_unit: int | None = None
     memory_bytes_per_second: int | None = None
     memory: Dram | None = None
+    banked: Banked | None = None
     dsp_blocks: int | None = None
     ram_blocks: int | None = None
     fabric: Fabric | None = field(default=None, repr=False)
@@ -116,6 +120,13 @@ class Device:
         object.__setattr__(self, "operator_latencies", frozen)
 
     def _check_memory(self) -> None:
+        if self.banked is not None and not isinstance(self.banked, Banked):
+            raise UserError(
+                f"device {self.name!r}: banked is not a banked memory",
+                location=user_location(),
+                expected="a Banked, or None for shared tensors whose accesses take no time",
+                given=repr(self.banked),
+            )
         if self.memory is None:
             return
         if not isinstance(self.memory, Dram):
@@ -143,6 +154,10 @@ class Device:
         ``"ideal"`` is the memory of constant latency and bandwidth that the device describes.
         """
         return replace(self, memory=find_memory(memory))
+
+    def with_banked(self, banked: Banked | None) -> Device:
+        """This device with other banks for shared tensors."""
+        return replace(self, banked=banked)
 
     def _latency_items(self) -> list[tuple[tuple[Op, TypeFamily], int]]:
         return list(self.operator_latencies.items())

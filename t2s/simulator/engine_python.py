@@ -30,7 +30,10 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.limits import Limits, Observer
+from t2s.simulator.memory.machine_port import MachinePort
+from t2s.simulator.memory.plain_banks import PlainBanks
 from t2s.simulator.memory.plain_units import Ports
+from t2s.simulator.memory.recorded import RecordedMachines
 from t2s.simulator.plain_pes import Fifo, MachinePE, PlainPE
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces
 from t2s.simulator.report.assemble import assemble
@@ -85,11 +88,25 @@ class _Run:
             for timing in program.nodes
             for at, point in enumerate(space_points(timing.node))
         ]
-        self.ports = Ports(program, limits) if program.memory_depends_on_addresses else None
-        for instance, pe in enumerate(self.pes):
-            pe.port = self.ports.port_of(instance) if self.ports is not None else None
+        self._add_memories(limits)
         for pe in self.pes:
             self._next(pe)
+
+    def _add_memories(self, limits: Limits) -> None:
+        """Memories in which the time of an access depends on where it is."""
+        program, banked = self.program, self.program.banked
+        self.ports: Ports | None = None
+        self.banks: PlainBanks | None = None
+        if not program.timed_places:
+            return
+        recorded = RecordedMachines(program, limits)
+        if program.memory_depends_on_addresses:
+            self.ports = Ports(program, recorded)
+        if banked is not None:
+            self.banks = PlainBanks(program, banked, recorded)
+        for instance, pe in enumerate(self.pes):
+            pe.port = self.ports.port_of(instance) if self.ports is not None else None
+            pe.banks = self.banks.port_of(instance) if self.banks is not None else None
 
     def _new_pe(self, timing: NodeTiming, at: int, point: tuple[int, ...]) -> PlainPE:
         node, cycles, program = timing.node, timing.interval.cycles, self.program
@@ -118,8 +135,10 @@ class _Run:
             pe.sends, pe.moved_bytes, pe.stores = [], 0, False
             if pe.state.ended:
                 pe.current = None
-            elif pe.port is not None:
-                pe.port.prepare(pe.firings)
+                return
+            for port in (pe.port, pe.banks):
+                if port is not None:
+                    port.prepare(pe.firings)
             return
         assert isinstance(pe.node, PEArray)
         pe.current = next(pe.environments, None)
@@ -156,6 +175,8 @@ class _Run:
 
     def _step(self) -> None:
         """One cycle."""
+        if self.banks is not None and self.cycle:
+            self.banks.advance()
         self.cycle += 1
         if self.credit is not None and self.rate is not None:
             self.credit = min(self.rate, self.credit + self.rate) if self.cycle > 1 else self.rate
@@ -182,7 +203,7 @@ class _Run:
         for pe in self.pes:
             if pe.current is None or pe.queued or not pe.allowed(self.cycle):
                 continue
-            if pe.port is not None and pe.port.free() > self.cycle:
+            if any(port and port.free() > self.cycle for port in (pe.port, pe.banks)):
                 continue
             if self._stalled(pe):
                 continue
@@ -221,12 +242,7 @@ class _Run:
             sent = pe.state.fire(pe.decision, pe.memory)
         elif self.memory is not None and isinstance(pe.node, PEArray):
             sent = fire(pe.node, environment, tokens, pe.registers, self.memory)
-        leaving = now
-        if pe.port is not None:
-            leaving = pe.port.ask(now)
-            self.last_store = max(self.last_store, pe.port.written)
-        elif pe.stores:
-            self.last_store = now
+        leaving = self._leaving(pe, now)
         for use, fifo in pe.sends:
             fifo.tokens.append((leaving + fifo.latency, sent.get(use.channel)))
         pe.first = pe.first or now
@@ -234,12 +250,27 @@ class _Run:
         pe.firings += 1
         self._next(pe)
 
+    def _leaving(self, pe: PlainPE, now: int) -> int:
+        """Ask memories for what the firing needs; when its tokens leave."""
+        leaving = now
+        if pe.port is not None:
+            leaving = pe.port.ask(now)
+            self.last_store = max(self.last_store, pe.port.written)
+        elif pe.stores:
+            self.last_store = now
+        if pe.banks is None:
+            return leaving
+        port = pe.port if isinstance(pe.port, MachinePort) else None
+        waits, deciding = (port.waits, port.deciding) if port is not None else ({}, {})
+        return pe.banks.ask(now, waits, deciding, [fifo.settle for _, fifo in pe.sends])
+
     def _settle(self) -> None:
         """Let the cycles pass until the last store is complete; nothing fires in them."""
         last = max((pe.last for pe in self.pes), default=0)
         if self.ports is not None:
             self.last_store = max(self.last_store, self.ports.flush(last))
-        end = end_of_run(self.program, last, self.last_store)
+        stored = self.banks.flush() if self.banks is not None else 0
+        end = end_of_run(self.program, last, self.last_store, stored)
         while self.cycle < end:
             self.cycle += 1
             for pe in self.pes:
@@ -287,4 +318,5 @@ class _Run:
             left=np.array([len(fifo.tokens) for fifo in fifos], np.int64),
             stuck=self._stuck(),
             memory=self.ports.tally() if self.ports is not None else None,
+            shared=self.banks.tally() if self.banks is not None else None,
         )

@@ -11,12 +11,16 @@ from t2s.graph.analysis import path_bytes
 from t2s.graph.machine_semantics import Decision, MachineState
 from t2s.graph.nodes import Node
 from t2s.graph.semantics import Environment, PortUse
+from t2s.simulator.memory.banked_port import UNKNOWN, BankedPort
 from t2s.simulator.memory.port import UnitPort
 
 
 @dataclass(slots=True)
 class Fifo:
-    """One channel element: tokens with the cycle they are ready, and when each was received."""
+    """One channel element: tokens with the cycle they are ready, and when each was received.
+
+    That cycle is ``UNKNOWN``, or behind it, of tokens that have not left the sender.
+    """
 
     position: int
     latency: int
@@ -37,12 +41,18 @@ class Fifo:
             return 1
         return self.received_at[freeing] + 1 if freeing < len(self.received_at) else None
 
+    def settle(self, leaving: int) -> None:
+        """Say when the first token leaves of which that was unknown."""
+        at = next(n for n, (ready, _) in enumerate(self.tokens) if ready >= UNKNOWN)
+        self.tokens[at] = leaving + self.latency, self.tokens[at][1]
+
 
 @dataclass(slots=True)
 class PlainPE:
     """A PE, its next firing, and its counters.
 
-    ``queued`` says that it waits for memory; it has a ``port`` if it is a unit of a DRAM.
+    ``queued`` says that it waits for memory; it has a ``port`` if it is a unit of a DRAM, and
+    ``banks`` if it uses shared banks.
     """
 
     number: int
@@ -62,6 +72,7 @@ class PlainPE:
     memory_stalls: int = 0
     queued: bool = False
     port: UnitPort | None = None
+    banks: BankedPort | None = None
 
     def look(self) -> None:
         """Find out what the next firing needs, as far as the tokens that are there tell."""

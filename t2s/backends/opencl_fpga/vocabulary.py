@@ -60,7 +60,11 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
     problems: list[Unsupported] = []
     for tensor in graph.tensors:
         problems += _check_type(f"tensor {tensor.name!r}", tensor.type, tensor.location)
-        if tensor.open or tensor.place is not Place.MEMORY:
+        if tensor.place is Place.SHARED:
+            why = "banks that machines share have no OpenCL form"
+            subject = f"tensor {tensor.name!r}"
+            problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
+        elif tensor.open or tensor.place is not Place.MEMORY:
             why = "tensors of unknown length and tensors on the chip have no OpenCL form"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))

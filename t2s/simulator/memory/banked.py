@@ -1,8 +1,8 @@
 """Banked memories on a chip that several ports share through a shuffle network, cycle by cycle.
 
-A vector of addresses enters at a port.  The network takes its words to the memory units that hold
-them, each unit serves words of several vectors at once, and a vector is answered when all its words
-are served and those that entered its port before are answered.
+A vector of addresses enters at a port, one in a cycle.  The network takes its words to the memory
+units that hold them, each unit serves words of several vectors at once, and a vector that loads is
+answered when all its words are served and those that entered its port before are answered.
 
 **The network** is a butterfly of ranks of merge units with two inputs and two outputs each.  An
 output makes a vector of what the heads of both inputs have for it, the older head first; a word
@@ -11,12 +11,15 @@ next cycle.  A head goes when nothing is left of it.  Links hold ``link_depth`` 
 
 **A unit** has banks with one access each per cycle and a queue of vectors.  In each of ``rounds``
 every lane that has not been served in this cycle proposes its oldest word whose bank is still free,
-and every bank takes the oldest proposal.  Vectors leave the queue in order.
+and every bank takes the oldest proposal.  Vectors leave the queue in order.  A word waits while
+an older vector in the queue has a word of the same address, and one of the two is stored: the
+network keeps the order of what goes from a port to a unit, so loads and stores of a word, which are
+all of one machine, come in the order in which they were asked for.
 
 This is a model of ours of what is published of Capstan (MICRO 2021): the shares of the banks' peak
 that its abstract gives for random addresses, 32 % in order and 80 % out of order, follow from it,
-and what is not published is a parameter.  Replies meet no conflicts.  No device has a banked memory
-yet, so the engines know nothing of it; ``benchmarks/banked.py`` shows what it does.
+and what is not published is a parameter.  Replies meet no conflicts.  ``banked_port`` says how
+machines use it, and ``times.banked_kernel`` is the same compiled.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ NOTHING = -1
 """In place of an address: the lane has no word."""
 
 _MOST = 1 << 16
+_MOST_LANES = 32
+_LEAST = {"lane_moves": 0, "reply_cycles": 0}
+_MOST_OF = {"lanes": _MOST_LANES, "banks": _MOST_LANES, "ports": 1024, "link_depth": 1024}
+_MOST_OF |= {"queue_depth": 1024}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,7 @@ class Banked:
     lane_moves: lanes by which a rank of the network may move a word.
     link_depth: vectors that each link of the network holds.
     reply_cycles: from serving the last word of a vector to the answer.
+    outstanding: vectors of one machine that may be under way.
     """
 
     ports: int = 16
@@ -58,13 +66,14 @@ class Banked:
     lane_moves: int = 1
     link_depth: int = 4
     reply_cycles: int = 0
+    outstanding: int = 64
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            least = 0 if item.name in ("lane_moves", "reply_cycles") else 1
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
-                raise _refusal(item.name, f"an integer from {least} to {_MOST}", value)
+            least, most = _LEAST.get(item.name, 1), _MOST_OF.get(item.name, _MOST)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise _refusal(item.name, f"an integer from {least} to {most}", value)
         if self.ports & (self.ports - 1):
             raise _refusal("ports", "a power of two", self.ports)
 
@@ -88,19 +97,29 @@ def _refusal(name: str, expected: str, given: object) -> UserError:
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A vector on its way: when its last word is served."""
+class AskedVector:
+    """A vector on its way.
 
-    words: int
-    served: int = 0
-    answered: int = -1
+    ``left`` are its words that are not served, ``None`` before it enters its port; ``completed`` is
+    the cycle of the answer, or, for a store, the one in which its last word is served; -1 until
+    that is known.
+    """
+
+    port: int
+    addresses: Sequence[int]
+    store: bool = False
+    entered: int = -1
+    left: int | None = None
+    served: int = -1
+    completed: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A word of a vector, and where it goes."""
 
-    asked: _Asked
+    asked: AskedVector
+    address: int
     unit: int
     bank: int
 
@@ -114,62 +133,123 @@ class _Vector:
 
 
 @dataclass(slots=True)
-class BankedModel:
-    """A banked memory in use.
+class BankedCounts:
+    """What a banked memory has done.
 
-    ``now`` is the cycle, ``served`` counts words.
+    Attributes
+    ----------
+    cycles: in which it had words to serve.
+    vectors: that entered the network, by port.
+    served: words, by unit.
+    held: cycles that vectors waited before they entered their port, summed over vectors.
+    waited: cycles that words took longer to their bank than without any conflict, summed over
+        words: in the network, and in the queue of the unit.
     """
+
+    cycles: int = 0
+    vectors: list[int] = field(default_factory=list)
+    served: list[int] = field(default_factory=list)
+    held: int = 0
+    waited: int = 0
+
+
+@dataclass(slots=True)
+class BankedModel:
+    """A banked memory in use; ``now`` is the cycle."""
 
     banked: Banked
     now: int = 0
-    served: int = 0
+    counts: BankedCounts = field(default_factory=BankedCounts)
+    under_way: int = 0
+    _stores: bool = False
+    _asking: list[deque[tuple[int, AskedVector]]] = field(default_factory=list)
     _links: list[list[deque[_Vector]]] = field(default_factory=list)
     _queues: list[list[_Vector]] = field(default_factory=list)
-    _asked: list[deque[_Asked]] = field(default_factory=list)
+    _loading: list[deque[AskedVector]] = field(default_factory=list)
+    _answered: list[int] = field(default_factory=list)
+    _stored: list[AskedVector] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         ports = range(self.banked.ports)
+        self.counts.vectors = [0 for _ in ports]
+        self.counts.served = [0 for _ in ports]
+        self._asking = [deque() for _ in ports]
         self._links = [[deque() for _ in ports] for _ in range(self.banked.ranks + 1)]
         self._queues = [[] for _ in ports]
-        self._asked = [deque() for _ in ports]
+        self._loading = [deque() for _ in ports]
+        self._answered = [0 for _ in ports]
+
+    @property
+    def served(self) -> int:
+        """Words served so far."""
+        return sum(self.counts.served)
 
     def has_room(self, port: int) -> bool:
-        """Whether a port takes a vector in this cycle."""
-        return len(self._links[0][port]) < self.banked.link_depth
+        """Whether a vector that asks a port in this cycle enters it in this cycle."""
+        return not self._asking[port] and len(self._links[0][port]) < self.banked.link_depth
 
     @property
     def is_empty(self) -> bool:
-        """Whether all vectors are answered."""
-        return not any(self._asked)
+        """Whether it is known of all vectors when they are answered or stored."""
+        return not self.under_way
 
-    def ask(self, port: int, addresses: Sequence[int]) -> None:
-        """Let a vector of addresses, or ``NOTHING``, one for each lane, enter a port with room."""
-        asked = _Asked(sum(address != NOTHING for address in addresses))
-        words = {
-            lane: _Word(asked, *self.banked.place(address))
-            for lane, address in enumerate(addresses)
-            if address != NOTHING
-        }
-        self._asked[port].append(asked)
-        if words:
-            self._links[0][port].append(_Vector((self.now, port), words))
-        else:
-            asked.answered = self.now
+    def ask(self, port: int, addresses: Sequence[int], *, store: bool = False) -> AskedVector:
+        """Let a vector of addresses, or ``NOTHING``, one for each lane, wait to enter a port."""
+        asked = AskedVector(port, addresses, store)
+        self._asking[port].append((self.now, asked))
+        self.under_way += 1
+        self._stores |= store
+        if not store:
+            self._loading[port].append(asked)
+        return asked
 
-    def step(self) -> list[int]:
-        """One cycle; the ports whose oldest vector is answered in it, once for each vector."""
+    def step(self) -> list[AskedVector]:
+        """One cycle; the vectors of which it is known now when they are answered or stored."""
+        self.counts.cycles += bool(self.under_way)
+        self._stored = []
+        for port in range(self.banked.ports):
+            self._enter(port)
         for unit in range(self.banked.ports):
             self._take(unit)
             self._serve(unit)
         for rank in reversed(range(self.banked.ranks)):
             self._move(rank)
-        answered: list[int] = []
-        for port, waiting in enumerate(self._asked):
-            while waiting and 0 <= waiting[0].answered <= self.now:
-                waiting.popleft()
-                answered.append(port)
+        done = self._stored
+        for port, waiting in enumerate(self._loading):
+            while waiting and waiting[0].served >= 0:
+                self._answered[port] = max(self._answered[port], waiting[0].served)
+                waiting[0].completed = self._answered[port]
+                done.append(waiting.popleft())
         self.now += 1
-        return answered
+        return done
+
+    def _enter(self, port: int) -> None:
+        """Let the oldest vector that waits for a port enter it, if there is room."""
+        waiting = self._asking[port]
+        if not waiting or len(self._links[0][port]) >= self.banked.link_depth:
+            return
+        since, asked = waiting.popleft()
+        words = {
+            lane: _Word(asked, address, *self.banked.place(address))
+            for lane, address in enumerate(asked.addresses)
+            if address != NOTHING
+        }
+        asked.entered, asked.left = self.now, len(words)
+        self.counts.vectors[port] += 1
+        self.counts.held += self.now - since
+        if words:
+            self._links[0][port].append(_Vector((self.now, port), words))
+        else:
+            self._finish(asked, self.now)
+
+    def _finish(self, asked: AskedVector, answered: int) -> None:
+        """All words are served."""
+        self.under_way -= 1
+        if asked.store:
+            asked.completed = self.now
+            self._stored.append(asked)
+        else:
+            asked.served = answered
 
     def _take(self, unit: int) -> None:
         """Move a vector from the last link into the queue of a unit."""
@@ -186,7 +266,7 @@ class BankedModel:
                 word = queue[place].words.pop(lane)
                 free.discard(bank)
                 idle.discard(lane)
-                self._finish(word)
+                self._serve_word(word)
         while queue and not queue[0].words:
             del queue[0]
 
@@ -198,17 +278,28 @@ class BankedModel:
         left = set(idle)
         for place, vector in enumerate(queue):
             for lane in sorted(left & vector.words.keys()):
-                bank = vector.words[lane].bank
-                if bank in free:
+                word = vector.words[lane]
+                if word.bank in free and not self._has_to_wait(queue[:place], word):
                     left.discard(lane)
-                    found.setdefault(bank, (place, lane))
+                    found.setdefault(word.bank, (place, lane))
         return found
 
-    def _finish(self, word: _Word) -> None:
-        self.served += 1
-        word.asked.served += 1
-        if word.asked.served == word.asked.words:
-            word.asked.answered = self.now + self.banked.reply_cycles
+    def _has_to_wait(self, older: Sequence[_Vector], word: _Word) -> bool:
+        """Whether an older vector has a word of the same address, and one of the two is stored."""
+        return self._stores and any(
+            other.address == word.address and (other.asked.store or word.asked.store)
+            for vector in older
+            for other in vector.words.values()
+        )
+
+    def _serve_word(self, word: _Word) -> None:
+        asked = word.asked
+        self.counts.served[word.unit] += 1
+        self.counts.waited += self.now - asked.entered - self.banked.ranks
+        assert asked.left is not None
+        asked.left -= 1
+        if asked.left == 0:
+            self._finish(asked, self.now + self.banked.reply_cycles)
 
     def _move(self, rank: int) -> None:
         """Let all merge units of a rank make a vector each."""

@@ -1,4 +1,7 @@
-"""What machines load from and store to a device's memory: what each rule does, and where.
+"""What machines load from and store to memories of a device: what each rule does, and where.
+
+A memory is a *place* of tensors whose accesses take a time that depends on addresses: the device's
+memory if it is a DRAM, and the shared banks on the chip if it has such.
 
 Which elements the firings of a machine touch follows from values, and values do not depend on
 time.  So they are found before the times: ``with_addresses`` adds a channel to a graph for the
@@ -63,7 +66,7 @@ class RuleAccess:
     """One access of a rule: ``bytes`` of a tensor at each of ``lanes`` addresses.
 
     ``channel`` is the number of the machine's channel that has the addresses; see above for the
-    others.
+    others.  Accesses to different places have different channels.
     """
 
     tensor: str
@@ -73,6 +76,7 @@ class RuleAccess:
     decides: bool
     lanes: int = 1
     channel: int = 0
+    place: Place = Place.MEMORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,10 @@ class RuleAccesses:
 
     accesses: tuple[RuleAccess, ...]
     runs_on: bool
+
+    def at(self, place: Place) -> RuleAccesses:
+        """Those to one place."""
+        return replace(self, accesses=tuple(a for a in self.accesses if a.place is place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,25 +107,34 @@ class AddressedGraph:
     rules: Mapping[str, tuple[RuleAccesses, ...]]
 
 
-def accesses_of_rules(graph: Graph, node: Machine) -> tuple[RuleAccesses, ...]:
-    """What each rule of a machine does with memory, by its code."""
-    return _numbered([_RuleReader(graph).read(path) for path in node.paths()])
+DEVICE_MEMORY = frozenset({Place.MEMORY})
+
+
+def accesses_of_rules(
+    graph: Graph, node: Machine, places: frozenset[Place] = DEVICE_MEMORY
+) -> tuple[RuleAccesses, ...]:
+    """What each rule of a machine does with tensors in these places, by its code."""
+    return _numbered([_RuleReader(graph, places).read(path) for path in node.paths()])
 
 
 def _numbered(rules: Sequence[RuleAccesses]) -> tuple[RuleAccesses, ...]:
-    """The same with the channels of the accesses: for each number of lanes its own ones."""
-    counts = [Counter(access.lanes for access in rule.accesses) for rule in rules]
-    first, end = dict[int, int](), 0
-    for lanes in sorted({lanes for count in counts for lanes in count}):
-        first[lanes], end = end, end + max(count[lanes] for count in counts)
+    """The same with the channels of the accesses: own ones for each place and number of lanes."""
+    counts = [Counter(map(_kind, rule.accesses)) for rule in rules]
+    first, end = dict[tuple[str, int], int](), 0
+    for kind in sorted({kind for count in counts for kind in count}):
+        first[kind], end = end, end + max(count[kind] for count in counts)
     found: list[RuleAccesses] = []
     for rule in rules:
         after, accesses = dict(first), list[RuleAccess]()
         for access in rule.accesses:
-            accesses.append(replace(access, channel=after[access.lanes]))
-            after[access.lanes] += 1
+            accesses.append(replace(access, channel=after[_kind(access)]))
+            after[_kind(access)] += 1
         found.append(replace(rule, accesses=tuple(accesses)))
     return tuple(found)
+
+
+def _kind(access: RuleAccess) -> tuple[str, int]:
+    return access.place.value, access.lanes
 
 
 def lanes_of_channels(rules: Sequence[RuleAccesses]) -> tuple[int, ...]:
@@ -140,8 +157,8 @@ class _RuleReader:
     ``loads`` are the accesses, by number, that a local depends on.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, places: frozenset[Place]) -> None:
+        self._graph, self._places = graph, places
         self._loads: dict[str, frozenset[int]] = {}
         self._accesses: list[RuleAccess] = []
         self._deciding: frozenset[int] = frozenset()
@@ -194,7 +211,8 @@ class _RuleReader:
         self, tensor: str, store: bool, bytes: int, before: frozenset[int], lanes: int = 1
     ) -> frozenset[int]:
         """Note an access, whose address depends on others; what depends on it."""
-        if self._graph.tensor(tensor).place is not Place.MEMORY:
+        place = self._graph.tensor(tensor).place
+        if place not in self._places:
             return before
         levels = (self._accesses[number].level + 1 for number in before)
         access = RuleAccess(
@@ -204,6 +222,7 @@ class _RuleReader:
             level=max(levels, default=0),
             decides=False,
             lanes=lanes,
+            place=place,
         )
         self._accesses.append(access)
         return before | {len(self._accesses) - 1}
@@ -214,15 +233,15 @@ def _lanes(indices: tuple[Expr, ...]) -> int:
     return indices[-1].type.lanes if indices else 1
 
 
-_ADDRESSED: KeptFor[None, AddressedGraph] = KeptFor()
+_ADDRESSED: KeptFor[frozenset[Place], AddressedGraph] = KeptFor()
 
 
-def with_addresses(graph: Graph) -> AddressedGraph:
-    """The graph with channels for the addresses of its machines' accesses."""
-    return _ADDRESSED.get(graph, None, lambda: _with_addresses(graph))
+def with_addresses(graph: Graph, places: frozenset[Place] = DEVICE_MEMORY) -> AddressedGraph:
+    """The graph with channels for the addresses of its machines' accesses to these places."""
+    return _ADDRESSED.get(graph, places, lambda: _with_addresses(graph, places))
 
 
-def _with_addresses(graph: Graph) -> AddressedGraph:
+def _with_addresses(graph: Graph, places: frozenset[Place]) -> AddressedGraph:
     taken = {node.name for node in graph.nodes} | {channel.name for channel in graph.channels}
     nodes, channels = list(graph.nodes), list(graph.channels)
     names: dict[str, tuple[str, ...]] = {}
@@ -230,14 +249,14 @@ def _with_addresses(graph: Graph) -> AddressedGraph:
     for position, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             continue
-        rules = accesses_of_rules(graph, node)
+        rules = accesses_of_rules(graph, node, places)
         lanes = lanes_of_channels(rules)
         if not lanes:
             continue
         accesses[node.name] = rules
         sink = _fresh(f"{node.name}_addresses", taken)
         names[node.name] = tuple(_fresh(f"{sink}_{number}", taken) for number in range(len(lanes)))
-        nodes[position] = _putting(graph, node, rules, names[node.name])
+        nodes[position] = _putting(graph, node, rules, names[node.name], places)
         nodes.append(_sink(node, sink, names[node.name]))
         channels += [
             _channel(node, sink, name, _ADDRESS.with_lanes(width))
@@ -288,7 +307,11 @@ def _sink(node: Machine, name: str, channels: tuple[str, ...]) -> Machine:
 
 
 def _putting(
-    graph: Graph, node: Machine, rules: Sequence[RuleAccesses], channels: tuple[str, ...]
+    graph: Graph,
+    node: Machine,
+    rules: Sequence[RuleAccesses],
+    channels: tuple[str, ...],
+    places: frozenset[Place],
 ) -> Machine:
     """The machine, whose rules put the addresses of their accesses."""
     accesses = {
@@ -302,7 +325,7 @@ def _putting(
                 addresses = [
                     address
                     for statement in (*before, *body)
-                    if (address := _address(graph, statement)) is not None
+                    if (address := _address(graph, statement, places)) is not None
                 ]
                 more = tuple(
                     Put(channel=channels[access.channel], value=address)
@@ -319,7 +342,7 @@ def _putting(
     return replace(node, modes=modes)
 
 
-def _address(graph: Graph, statement: Statement) -> Expr | None:
+def _address(graph: Graph, statement: Statement, places: frozenset[Place]) -> Expr | None:
     """The byte of the tensor at which an access begins, if the statement is one."""
     match statement:
         case Load(tensor=name, indices=indices) | Store(tensor=name, indices=indices):
@@ -328,7 +351,7 @@ def _address(graph: Graph, statement: Statement) -> Expr | None:
             tensor, indices = graph.tensor(name), (Local(name=target, type=begin.type),)
         case _:
             return None
-    return _offset(tensor, indices) if tensor.place is Place.MEMORY else None
+    return _offset(tensor, indices) if tensor.place in places else None
 
 
 def _offset(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:

@@ -66,6 +66,8 @@ class MachinePort(UnitPort):
     plan: FiringPlan = field(default_factory=FiringPlan)
     left: int = 0
     held: int = 0
+    waits: Mapping[int, int] = field(default_factory=dict)
+    deciding: Mapping[int, int] = field(default_factory=dict)
 
     def prepare(self, firing: int) -> None:
         """Find the requests of the next firing."""
@@ -77,20 +79,26 @@ class MachinePort(UnitPort):
         return max(self.held, UnitPort.free(self))
 
     def ask(self, now: int) -> int:
-        """Make the firing's requests; the cycle in which its tokens leave."""
+        """Make the firing's requests; the cycle in which its tokens leave.
+
+        ``waits`` are then the cycles that its loads take, by level, and ``deciding`` those that the
+        ones take that decide.
+        """
         UnitPort.ask(self, now)
-        self.left = max(self.left, self._there(now, self.plan.loads))
+        self.waits = self._waits(now, self.plan.loads)
+        self.left = max(self.left, now + sum(self.waits.values()))
         deciding = [(access, begun) for access, begun in self.plan.loads if access.decides]
-        self.held = self._there(now, deciding)
+        self.deciding = self._waits(now, deciding)
+        self.held = now + sum(self.deciding.values())
         return self.left
 
-    def _there(self, now: int, loads: Sequence[tuple[RuleAccess, _Begun]]) -> int:
-        """When all of these are there, one level after the other."""
+    def _waits(self, now: int, loads: Sequence[tuple[RuleAccess, _Begun]]) -> dict[int, int]:
+        """How long these take, by level."""
         waits: dict[int, int] = {}
         for access, begun in loads:
             wait = self.done[begun.number] - now
             waits[access.level] = max(waits.get(access.level, 0), wait)
-        return now + sum(waits.values())
+        return waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2s.core.errors import InternalError
 from t2s.core.expr import evaluate
 from t2s.graph.body import Load, Store
-from t2s.graph.interpret import Recording, record_graph
+from t2s.graph.graph import Place
 from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import (
     Environment,
-    PortUse,
-    element_of,
     holds,
     iterations,
     space_points,
 )
-from t2s.simulator.limits import Limits
-from t2s.simulator.memory.machine_accesses import ports_of, with_addresses
+from t2s.simulator.memory.machine_accesses import ports_of
 from t2s.simulator.memory.machine_port import MachineFirings, MachinePort, plans_of
 from t2s.simulator.memory.model import DramModel
 from t2s.simulator.memory.port import (
@@ -30,6 +26,7 @@ from t2s.simulator.memory.port import (
     too_long,
     uses_memory,
 )
+from t2s.simulator.memory.recorded import RecordedMachines
 from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 
@@ -37,37 +34,23 @@ from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 class Ports:
     """The units of a program and their memory."""
 
-    def __init__(self, program: SimProgram, limits: Limits) -> None:
+    def __init__(self, program: SimProgram, recorded: RecordedMachines) -> None:
         dram = program.device.memory
         assert dram is not None
         self.program, self.dram = program, dram
         self.model = DramModel(dram)
         self.bases, self.room = bases_of(program.graph, dram)
         self.ratio = dram.clock_hz / program.device.clock_hz
-        self.addressed = with_addresses(program.graph)
-        self.recording = self._record(limits)
         self.ports: dict[int, UnitPort] = {}
         for timing in program.nodes:
             if isinstance(timing.node, Machine):
-                self._add_machines(timing, timing.node)
+                self._add_machines(timing, timing.node, recorded)
             elif uses_memory(timing.node):
                 self._add_pes(timing, timing.node)
 
     def port_of(self, instance: int) -> UnitPort | None:
         """The port of a PE that is a unit."""
         return self.ports.get(instance)
-
-    def _record(self, limits: Limits) -> Recording | None:
-        """What the machines do, where some of them access memory."""
-        program = self.program
-        if not self.addressed.channels:
-            return None
-        if program.inputs is None:
-            raise InternalError("the plain engine needs the inputs of a program with a DRAM")
-        most = None if limits.max_cycles is None else limits.max_cycles + 1
-        return record_graph(
-            self.addressed.graph, program.inputs, program.parameters, most_firings=most
-        )
 
     def _add_pes(self, timing: NodeTiming, node: PEArray) -> None:
         for instance, point in enumerate(space_points(node), timing.first):
@@ -82,21 +65,18 @@ class Ports:
                 statements=self._lines(node, point),
             )
 
-    def _add_machines(self, timing: NodeTiming, node: Machine) -> None:
-        channels = self.addressed.channels.get(node.name)
-        if channels is None or self.recording is None:
-            return
-        graph, rules = self.addressed.graph, self.addressed.rules[node.name]
-        for place, point in enumerate(space_points(node)):
-            here = {d.name: np.int32(at) for d, at in zip(node.space, point, strict=True)}
-            uses = [PortUse(c, element_of(graph.channel(c).source_index, here)) for c in channels]
+    def _add_machines(self, timing: NodeTiming, node: Machine, recorded: RecordedMachines) -> None:
+        for place, found in enumerate(recorded.machines(node)):
+            rules = [rule.at(Place.MEMORY) for rule in found.rules]
+            if not any(rule.accesses for rule in rules):
+                continue
             machine = MachineFirings(
                 rules=rules,
                 ports=ports_of(rules),
                 bases=self.bases,
-                codes=self.recording.codes[node.name, place],
-                ended=(node.name, place) in self.recording.ended,
-                addresses=[self.recording.tokens.get(use, []) for use in uses],
+                codes=found.codes,
+                ended=found.ended,
+                addresses=found.addresses,
             )
             self._check(machine)
             self.ports[timing.first + place] = MachinePort(

@@ -25,7 +25,7 @@ from fractions import Fraction
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.graph.body import Load, Store
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.model import DramModel
 from t2s.simulator.memory.report import UnitCounts
@@ -38,11 +38,14 @@ ALIGNMENT = 4096
 def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
     """The address of every tensor by name, and the first address behind all of them.
 
-    Of an open tensor that is the address if it were empty; see ``bases_of``.
+    Those in shared banks have none.  Of an open tensor it is the one if it were empty; see
+    ``bases_of``.
     """
     found: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
+        if tensor.place is Place.SHARED:
+            continue
         found[tensor.name] = end
         size = tensor.type.bytes
         for extent in tensor.allocated:

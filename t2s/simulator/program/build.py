@@ -35,6 +35,7 @@ from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
+from t2s.simulator.memory.banked_port import bases_in_banks, most_loads
 from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.program.flatten import Control, flatten
 from t2s.simulator.program.longest_run import check_times
@@ -177,9 +178,10 @@ def control_parameters(graph: Graph) -> frozenset[str]:
     return frozenset(term.name for term in terms if isinstance(term, Parameter))
 
 
-def _loads(graph: Graph, node: Node) -> bool:
+def _loads(graph: Graph, node: Node, device: Device) -> bool:
     if isinstance(node, Machine):
-        return loads_from_memory(graph, node)
+        in_banks = device.banked is not None and most_loads(graph, node, device.banked) > 0
+        return in_banks or loads_from_memory(graph, node)
     return any(isinstance(statement, Load) for statement in node.body)
 
 
@@ -195,7 +197,7 @@ def _nodes(graph: Graph, device: Device) -> tuple[NodeTiming, ...]:
                 pe_count=places,
                 holes=places - node.pe_count,
                 interval=_interval(graph, node, device),
-                loads=_loads(graph, node),
+                loads=_loads(graph, node, device),
             )
         )
     return tuple(nodes)
@@ -247,18 +249,24 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
 
 
 def _buffered(graph: Graph, node: Node, device: Device) -> int:
-    """Firings of a unit for which the lines that may be under way have room."""
+    """Firings of a unit for which the lines, or vectors, that may be under way have room."""
+    vectors = 0
     if isinstance(node, Machine):
+        if device.banked is not None and (most := most_loads(graph, node, device.banked)):
+            vectors = max(1, device.banked.outstanding // most)
         loaded = max((path_bytes(graph, path)[0] for path in node.paths()), default=0)
     else:
         loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
     if device.memory is None or not loaded:
-        return 0
-    return max(1, device.memory.units.outstanding * device.memory.line_bytes // loaded)
+        return vectors
+    lines = device.memory.units.outstanding * device.memory.line_bytes
+    return max(1, lines // loaded, vectors)
 
 
 def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into a DRAM; of open ones see ``memory.port.bases_of``."""
+    """All tensors fit into their memories; of open ones see ``memory.port.bases_of``."""
+    if device.banked is not None:
+        bases_in_banks(graph, device.banked)
     if device.memory is None:
         return
     for node in graph.machines:

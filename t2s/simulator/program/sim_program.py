@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
-from t2s.graph.graph import Channel, Graph
+from t2s.graph.graph import Channel, Graph, Place
 from t2s.graph.nodes import Node, Register
 from t2s.simulator.devices import Device
+from t2s.simulator.memory.banked import Banked
+from t2s.simulator.memory.banked_port import uses_shared_banks
 from t2s.simulator.program.control import listed
 from t2s.simulator.program.flatten import (
     MOVED_BYTES,
@@ -158,13 +160,24 @@ class SimProgram:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether accesses delay one another: there is a DRAM, or a limit of bandwidth."""
-        return self.memory_depends_on_addresses or self.memory_rate is not None
+        """Whether accesses delay one another: a DRAM, shared banks, or a limit of bandwidth."""
+        return bool(self.timed_places) or self.memory_rate is not None
 
     @property
     def memory_depends_on_addresses(self) -> bool:
         """Whether the time of an access depends on where it is: there is a DRAM."""
         return self.device.memory is not None
+
+    @cached_property
+    def banked(self) -> Banked | None:
+        """The banked memory of the device, if machines have tensors in it."""
+        return self.device.banked if uses_shared_banks(self.graph) else None
+
+    @property
+    def timed_places(self) -> frozenset[Place]:
+        """Where the time of an access depends on its address."""
+        places = {Place.MEMORY: self.device.memory, Place.SHARED: self.banked}
+        return frozenset(place for place, memory in places.items() if memory is not None)
 
     @cached_property
     def intervals(self) -> NDArray[np.int64]:

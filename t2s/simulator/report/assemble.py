@@ -10,6 +10,7 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
+from t2s.simulator.memory.banked_report import BankedReport, SharerRow
 from t2s.simulator.memory.report import MemoryReport, UnitRow
 from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
 from t2s.simulator.program.sim_program import SimProgram
@@ -46,6 +47,7 @@ def assemble(
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
         tokens_left=_tokens_left(program, tally, nodes) if tally.ending is Ending.FINISHED else (),
         memory=_memory(program, tally),
+        shared=_shared(program, tally),
         padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
         program=replace(program, inputs=None),
     )
@@ -76,6 +78,35 @@ def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
         seconds=Fraction(tally.cycles, program.device.clock_hz),
         channels=tally.memory.channels,
         units=tuple(rows),
+    )
+
+
+def _shared(program: SimProgram, tally: Tally) -> BankedReport | None:
+    """The report of the shared banks, if there are any."""
+    if tally.shared is None or program.banked is None:
+        return None
+    waited = tally.memory_starved + tally.memory_blocked
+    rows = []
+    for timing in program.nodes:
+        where = range(timing.first, timing.instances.stop)
+        counts = [tally.shared.machines[pe] for pe in where if pe in tally.shared.machines]
+        if counts:
+            rows.append(
+                SharerRow(
+                    node=timing.node.name,
+                    machines=timing.pe_count - timing.holes,
+                    loads=sum(count.loads for count in counts),
+                    stores=sum(count.stores for count in counts),
+                    words=sum(count.words for count in counts),
+                    latency=sum(count.latency for count in counts),
+                    waited=int(waited[timing.instances].sum()),
+                )
+            )
+    return BankedReport(
+        banked=program.banked,
+        cycles=tally.cycles,
+        counts=tally.shared.banks,
+        sharers=tuple(rows),
     )
 
 

@@ -19,6 +19,7 @@ from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
 from t2s.simulator.limits import Limits, Observer, checked_limits
+from t2s.simulator.memory.banked_report import BankedReport
 from t2s.simulator.memory.report import MemoryReport
 from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
@@ -160,6 +161,7 @@ class SimResult:
     deadlock: the report if it ended in a deadlock.
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
     memory: bandwidth, rows and waits, if the device has a DRAM.
+    shared: words and conflicts, if machines share banks of the device.
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
@@ -180,6 +182,7 @@ class SimResult:
     deadlock: DeadlockReport | None = None
     tokens_left: tuple[TokensLeft, ...] = ()
     memory: MemoryReport | None = None
+    shared: BankedReport | None = None
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False, compare=False)
@@ -360,8 +363,7 @@ class SimResult:
         width = max(len(label) for label, _ in self.summary)
         head = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
         parts = [f"{self.graph}\n" + "\n".join(head), self.node_table.text(), str(self.stalls)]
-        if self.memory is not None:
-            parts.append(str(self.memory))
+        parts += [str(part) for part in (self.memory, self.shared) if part is not None]
         if self.deadlock is not None:
             parts.append(str(self.deadlock))
         return "\n\n".join(parts)
@@ -372,8 +374,7 @@ class SimResult:
 
         head = "\n".join(f"{label:12} {text}" for label, text in self.summary)
         parts = [Text(f"{self.graph}\n{head}"), self.node_table.rich(), self.stalls.table.rich()]
-        if self.memory is not None:
-            parts.append(self.memory.__rich__())
+        parts += [part.__rich__() for part in (self.memory, self.shared) if part is not None]
         if self.deadlock is not None:
             parts.append(Text(str(self.deadlock)))
         return Group(*parts)
@@ -384,7 +385,8 @@ class SimResult:
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
             for label, text in self.summary
         )
-        memory = self.memory._repr_html_() if self.memory is not None else ""
+        memories = [part for part in (self.memory, self.shared) if part is not None]
+        memory = "".join(part._repr_html_() for part in memories)
         deadlock = f"<pre>{escape(str(self.deadlock))}</pre>" if self.deadlock is not None else ""
         return (
             f"<div><h4>{escape(self.graph)}</h4><table>{rows}</table>"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from t2s.core.errors import InternalError
 from t2s.graph.nodes import Machine
+from t2s.simulator.memory.banked_report import SharedCounts
 from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.program.sim_program import SimProgram
 
@@ -53,7 +54,7 @@ class Tally:
     are per channel element: cycles that its receiver starved on it and its sender was blocked on
     it.  ``left`` is the number of tokens in every element at the end.  ``stuck`` lists unfinished
     PEs that wait for something no firing on the way will bring; in a deadlock, all unfinished PEs.
-    ``memory`` is there if the program has a DRAM.
+    ``memory`` is there if the program has a DRAM, ``shared`` if it has tensors in shared banks.
     """
 
     ending: Ending
@@ -69,6 +70,7 @@ class Tally:
     left: Counts
     stuck: tuple[Stuck, ...]
     memory: MemoryCounts | None = None
+    shared: SharedCounts | None = None
 
 
 def stuck_at(instance: int, requirements: Sequence[Requirement]) -> Stuck | None:
@@ -91,15 +93,16 @@ def ending_of(program: SimProgram, stuck: Sequence[Stuck]) -> Ending:
     return Ending.FINISHED if harmless else Ending.DEADLOCK
 
 
-def end_of_run(program: SimProgram, last_firing: int, last_store: int) -> int:
+def end_of_run(program: SimProgram, last_firing: int, last_store: int, in_banks: int = 0) -> int:
     """The cycle in which a run that is not cut short ends: its last firing or store completion.
 
-    ``last_store`` is the cycle of the last store's firing, with a DRAM that of its completion.
+    ``last_store`` is the cycle of the last store's firing, with a DRAM that of its completion;
+    ``in_banks`` is that of the completion of the last store to shared banks.
     """
     if program.memory_depends_on_addresses:
-        return max(last_firing, last_store)
+        return max(last_firing, last_store, in_banks)
     stored = last_store + program.device.store_latency if last_store else 0
-    return max(last_firing, stored)
+    return max(last_firing, stored, in_banks)
 
 
 def wait_until(

@@ -140,8 +140,8 @@ def _cut_short(limit: int, wanted: int | None) -> UserError:
 
 def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamValues:
     graph, record = program.graph, tuple[str, ...]()
-    if program.memory_depends_on_addresses:
-        addressed = with_addresses(graph)
+    if program.timed_places:
+        addressed = with_addresses(graph, program.timed_places)
         graph = addressed.graph
         record = tuple(name for names in addressed.channels.values() for name in names)
     return stream_values(

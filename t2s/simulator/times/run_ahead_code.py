@@ -98,8 +98,9 @@ def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCod
 
 def shares_channels_alone(program: SimProgram) -> bool:
     """Whether nodes share nothing else, so that times follow from the traces by channels alone."""
-    untimed = program.memory_rate is None and program.stalls is None
-    return untimed and program.device.memory is None and program.pe_count <= _MOST_INSTANCES
+    return (
+        not program.shares_memory and program.stalls is None and program.pe_count <= _MOST_INSTANCES
+    )
 
 
 def twin_elements(program: SimProgram) -> tuple[int, ...]:

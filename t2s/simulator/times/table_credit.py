@@ -7,6 +7,9 @@ sleeps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from t2s.simulator.report.tally import FOREVER
@@ -48,56 +51,16 @@ def _note_store(tables: Tables, row: Word, now: Word) -> None:
         tables.clock[LAST_STORE] = now
 
 
-@compiled
-def _serve(tables: Tables, memory: Credit, now: Word, measured: bool) -> Word:
-    """Fire the PEs at the head of the queue while there is credit; return how many."""
-    clock, queue = tables.clock, memory.queue
-    fired = 0
-    while clock[QUEUED] > 0 and clock[CREDIT] > 0:
-        pe = queue[U(clock[HEAD])]
-        clock[HEAD] = clock[HEAD] + 1 if clock[HEAD] + 1 < len(queue) else 0
-        clock[QUEUED] -= 1
-        record = pe << RECORD_SHIFT
-        row = tables.pes[record + ROW]
-        clock[CREDIT] -= np.int64(tables.rows[row + ACCESS] >> _ACCESS_SHIFT) * memory.unit
-        _note_store(tables, row, now)
-        fire(tables, pe, record, row, now, now, measured)
-        fired += 1
-    return fired
-
-
 @inlined
-def _begin(tables: Tables, memory: Credit, now: Word, measured: bool) -> Word:
-    """Earn credit, and serve those who wait."""
-    fired = 0
-    if memory.rate > 0:
-        _earn(tables.clock, memory.rate, now)
-        if tables.clock[QUEUED] > 0:
-            fired = _serve(tables, memory, now, measured)
-    return fired
+def _at_once(tables: Tables, memory: Credit, pe: Word, row: Word, now: Word, sent: Word) -> Word:
+    """Nothing else delays the tokens of a firing."""
+    return sent
 
 
 @inlined
 def _allows(tables: Tables, memory: Credit, pe: Word, now: Word) -> Word:
     """A PE may ask at any time."""
     return np.int64(0)
-
-
-@inlined
-def _asks(tables: Tables, memory: Credit, pe: Word, row: Word, now: Word) -> Word:
-    """Memory serves the access now, and takes the credit; else the PE joins the queue."""
-    clock, queue = tables.clock, memory.queue
-    access = np.int64(tables.rows[row + ACCESS] >> _ACCESS_SHIFT)
-    cost = access * memory.unit if memory.rate > 0 else np.int64(0)
-    if cost > 0:
-        if clock[QUEUED] > 0 or clock[CREDIT] <= 0:
-            at = clock[HEAD] + clock[QUEUED]
-            queue[U(at if at < len(queue) else at - len(queue))] = pe
-            clock[QUEUED] += 1
-            return FOREVER
-        clock[CREDIT] -= cost
-    _note_store(tables, row, now)
-    return now
 
 
 @inlined
@@ -113,4 +76,58 @@ def _ends(tables: Tables, memory: Credit, last: Word) -> None:
     """Nothing is left to do."""
 
 
-advance = advance_with(_begin, _allows, _asks, _serves, _ends)
+def credit_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]:
+    """The five functions of this memory.
+
+    ``leaves(tables, memory, pe, row, now, sent)`` is told of each firing that it serves, and says
+    when its tokens leave.
+    """
+
+    @compiled
+    def serve(tables: Tables, memory: Credit, now: Word, measured: bool) -> Word:
+        """Fire the PEs at the head of the queue while there is credit; return how many."""
+        clock, queue = tables.clock, memory.queue
+        fired = 0
+        while clock[QUEUED] > 0 and clock[CREDIT] > 0:
+            pe = queue[U(clock[HEAD])]
+            clock[HEAD] = clock[HEAD] + 1 if clock[HEAD] + 1 < len(queue) else 0
+            clock[QUEUED] -= 1
+            record = pe << RECORD_SHIFT
+            row = tables.pes[record + ROW]
+            clock[CREDIT] -= np.int64(tables.rows[row + ACCESS] >> _ACCESS_SHIFT) * memory.unit
+            _note_store(tables, row, now)
+            sent = leaves(tables, memory, pe, row, now, now)
+            fire(tables, pe, record, row, now, sent, measured)
+            fired += 1
+        return fired
+
+    @inlined
+    def begin(tables: Tables, memory: Credit, now: Word, measured: bool) -> Word:
+        """Earn credit, and serve those who wait."""
+        fired = 0
+        if memory.rate > 0:
+            _earn(tables.clock, memory.rate, now)
+            if tables.clock[QUEUED] > 0:
+                fired = serve(tables, memory, now, measured)
+        return fired
+
+    @inlined
+    def asks(tables: Tables, memory: Credit, pe: Word, row: Word, now: Word) -> Word:
+        """Memory serves the access now, and takes the credit; else the PE joins the queue."""
+        clock, queue = tables.clock, memory.queue
+        access = np.int64(tables.rows[row + ACCESS] >> _ACCESS_SHIFT)
+        cost = access * memory.unit if memory.rate > 0 else np.int64(0)
+        if cost > 0:
+            if clock[QUEUED] > 0 or clock[CREDIT] <= 0:
+                at = clock[HEAD] + clock[QUEUED]
+                queue[U(at if at < len(queue) else at - len(queue))] = pe
+                clock[QUEUED] += 1
+                return FOREVER
+            clock[CREDIT] -= cost
+        _note_store(tables, row, now)
+        return leaves(tables, memory, pe, row, now, now)
+
+    return begin, _allows, asks, _serves, _ends
+
+
+advance = advance_with(*credit_policy(_at_once))

@@ -7,6 +7,9 @@ of all requests are known when they are made, so a unit never waits for somethin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from t2s.simulator.report.tally import FOREVER
@@ -118,6 +121,21 @@ def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
 
 
 @inlined
+def waited(memory: DramUnits, pe: Word, now: Word, column: Word) -> Word:
+    """What the firing that has just asked waits for in a column of ``needed``: cycles."""
+    unit = memory.unit_of[pe]
+    if unit < 0:
+        return np.int64(0)
+    record, kept = RECORD * unit, memory.ways[KEPT]
+    firing = memory.units[record + ASKED_AT] - 1
+    needed = memory.needed[2 * firing * memory.ways[LEVELS] + column]
+    made = memory.units[record + READS] + memory.units[record + WRITES]
+    if needed < 0 or needed < made - kept:
+        return np.int64(0)
+    return max(np.int64(0), memory.done[unit * kept + needed % kept] - now)
+
+
+@inlined
 def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
     """When the tokens of a firing leave; those of a unit wait for the line that they need."""
     unit = memory.unit_of[pe]
@@ -138,6 +156,20 @@ def _ends(tables: Tables, memory: DramUnits, last: Word) -> None:
     if end > 0:
         end = _scaled(end, memory.ways[DOWN], memory.ways[UP]) + memory.ways[PATH]
         tables.clock[LAST_STORE] = max(tables.clock[LAST_STORE], end)
+
+
+def dram_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]:
+    """The five functions of a DRAM beside which something else delays tokens: ``leaves``.
+
+    It is told of each firing, and of when its tokens leave for the DRAM, as in ``table_credit``.
+    """
+
+    @inlined
+    def asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
+        """When the tokens of a firing leave."""
+        return leaves(tables, memory, pe, row, now, _asks(tables, memory, pe, row, now))
+
+    return _begin, _allows, asks, _serves, _ends
 
 
 advance = advance_with(_begin, _allows, _asks, _serves, _ends)

@@ -118,30 +118,30 @@ class DramUnits(NamedTuple):
 
 
 _INT32S, _INT64S, _UINT64S = Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argument.UINT64_ARRAY
-_TABLES = Record(
+TABLES = Record(
     Tables,
     (
         *(_INT32S, _UINT64S, _UINT64S, _INT64S, _UINT64S, _UINT64S),
         *(_INT64S, _INT64S, _INT64S, _INT64S, _UINT64S, _UINT64S),
     ),
 )
-_CREDIT = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
-_DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
+CREDIT_RECORD = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
+DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
-_SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
+SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
 
 advance_with_credit = CompiledKernel(
     module=f"{_ROOM}.table_credit",
     name="advance",
-    sources=(f"{_ROOM}.table_credit", *_SOURCES),
-    arguments=(_TABLES, _CREDIT, Argument.INT64, Argument.BOOLEAN),
+    sources=(f"{_ROOM}.table_credit", *SOURCES),
+    arguments=(TABLES, CREDIT_RECORD, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a memory of shared bandwidth."""
 
 advance_with_dram = CompiledKernel(
     module=f"{_ROOM}.table_dram",
     name="advance",
-    sources=(f"{_ROOM}.table_dram", f"{_ROOM}.dram_kernel", f"{_ROOM}.dram_layout", *_SOURCES),
-    arguments=(_TABLES, _DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
+    sources=(f"{_ROOM}.table_dram", f"{_ROOM}.dram_kernel", f"{_ROOM}.dram_layout", *SOURCES),
+    arguments=(TABLES, DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a DRAM."""

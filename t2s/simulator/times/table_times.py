@@ -21,7 +21,9 @@ from t2s.simulator.report.tally import (
     stuck_at,
     wait_until,
 )
+from t2s.simulator.times import banked_layout as layout
 from t2s.simulator.times import table_layout as timing
+from t2s.simulator.times.banked_units import BankedUnits
 from t2s.simulator.times.table_units import MemoryUnits
 
 
@@ -48,6 +50,9 @@ class TableTimes:
         stalling = (0, 0) if stalls is None else (stalls.seed, stalls.one_in)
         dram = program.device.memory
         self.memory = MemoryUnits(program, dram) if dram is not None else None
+        sizes = (ends - self.elements[:, int(timing.BEGIN)]).astype(np.int64)
+        banked = program.banked
+        self.banks = BankedUnits(program, banked, sizes) if banked is not None else None
         accesses = program.accesses_memory if self.memory is None else self.memory.unit_of >= 0
         self.credit = timing.Credit(
             queue=np.zeros(max(1, program.pe_count), np.uint64),
@@ -98,14 +103,31 @@ class TableTimes:
 
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
-        if self.memory is not None:
-            if self._run is None or not self.memory.lasts():
-                self.memory.provide()
-                self._run = timing.advance_with_dram.prepared(self.tables, self.memory.tables())
-            until = min(until, self.now + self.memory.lasts() - 1)
-        elif self._run is None:
-            self._run = timing.advance_with_credit.prepared(self.tables, self.credit)
+        for units in (self.memory, self.banks):
+            if units is not None and (self._run is None or not units.lasts()):
+                units.provide()
+                self._run = None
+        if self._run is None:
+            self._run = self._prepared()
+        for units in (self.memory, self.banks):
+            if units is not None:
+                until = min(until, self.now + units.lasts() - 1)
         return self._run(until, self.measured)
+
+    def _prepared(self) -> Callable[..., bool]:
+        """The kernel for the memories that there are, on their present tables."""
+        tables = self.tables
+        if self.banks is None and self.memory is None:
+            return timing.advance_with_credit.prepared(tables, self.credit)
+        if self.banks is None and self.memory is not None:
+            return timing.advance_with_dram.prepared(tables, self.memory.tables())
+        assert self.banks is not None
+        banks = self.banks.tables()
+        if self.memory is None:
+            both = layout.CreditBanks(*self.credit, *banks)
+            return layout.advance_with_banks.prepared(tables, both)
+        with_dram = layout.DramBanks(*self.memory.tables(), *banks)
+        return layout.advance_with_banks_and_dram.prepared(tables, with_dram)
 
     def tally(self, limits: Limits, interrupted: bool) -> Tally:
         """The counters, with the stalls of unfinished PEs up to the last cycle."""
@@ -138,6 +160,7 @@ class TableTimes:
             left=self._left(),
             stuck=stuck,
             memory=self.memory.tally() if self.memory is not None else None,
+            shared=self.banks.tally() if self.banks is not None else None,
         )
 
     def _column(self, column: np.uint64) -> Counts:
@@ -150,6 +173,7 @@ class TableTimes:
             self.program,
             int(self._column(timing.LAST).max(initial=0)),
             int(self.clock[timing.LAST_STORE]),
+            self.banks.last_stored if self.banks is not None else 0,
         )
         if interrupted:
             return Ending.INTERRUPTED, max(end, self.now - 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
+from t2s.graph.graph import Place
 from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.memory.machine_requests import MachineRequests, levels_of
@@ -32,7 +33,7 @@ class MemoryUnits:
         self.dram = dram
         self.unit_of = np.full(program.pe_count, -1, np.int64)
         self.streams: list[RequestStream | MachineRequests] = []
-        rules = with_addresses(program.graph).rules
+        rules = with_addresses(program.graph, program.timed_places).rules
         self.levels = max(map(levels_of, rules.values()), default=0)
         self.columns = max(1, 2 * self.levels)
         self._add_units(program)
@@ -72,14 +73,17 @@ class MemoryUnits:
         """A unit for every PE and every machine that uses the memory."""
         graph, trace = program.graph, program.trace
         bases, room = bases_of(graph, self.dram)
-        rules = with_addresses(graph).rules
+        rules = {
+            name: [rule.at(Place.MEMORY) for rule in found]
+            for name, found in with_addresses(graph, program.timed_places).rules.items()
+        }
         for timed in program.nodes:
             node = timed.node
             if not isinstance(node, Machine):
                 self._add_pes(program, timed, node, bases)
                 continue
             for instance in range(timed.first, timed.first + timed.pe_count):
-                if node.name not in rules:
+                if not any(rule.accesses for rule in rules.get(node.name, ())):
                     continue
                 if trace is None or instance not in trace.addresses:
                     raise InternalError(f"nobody knows where {node.name} accesses memory")

@@ -82,7 +82,7 @@ def _addresses(program: SimProgram, values: StreamValues) -> dict[int, tuple[Arr
     """The addresses that were recorded, by machine."""
     if not values.recorded:
         return {}
-    channels = with_addresses(program.graph).channels
+    channels = with_addresses(program.graph, program.timed_places).channels
     return {
         timing.first + place: tuple(values.recorded[name][place] for name in channels[name_of])
         for timing in program.nodes

@@ -258,8 +258,9 @@ def check_tensor(tensor: Tensor, subject: str, location: SourceLocation | None) 
             f"it is of {tensor.type}, and words of this CGRA are float64, int64 and int32",
             tensor.location or location,
         )
-    if tensor.place is Place.CHIP:
-        refuse(subject, f"{tensor.name!r} is an array on the chip, and cells have none", location)
+    if tensor.place is not Place.MEMORY:
+        why = f"{tensor.name!r} is an array{tensor.place_text}, and cells have none"
+        refuse(subject, why, location)
     if tensor.open:
         refuse(
             f"array {tensor.name!r}",

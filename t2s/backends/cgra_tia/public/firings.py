@@ -231,8 +231,8 @@ class FiringReader:
     def _memory_stream(self, tensor: str) -> TokenStream:
         found = self._graph.tensor(tensor)
         self._check(found.type)
-        if found.open or found.place is Place.CHIP:
-            why = "is on the chip" if found.place is Place.CHIP else "has no length before it runs"
+        if found.open or found.place is not Place.MEMORY:
+            why = f"is{found.place_text}" if found.place_text else "has no length before it runs"
             self._refuse(f"{tensor!r} {why}, and ports lead to arrays in the memory")
         same = sum(1 for stream in self._memory.values() if stream.array.endswith(f".{tensor}"))
         element = (*self._point, same) if same else self._point
