@@ -36,6 +36,8 @@ ROOM_OF_EXTERNAL = (
     "t2s.libraries",
     "t2s.loops",
     "t2s.plan",
+    "t2s.sparse_repr.concrete.external",
+    "t2s.sparse_repr.notation.tags",
 )
 TWO_AUDIENCES = {"Index", "Parameter", "Place", "Tensor"}
 """Names of the graph, which stand in its files, and of a user's thing in a front end."""

@@ -44,7 +44,7 @@ class Mapping:
     part: what it computes, with the sums that are private to it.
     result: the modes of the result, in the function's order; ``fixed`` variables come before them.
     images: the mode of each variable of the capability; ``lists`` those of each list.
-    operands: what each tensor of the capability is.
+    operands: what each tensor of the capability is; ``reads`` are all accesses that it stands for.
     fixed: variables that are constant for a call, with loops around it; ``fixed_sums`` are those
         over which the results of the calls are summed up.
     summed: the modes over which the function sums.
@@ -62,6 +62,7 @@ class Mapping:
     images: tuple[tuple[str, Mode], ...]
     lists: tuple[tuple[str, tuple[Mode, ...]], ...]
     operands: tuple[OperandView, ...]
+    reads: tuple[tuple[str, Access], ...] = ()
     fixed: tuple[str, ...] = ()
     fixed_sums: tuple[str, ...] = ()
     summed: tuple[Mode, ...] = ()

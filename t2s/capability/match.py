@@ -114,6 +114,7 @@ class MatchState:
     images: Mapping[str, Mode] = field(default_factory=dict)
     lists: Mapping[str, tuple[Mode, ...]] = field(default_factory=dict)
     tensors: Mapping[str, Seen] = field(default_factory=dict)
+    reads: tuple[tuple[str, Access], ...] = ()
 
     def used(self) -> set[Mode]:
         """The modes that are images already."""
@@ -278,7 +279,8 @@ class _Matcher:
             for found in _unified(names, order, self.capability.lists, state):
                 seen = Seen(given, order, order != modes)
                 tensors = {wanted.tensor: seen, **found.tensors}
-                yield replace(found, tensors=tensors)
+                reads = (*found.reads, (wanted.tensor, given))
+                yield replace(found, tensors=tensors, reads=reads)
 
     def _modes_of(self, access: Access) -> tuple[Mode, ...]:
         left = [name for name in access.variables if name not in self.way.fixed]

@@ -7,6 +7,7 @@ the normal form is the same function is a theorem about sums of products in a co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -67,7 +68,7 @@ class _Normal:
                         summed=(*variables, *one.summed),
                         coefficient=one.coefficient,
                     )
-                    for one in self.terms(inner)
+                    for one in (self._renamed(one, variables) for one in self.terms(inner))
                 )
             case Combine(operator=Op.ADD, left=left, right=right):
                 return (*self.terms(left), *self.terms(right))
@@ -101,8 +102,12 @@ class _Normal:
         )
 
     def _apart(self, one: Summand, other: Summand) -> Summand:
-        used = {name for factor in other.factors for name in variables_of(factor)}
-        clashes = [name for name in one.summed if name in used or name in other.summed]
+        used = (name for factor in other.factors for name in variables_of(factor))
+        return self._renamed(one, (*used, *other.summed))
+
+    def _renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
+        """The term with other names for those of its sums that are taken."""
+        clashes = [name for name in one.summed if name in taken]
         if not clashes:
             return one
         names = {name: self.names.fresh(f"{name}_own") for name in clashes}

@@ -221,6 +221,7 @@ def _mapping(
         images=tuple(images.items()),
         lists=tuple(state.lists.items()),
         operands=operands,
+        reads=state.reads,
         fixed=way.fixed,
         fixed_sums=fixed_sums,
         summed=sums,

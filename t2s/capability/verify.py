@@ -18,6 +18,7 @@ from t2s.capability.ir import (
     VariableExtent,
     WholeNumber,
 )
+from t2s.capability.parts import terms_of
 from t2s.capability.printer import print_capability, print_condition
 from t2s.capability.solver import Solver
 from t2s.core.errors import UserError
@@ -68,8 +69,10 @@ def _check_result(capability: Capability) -> None:
                 f"{name} is summed over, and the result has it",
                 "a sum over variables that the result does not have",
             )
+    top = {id(one) for _, one in terms_of(capability.value)}
     for term in walk(capability.value):
         if isinstance(term, Sum):
+            _check_own_variables(capability, term, top)
             for name in term.variables:
                 if name not in free_variables(term.value):
                     raise _error(
@@ -77,6 +80,30 @@ def _check_result(capability: Capability) -> None:
                         f"nothing in the sum over {name} has it",
                         "sums over variables and lists that they have",
                     )
+
+
+def _check_own_variables(capability: Capability, one: Sum, top: set[int]) -> None:
+    """The variables of a sum are its own; only the terms of a sum may share the names of theirs."""
+    inside = accesses(one)
+    others = [other for _, other in terms_of(capability.value) if other is not one]
+    if id(one) in top:
+        rest = [name for other in others for name in free_variables(other)]
+    else:
+        every = [name for access in accesses(capability.value) for name in access.variables]
+        rest = list(every)
+        for access in inside:
+            for name in access.variables:
+                rest.remove(name)
+    nested = [
+        name for below in walk(one.value) if isinstance(below, Sum) for name in below.variables
+    ]
+    for name in one.variables:
+        if name in rest or name in nested:
+            raise _error(
+                capability,
+                f"{name} is summed over in one place, and means something else in another one",
+                "a name of its own for each variable",
+            )
 
 
 def _check_orders(capability: Capability) -> None:

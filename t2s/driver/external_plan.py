@@ -245,13 +245,22 @@ class _PlanRun:
     def _call(self, step: CallStep) -> tuple[Value, dict[str, Any]]:
         """The calls of a step, with tiles if need be; its statement if its condition fails."""
         from t2s.libraries.calling import DoesNotFit
-        from t2s.libraries.running import CallTally, RunOfMapping, run_mapping
+        from t2s.libraries.running import (
+            CallTally,
+            RunOfMapping,
+            operand_extents,
+            run_mapping,
+        )
 
         mapping, binding = step.mapping, self.binding
         types = mapping.function.capability.types
         if types and binding.type not in types:
             raise wrong_type(mapping.part, mapping.function, binding.type, step.location)
-        tiles, refused = self._tiles(step)
+        operands = {name: self.values[source] for name, source in step.reads}
+        extents = operand_extents(mapping, operands)
+        if not all(extents.values()):
+            return self._computed(step.meaning), {"note": "an extent is 0: nothing is called"}
+        tiles, refused = self._tiles(step, extents)
         if refused is not None:
             if not step.falls_back:
                 raise refused
@@ -259,8 +268,7 @@ class _PlanRun:
         tally = CallTally()
         run = RunOfMapping(
             mapping=mapping,
-            operands={name: self.values[source] for name, source in step.reads},
-            extents=binding.extents,
+            operands=operands,
             kind=binding.kind,
             semiring=self.program.assignment.semiring,
             tiles=tiles,
@@ -275,11 +283,13 @@ class _PlanRun:
             return self._computed(step.meaning), {"note": "too large: computed by loops"}
         return value, _record(tally, tiles)
 
-    def _tiles(self, step: CallStep) -> tuple[tuple[TileOf, ...], UserError | None]:
+    def _tiles(
+        self, step: CallStep, extents: Mapping[str, int]
+    ) -> tuple[tuple[TileOf, ...], UserError | None]:
         """The tiles of a call, none if it is whole; the error if its condition does not hold."""
         from t2s.libraries.running import condition_holds, tiles_for
 
-        mapping, extents = step.mapping, self.binding.extents
+        mapping = step.mapping
         if condition_holds(mapping, extents):
             return (), None
         found = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None

@@ -38,19 +38,28 @@ class CallTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOfMapping:
-    """What a mapping is run on: operands by the names of the capability, and extents.
+    """What a mapping is run on: operands by the names of the capability, of the type ``kind``.
 
-    ``values`` are of the type ``kind``; ``tiles`` are those of the modes that have any.
+    No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes that
+    have any.
     """
 
     mapping: PartMapping
     operands: Mapping[str, Operand]
-    extents: Mapping[str, int]
     kind: np.dtype[Any]
     semiring: Semiring = PLUS_TIMES
     tiles: tuple[TileOf, ...] = ()
     location: SourceLocation | None = None
     tally: CallTally = field(default_factory=CallTally)
+
+
+def operand_extents(mapping: PartMapping, operands: Mapping[str, Operand]) -> dict[str, int]:
+    """The extents of the variables of a mapping, from the shapes of its operands."""
+    return {
+        name: extent
+        for tensor, access in mapping.reads
+        for name, extent in zip(access.variables, operands[tensor].shape, strict=True)
+    }
 
 
 def condition_holds(mapping: PartMapping, extents: Mapping[str, int]) -> bool:
@@ -85,6 +94,7 @@ def run_mapping(run: RunOfMapping) -> Operand:
 class _MappingRun:
     def __init__(self, run: RunOfMapping) -> None:
         self.run = run
+        self.extents = operand_extents(run.mapping, run.operands)
         self.mapping = run.mapping
         self.function = run.mapping.function
         self.capability = self.function.capability
@@ -96,28 +106,23 @@ class _MappingRun:
         needs = self.capability.needs_of(self.result_name)
         if needs.formats and not all(level.full for level in needs.formats[0].levels):
             return self._sparse_result()
-        fixed = [run.extents[name] for name in mapping.fixed_free]
-        shape = [mode_extent(mode, run.extents) for mode in mapping.result]
+        fixed = [self.extents[name] for name in mapping.fixed_free]
+        shape = [mode_extent(mode, self.extents) for mode in mapping.result]
         target = np.full((*fixed, *shape), run.semiring.zero, run.kind)
-        if target.size and all(run.extents[name] for name in self._variables()):
-            loops = [range(run.extents[name]) for name in mapping.fixed]
-            sums = bool(mapping.fixed_sums)
-            for numbers in product(*loops):
-                at = dict(zip(mapping.fixed, numbers, strict=True))
-                views = {one.name: self._seen(one, at) for one in mapping.operands}
-                place = tuple(at[name] for name in mapping.fixed_free)
-                self._tiles(views, target[_index(place)], sums=sums)
-        return target.reshape([run.extents[name] for name in mapping.variables])
+        loops = [range(self.extents[name]) for name in mapping.fixed]
+        sums = bool(mapping.fixed_sums)
+        for numbers in product(*loops):
+            at = dict(zip(mapping.fixed, numbers, strict=True))
+            views = {one.name: self._seen(one, at) for one in mapping.operands}
+            place = tuple(at[name] for name in mapping.fixed_free)
+            self._tiles(views, target[_index(place)], sums=sums)
+        return target.reshape([self.extents[name] for name in mapping.variables])
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
         self.run.tally.calls += 1
         found = call(self._frame(views, self._whole_extents()))
         return tensor(found)
-
-    def _variables(self) -> set[str]:
-        operands = (view.access.variables for view in self.mapping.operands)
-        return {name for names in operands for name in names}
 
     def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
@@ -130,7 +135,7 @@ class _MappingRun:
         wanted = [name for mode in one.modes for name in mode]
         order = _order(names, wanted)
         view = view.transpose(order)
-        shape = [mode_extent(mode, self.run.extents) for mode in one.modes]
+        shape = [mode_extent(mode, self.extents) for mode in one.modes]
         seen = view.reshape(shape)
         if seen.size and not np.shares_memory(seen, view):
             self.run.tally.copied += seen.nbytes
@@ -223,7 +228,7 @@ class _MappingRun:
             place[...] = np.asarray(returned, place.dtype)
 
     def _whole_extents(self) -> dict[str, int]:
-        return {name: mode_extent(mode, self.run.extents) for name, mode in self.mapping.images}
+        return {name: mode_extent(mode, self.extents) for name, mode in self.mapping.images}
 
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
         return CallFrame(self.function, handed, extents, self.run.location)
