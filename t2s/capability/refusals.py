@@ -51,8 +51,9 @@ class Refusal:
             self._order(),
             self._format(),
             self._property(),
-            self._reshaped(),
             self._outside(),
+            self._unsummed(),
+            self._reshaped(),
         ):
             if reason is not None:
                 return reason
@@ -255,6 +256,15 @@ class Refusal:
             hint=hint,
         )
 
+    def _unsummed(self) -> UserError | None:
+        """The function sums, and nothing is summed in the part."""
+        wanted = normal_form(self.function.capability.value, self.part.semiring)
+        alike = len(wanted) == len(self.part.summands)
+        sums = all(one.summed for one in wanted)
+        if not alike or not sums or any(one.summed for one in self.part.summands):
+            return None
+        return self._error(f"{self._text}, of which nothing is summed")
+
     def _structure(self) -> UserError:
         """Nothing relaxed helps: other operators, or other sums."""
         wanted = normal_form(self.function.capability.value, self.part.semiring)
@@ -266,8 +276,6 @@ class Refusal:
                 return self._error(f"a product of {_count(len(other.factors), 'factor')}")
             if one.coefficient != other.coefficient:
                 return self._error(f"a term with the coefficient {other.coefficient}")
-            if one.summed and not other.summed:
-                return self._error(f"{self._text}, of which nothing is summed")
             if other.summed and not one.summed:
                 return self._error(f"{self._text}, summed over {', '.join(other.summed)}")
         shown = ", ".join(dict.fromkeys(map(print_expression, self.part.reads)))

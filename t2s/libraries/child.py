@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import io
 import os
 import pickle
@@ -62,6 +63,7 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
 
 def _child(work: Callable[[Say], Any], writing: int) -> None:
     """Do the work, write what became of it, and end: nothing of the parent's is cleaned up."""
+    faulthandler.disable()  # the parent tells how the child ended
     with os.fdopen(writing, "wb") as link:
 
         def say(text: str) -> None:
