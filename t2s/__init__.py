@@ -161,9 +161,10 @@ show_errors_without_frames()
 def __getattr__(name: str) -> Any:
     """What dense designs do not pay for, imported at its first use.
 
-    ``t2s.sparse``; ``t2s.triggered``, and its ``t2s.assemble``; ``t2s.CgraFabric``.
+    ``t2s.sparse``; ``t2s.external``; ``t2s.triggered``, and its ``t2s.assemble``;
+    ``t2s.CgraFabric``.
     """
-    if name in ("sparse", "triggered"):
+    if name in ("sparse", "external", "triggered"):
         return import_module(f"t2s.{name}")
     if name == "assemble":
         return import_module("t2s.triggered").assemble

@@ -115,9 +115,7 @@ Design = Kernel | Tensor | Assignment
 
 
 @overload
-def compile(
-    design: Design, schedule: Schedule | str | None = None, *, semiring: Semiring = PLUS_TIMES
-) -> Kernel: ...
+def compile(design: Design, *, semiring: Semiring = PLUS_TIMES) -> Kernel: ...
 
 
 @overload
@@ -126,8 +124,8 @@ def compile(
     schedule: Schedule | str | None = None,
     *,
     semiring: Semiring = PLUS_TIMES,
-    target: str,
-) -> Kernel | CapstanKernel: ...
+    target: str = "streams",
+) -> Any: ...
 
 
 def compile(
@@ -136,13 +134,14 @@ def compile(
     *,
     semiring: Semiring = PLUS_TIMES,
     target: str = "streams",
-) -> Kernel | CapstanKernel:
+) -> Any:
     """The loops and the blocks of an assignment, over a semiring.
 
     ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what
     ``parse`` returns; ``schedule`` may be the text that ``t2s.sparse.schedule`` takes.  For the
-    target ``"capstan"`` the kernel has parallel patterns in place of blocks.  Raises ``UserError``
-    if the schedule does not fit.
+    target ``"capstan"`` the kernel has parallel patterns in place of blocks.  A schedule with
+    external functions (``bind`` or ``map`` of a part) gives an ``external.ExternalPlan``.  Raises
+    ``UserError`` if the schedule does not fit.
     """
     if target not in ("streams", "capstan"):
         raise UserError(
@@ -176,8 +175,22 @@ def compile(
             expected="the result tensor of an assignment, or what t2s.sparse.parse returns",
             given=repr(design),
         )
+    if target == "streams" and schedule is not None and schedule.has_external:
+        from t2s.driver.external_plan import compile_plan
+
+        return compile_plan(assignment_of(design), schedule, semiring)
     kind = Kernel if target == "streams" else CapstanKernel
     return kind(assignment_of(design), schedule, semiring)
+
+
+def _kernel(design: Design, schedule: Schedule | str | None, verb: str) -> Kernel:
+    """The kernel that a verb runs.  Raises ``UserError`` for a schedule that makes a plan."""
+    made = compile(design, schedule)
+    if isinstance(made, Kernel):
+        return made
+    from t2s.driver.external_plan import refuse_plan
+
+    raise refuse_plan(made, verb)
 
 
 def parse(
@@ -249,7 +262,7 @@ def simulate(
     A stage that is cut short leaves no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
     ``RunInterrupted`` at Ctrl-C have what was measured of it as ``result``.
     """
-    kernel = compile(design, schedule)
+    kernel = _kernel(design, schedule, "simulate")
     return kernel.simulate(
         inputs,
         type=type,
@@ -284,7 +297,7 @@ def verilate(
     built once, which takes some ten seconds, and may run for ``time_limit`` seconds.  See
     ``t2s.verilate`` for what it needs and what it refuses.
     """
-    kernel = compile(design, schedule)
+    kernel = _kernel(design, schedule, "verilate")
     return kernel.verilate(
         inputs,
         type=type,

@@ -17,7 +17,7 @@ import pytest
 from tests.sources import ROOT, files, tree
 
 MOST_FILES = 480
-"""Beside the rooms of the CGRA and of Capstan, which have their own limits."""
+"""Beside the rooms of the CGRA, Capstan and external functions, which have their own limits."""
 
 MOST_FILES_OF_THE_CGRA = 105
 MOST_FILES_OF_CAPSTAN = 60
@@ -26,6 +26,18 @@ ROOM_OF_CAPSTAN = (
     "t2s.driver.capstan",
     "t2s.patterns",
     "t2s.sparse_repr.stardust",
+)
+MOST_FILES_OF_EXTERNAL = 60
+ROOM_OF_EXTERNAL = (
+    "t2s.capability",
+    "t2s.driver.external",
+    "t2s.driver.plan",
+    "t2s.external",
+    "t2s.libraries",
+    "t2s.loops",
+    "t2s.plan",
+    "t2s.sparse_repr.concrete.external",
+    "t2s.sparse_repr.notation.tags",
 )
 TWO_AUDIENCES = {"Index", "Parameter", "Place", "Tensor"}
 """Names of the graph, which stand in its files, and of a user's thing in a front end."""
@@ -109,7 +121,9 @@ def test_files_are_few() -> None:
     assert len(cgra) <= MOST_FILES_OF_THE_CGRA
     capstan = [module for module in _sources() if module.startswith(ROOM_OF_CAPSTAN)]
     assert len(capstan) <= MOST_FILES_OF_CAPSTAN
-    assert len(_sources()) - len(cgra) - len(capstan) <= MOST_FILES
+    external = [module for module in _sources() if module.startswith(ROOM_OF_EXTERNAL)]
+    assert len(external) <= MOST_FILES_OF_EXTERNAL
+    assert len(_sources()) - len(cgra) - len(capstan) - len(external) <= MOST_FILES
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -12,7 +12,15 @@ from benchmarks.hunt.verdict import Kind, Wrong, generic, verdict_of
 from t2s.core.errors import InternalError, UserError
 from t2s.simulator.report.stuck import DeadlockError
 
-CASES = {"dense": 25, "sparse": 15, "chains": 10, "machines": 4, "hostile": 60, "files": 80}
+CASES = {
+    "dense": 25,
+    "sparse": 15,
+    "chains": 10,
+    "machines": 4,
+    "hostile": 60,
+    "files": 80,
+    "mappings": 500,
+}
 PARTS = 5
 
 

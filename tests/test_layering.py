@@ -18,7 +18,7 @@ from tests.sources import PACKAGE, ROOT, files, tree
 # everything below the driver, which imports consumers at their first use
 LIBRARY = frozenset(
     {"core", "func", "graph", "reduction", "spatial", "sparse_repr", "simulator", "report"}
-    | {"explore", "backends", "patterns"}
+    | {"explore", "backends", "patterns", "capability", "plan", "libraries"}
 )
 # what the folder of a backend may import, none of the others among it
 BACKEND = frozenset({"core", "graph", "backends.base", "backends.text"})
@@ -31,6 +31,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "reduction": frozenset({"core", "func", "graph"}),
     "spatial": frozenset({"core", "func", "reduction", "graph"}),
     "sparse_repr": frozenset({"core", "func", "reduction", "graph", "patterns"}),
+    "capability": frozenset({"core", "sparse_repr"}),
+    "plan": frozenset({"core", "sparse_repr", "capability"}),
+    "libraries": frozenset({"core", "sparse_repr", "capability"}),
     "simulator": frozenset({"core", "graph"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),
@@ -45,7 +48,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.capstan": BACKEND | {"patterns"},
 }
 # the public names: they may import everything
-PUBLIC = ("__init__.py", "__main__.py", "sparse.py", "triggered.py")
+PUBLIC = ("__init__.py", "__main__.py", "sparse.py", "triggered.py", "external.py")
 # packages whose files may import inside functions, so that ``import t2s`` is fast
 LATE = ("driver", "command")
 
@@ -54,12 +57,13 @@ CONFINED = {
     "islpy": (("core/", "isl.py"),),
     "jinja2": (("backends/opencl_fpga/", "emit.py"),),
     "llvmlite": (("simulator/emit/", "llvmlite.py"),),
+    "z3": (("capability/", "solver.py"),),
     # the annealer tries millions of moves, and a backend may not ask the simulator to compile them
     "numba": (("simulator/", ""), ("backends/cgra_tia/place/", "anneal.py")),
 }
 PRINTS = ("command/main.py",)
 READS_ENVIRONMENT = ("command/main.py", "backends/opencl_fpga/emulator.py")
-HEAVY = {"numba", "llvmlite", "islpy", "sympy", "rich", "jinja2", "pyopencl"}
+HEAVY = {"numba", "llvmlite", "islpy", "sympy", "rich", "jinja2", "pyopencl", "z3"}
 
 
 def _name(path: Path) -> str:
@@ -98,7 +102,11 @@ def _allowed(path: Path, module: str) -> bool:
     if _name(path) in PUBLIC:
         return True
     package = _package_of(path)
-    if not module or module.partition(".")[0] in ("sparse", "triggered"):  # the public names
+    if not module or module.partition(".")[0] in (
+        "sparse",
+        "triggered",
+        "external",
+    ):  # public names
         return package == "command"
     if package == "backends":  # not its siblings' insides
         return _within(module, "backends.base") or any(

@@ -61,7 +61,7 @@ def bind(
     """
     inputs = named_inputs(inputs)
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
-    _check_names(assignment, read, inputs)
+    check_names(assignment, read, inputs)
     zero = assignment.semiring.zero
     for name in read:
         if isinstance(inputs[name], SparseTensor):
@@ -227,7 +227,8 @@ def final_result(
     return written
 
 
-def _check_names(assignment: Assignment, read: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
+def check_names(assignment: Assignment, read: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for an input that is missing, or that nobody reads."""
     for name in inputs:
         if name not in read:
             raise UserError(

@@ -1,9 +1,10 @@
-"""What streams refuse because it is said for Capstan."""
+"""What streams refuse because it is said for Capstan, or for external functions."""
 
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Place
+from t2s.sparse_repr.concrete.external_directives import EXTERNAL_DIRECTIVES
 from t2s.sparse_repr.concrete.pattern_directives import PATTERN_DIRECTIVES
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.notation.ir import Assignment
@@ -11,6 +12,7 @@ from t2s.sparse_repr.notation.ir import Assignment
 
 def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
     """Raise ``UnsupportedError`` for directives and places that only Capstan knows."""
+    refuse_external(schedule, "streams do not know it")
     for one in schedule.directives:
         declared = isinstance(one, Precompute) and one.over is not None
         if isinstance(one, PATTERN_DIRECTIVES) or declared:
@@ -27,4 +29,16 @@ def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
                 location=tensor.location,
                 expected="formats without a place",
                 hint='sparse.compile(..., target="capstan")',
+            )
+
+
+def refuse_external(schedule: Schedule, why: str) -> None:
+    """Raise ``UnsupportedError`` for directives that only plans of external functions know."""
+    for one in schedule.directives:
+        if isinstance(one, EXTERNAL_DIRECTIVES):
+            raise UnsupportedError(
+                f"this directive is for external functions, and {why}",
+                location=one.location,
+                expected="sparse.compile(A, schedule), which makes a plan of it",
+                hint="plan.run(inputs) runs a plan",
             )

@@ -9,9 +9,9 @@ from typing import Any
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.sparse_repr.concrete.external_directives import ExternalSchedule
 from t2s.sparse_repr.concrete.pattern_directives import (
     LoopDirective,
-    PatternSchedule,
     said_of_patterns,
     variable_name,
 )
@@ -110,7 +110,7 @@ class Precompute(LoopDirective):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule(PatternSchedule):
+class Schedule(ExternalSchedule):
     """A list of directives; every method returns a longer one.
 
     ``Schedule().reorder("i", "k", "j").transpose(B)``

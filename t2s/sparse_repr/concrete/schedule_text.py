@@ -123,6 +123,9 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
     def append(
         schedule: Schedule, arguments: list[str], location: SourceLocation | None
     ) -> Schedule:
+        if name == "map" and len(arguments) == 2 and _is_external(*arguments):
+            part = Notation(parse_expression(arguments[0], location=location), {})
+            return schedule.map(part, arguments[1])
         if len(arguments) not in (2, 3):
             raise UserError(
                 f"{name}({', '.join(arguments)}) does not say a directive",
@@ -134,6 +137,31 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
         return directive(arguments[0], arguments[1], factor)
 
     return append
+
+
+def _is_external(part: str, function: str) -> bool:
+    """Whether a ``map`` is of a part of the expression, and not of a loop."""
+    return "." in function or not part.isidentifier()
+
+
+def _bind(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
+    """``bind(B(i,k)*C(k,j),blas.sgemm)``."""
+    return schedule.bind(
+        Notation(parse_expression(arguments[0], location=location), {}), arguments[1]
+    )
+
+
+def _promote(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
+    """``promote()`` for Capstan, or ``promote(c,1)`` for the function that is bound next."""
+    if len(arguments) not in (0, 2):
+        raise UserError(
+            f"promote({', '.join(arguments)}) does not say a directive",
+            location=location,
+            expected="promote(c,1) for external functions, or promote() for Capstan",
+        )
+    if not arguments:
+        return schedule.promote()
+    return schedule.promote(arguments[0], _number(arguments[1], location))
 
 
 def _scan(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
@@ -188,7 +216,12 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
                 words[0], FIT if words[1] == FIT else _number(words[1], where)
             ),
         ),
-        "promote": _Form(shown="promote()", count=0, append=lambda s, words, _: s.promote()),
+        "promote": _Form(shown="promote()", count=None, append=_promote),
+        "bind": _Form(shown="bind(B(i,k)*C(k,j),blas.sgemm)", count=2, append=_bind),
+        "fix": _Form(shown="fix(i,k)", count=None, append=lambda s, words, _: s.fix(*words)),
+        "assume": _Form(
+            shown="assume(i % 16 == 0)", count=1, append=lambda s, words, _: s.assume(words[0])
+        ),
         "communicate": _Form(
             shown="communicate(A,j)", count=2, append=lambda s, words, _: s.communicate(*words)
         ),

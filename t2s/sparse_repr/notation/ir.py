@@ -73,11 +73,15 @@ EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorDeclaration(Term):
-    """A tensor of an assignment: its format, and its shape where the user gave one."""
+    """A tensor of an assignment: its format, and its shape where the user gave one.
+
+    ``properties`` are what external functions may ask for, such as being symmetric.
+    """
 
     name: str
     format: Format
     shape: tuple[int, ...] | None = None
+    properties: tuple[str, ...] = ()
     location: SourceLocation | None = field(default=None, compare=False)
 
 

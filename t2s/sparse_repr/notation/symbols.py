@@ -28,6 +28,7 @@ from t2s.sparse_repr.notation.ir import (
     print_expression,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
+from t2s.sparse_repr.notation.tags import checked_properties
 
 
 class Notation:
@@ -109,6 +110,7 @@ class Tensor(Notation):
         ``order`` or ``shape``.
     shape: its extents, where no input gives them.
     order: number of modes, if neither ``format`` nor ``shape`` says it.
+    properties: what external functions may ask for: ``"symmetric"``.
     """
 
     def __init__(
@@ -118,10 +120,12 @@ class Tensor(Notation):
         *,
         shape: Sequence[int] | None = None,
         order: int | None = None,
+        properties: str | Sequence[str] = (),
     ) -> None:
         self.location = user_location()
         _check_name(name, self.location)
         self.name = name
+        self.properties = checked_properties(properties, self.location)
         self.shape = None if shape is None else checked_shape(shape, name, self.location)
         order = None if order is None else checked_order(order, 0, self.location)
         if format is None:
@@ -166,7 +170,11 @@ class Tensor(Notation):
     def declaration(self) -> TensorDeclaration:
         """The frozen form."""
         return TensorDeclaration(
-            name=self.name, format=self.format, shape=self.shape, location=self.location
+            name=self.name,
+            format=self.format,
+            shape=self.shape,
+            properties=self.properties,
+            location=self.location,
         )
 
     def _access(self, variables: Any, location: SourceLocation) -> Access:

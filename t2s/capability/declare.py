@@ -1,0 +1,218 @@
+"""Making functions: a statement, what is said of its tensors, and how it is called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from t2s.capability.description import (
+    ExternalCall,
+    ExternalFunction,
+    LibraryOf,
+    ReturnedStatus,
+)
+from t2s.capability.ir import Capability, OperandNeeds, Strides
+from t2s.capability.parse import parse_capability
+from t2s.capability.verify import verify_capability
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import Type
+from t2s.sparse_repr.formats import Format, as_format
+from t2s.sparse_repr.notation.ir import accesses
+from t2s.sparse_repr.notation.tags import checked_properties
+from t2s.sparse_repr.notation.types import TYPES
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+
+def make_capability(
+    statement: str | Capability,
+    *,
+    types: str | Sequence[Type] = (),
+    formats: Mapping[str, str | Format | Sequence[Format]] | None = None,
+    strides: str | Strides | Mapping[str, str | Strides] = Strides.DENSE,
+    properties: Mapping[str, str | tuple[str, ...]] | None = None,
+    semirings: Sequence[Semiring] = (PLUS_TIMES,),
+    reorders: bool = True,
+    location: SourceLocation | None = None,
+) -> Capability:
+    """A capability of its text and of what is said of its tensors; checked.
+
+    ``types`` are names of types; ``formats`` the letters of formats, several with ``|`` between
+    them; ``strides`` one for all tensors, or one for each, rows if nothing is said of a tensor.
+    """
+    where = location or user_location()
+    made = statement if isinstance(statement, Capability) else parse_capability(statement, where)
+    names = dict.fromkeys(access.tensor for access in (made.result, *accesses(made.value)))
+    for what, said in (("format", formats), ("property", properties)):
+        _check_said(what, said or {}, names, where)
+    if isinstance(strides, Mapping):
+        _check_said("step", strides, names, where)
+    needs = tuple(
+        OperandNeeds(
+            name=name,
+            formats=_formats((formats or {}).get(name, ()), name, where),
+            strides=_strides(
+                strides.get(name, Strides.DENSE) if isinstance(strides, Mapping) else strides, where
+            ),
+            properties=checked_properties((properties or {}).get(name, ()), where),
+        )
+        for name in names
+    )
+    made = replace(
+        made,
+        needs=needs,
+        types=_types(types, where),
+        semirings=tuple(semirings),
+        reorders=reorders,
+        location=where,
+    )
+    verify_capability(made)
+    return made
+
+
+def make_function(
+    name: str,
+    capability: str | Capability,
+    *,
+    call: ExternalCall | None = None,
+    python: Callable[..., Any] | None = None,
+    setup: Sequence[ExternalCall] = (),
+    teardown: Sequence[ExternalCall] = (),
+    library: LibraryOf | None = None,
+    status: ReturnedStatus | None = None,
+    index: Type | None = None,
+    checker: Callable[[Any], bool] | None = None,
+    trusted: bool = False,
+    cost: Mapping[str, str] | None = None,
+    location: SourceLocation | None = None,
+    **said: Any,
+) -> ExternalFunction:
+    """A function of a library (``call``) or of Python (``python``); ``said`` goes to its statement.
+
+    Raises ``UserError`` for a statement that means nothing, and for a function in Python whose
+    parameters are not its tensors.
+    """
+    where = location or user_location()
+    made = make_capability(capability, location=where, **said)
+    if (call is None) == (python is None):
+        raise UserError(
+            f"{name} is called in no way, or in two",
+            location=where,
+            expected="a call of a library, or a function in Python",
+        )
+    parameters = () if python is None else _parameters(name, python, made, where)
+    return ExternalFunction(
+        name=name,
+        capability=made,
+        call=call,
+        setup=tuple(setup),
+        teardown=tuple(teardown),
+        python=python,
+        parameters=parameters,
+        library=library,
+        status=status,
+        index=index,
+        checker=checker,
+        trusted=trusted,
+        cost=dict(cost or {}),
+        location=where,
+    )
+
+
+def function(
+    statement: str, *, name: str | None = None, strides: Any = Strides.ANY, **said: Any
+) -> Callable[[Callable[..., Any]], ExternalFunction]:
+    """The short form: a decorator of a function in Python on numpy views.
+
+    Its parameters are the tensors of the statement: it writes the result, or returns it where the
+    result is none of them.  Operands that are overwritten are given once.
+    """
+    where = user_location()
+
+    def decorate(python: Callable[..., Any]) -> ExternalFunction:
+        made = str(name or getattr(python, "__name__", "function"))
+        return make_function(
+            made, statement, python=python, strides=strides, location=where, **said
+        )
+
+    return decorate
+
+
+def _parameters(
+    name: str, python: Callable[..., Any], made: Capability, where: SourceLocation
+) -> tuple[str, ...]:
+    tensors = dict.fromkeys(access.tensor for access in (*accesses(made.value), made.result))
+    try:
+        given = tuple(inspect.signature(python).parameters)
+    except (TypeError, ValueError):
+        given = ()
+    operands = {one for one in tensors if one != made.result.tensor or made.overwritten}
+    if set(given) - set(tensors) or operands - set(given):
+        raise UserError(
+            f"the parameters of {name} are not the tensors of its statement",
+            location=where,
+            expected=f"{', '.join(tensors)}, in any order; without {made.result.tensor} "
+            "the function returns it"
+            if not made.overwritten
+            else f"{', '.join(tensors)}, in any order",
+            given=", ".join(given) or "no parameters",
+        )
+    return given
+
+
+def _check_said(
+    what: str, said: Mapping[str, Any], names: Mapping[str, Any], where: SourceLocation
+) -> None:
+    for name in said:
+        if name not in names:
+            raise UserError(
+                f"there is a {what} for {name}, which the statement does not have",
+                location=where,
+                expected=f"one of {', '.join(names)}",
+                given=str(name),
+            )
+
+
+def _formats(given: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
+    if isinstance(given, Format):
+        return (given,)
+    words = given.split("|") if isinstance(given, str) else given
+    return tuple(
+        as_format(word.strip() if isinstance(word, str) else word, what=name, location=where)
+        for word in words
+    )
+
+
+def _strides(given: Any, where: SourceLocation) -> Strides:
+    try:
+        return Strides(given)
+    except ValueError:
+        raise UserError(
+            f"there are no steps {given!r}",
+            location=where,
+            expected=f"one of {', '.join(one.value for one in Strides)}",
+        ) from None
+
+
+def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
+    words = given.split() if isinstance(given, str) else given
+    found = []
+    for word in words:
+        known = [type for type in TYPES if word in (type, str(type))]
+        if not known:
+            raise UserError(
+                f"there is no type {word} for values",
+                location=where,
+                expected=f"one of {', '.join(map(str, TYPES))}",
+            )
+        found.append(known[0])
+    return tuple(found)
+
+
+def type_of(kind: np.dtype[Any]) -> Type | None:
+    """The type of values of numpy's type, if they may be computed."""
+    return next((type for type in TYPES if type.numpy == kind), None)

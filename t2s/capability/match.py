@@ -1,0 +1,380 @@
+"""Matching: whether a part is what a function computes, for given reshapings.
+
+Both are in normal form.  Terms are paired with terms, factors with factors, in every way that the
+laws of a commutative semiring allow; variables are mapped injectively, lists take every cut; sums
+are mapped exactly; an abstract tensor is one concrete tensor at one slice.  So what is found is
+right, and what is not found is no renaming of the function's statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+
+from t2s.capability.conditions import Mode
+from t2s.capability.description import ExternalFunction
+from t2s.capability.mapping import OperandView
+from t2s.capability.normal import Summand, free_of, normal_form
+from t2s.core.walk import walk
+from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Sum,
+    accesses,
+)
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+MOST_PERMUTED = 5
+"""Modes of an operand of which all orders are tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartForm:
+    """A part in normal form, and what is known of its tensors."""
+
+    value: Expression
+    summands: tuple[Summand, ...]
+    free: tuple[str, ...]
+    formats: Mapping[str, Format]
+    properties: Mapping[str, tuple[str, ...]]
+    semiring: Semiring
+
+    def dense(self, tensor: str) -> bool:
+        """Whether all levels of a tensor are dense and whole modes."""
+        stored = self.formats[tensor]
+        return stored.plain and all(level.full for level in stored.levels)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Free variables, then those that are summed."""
+        summed = (name for one in self.summands for name in one.summed)
+        return tuple(dict.fromkeys((*self.free, *summed)))
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """All accesses."""
+        return tuple(
+            access for one in self.summands for factor in one.factors for access in accesses(factor)
+        )
+
+
+def part_form(
+    value: Expression,
+    formats: Mapping[str, Format],
+    properties: Mapping[str, tuple[str, ...]] | None = None,
+    semiring: Semiring = PLUS_TIMES,
+) -> PartForm:
+    """The normal form of a part; its sums are private to it."""
+    summands = normal_form(value, semiring)
+    free = tuple(dict.fromkeys(name for one in summands for name in free_of(one)))
+    return PartForm(
+        value=value,
+        summands=summands,
+        free=free,
+        formats=formats,
+        properties=properties or {},
+        semiring=semiring,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """Reshapings: which variables are fixed, fused and promoted, and what is let pass.
+
+    ``fused`` are runs of variables that become one mode.  With ``transposes`` modes may be seen in
+    any order; with ``converts`` sparse operands may be converted, with ``densifies`` to dense ones.
+    """
+
+    fixed: tuple[str, ...] = ()
+    fused: tuple[Mode, ...] = ()
+    promoted: tuple[str, ...] = ()
+    transposes: bool = False
+    converts: bool = False
+    densifies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Which concrete tensor an abstract one is, at which slice, in which modes."""
+
+    access: Access
+    modes: tuple[Mode, ...]
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatchState:
+    """What has been matched so far."""
+
+    images: Mapping[str, Mode] = field(default_factory=dict)
+    lists: Mapping[str, tuple[Mode, ...]] = field(default_factory=dict)
+    tensors: Mapping[str, Seen] = field(default_factory=dict)
+    reads: tuple[tuple[str, Access], ...] = ()
+
+    def used(self) -> set[Mode]:
+        """The modes that are images already."""
+        return {*self.images.values(), *(mode for modes in self.lists.values() for mode in modes)}
+
+    def all_of(self, variables: Sequence[str]) -> tuple[Mode, ...]:
+        """The images of variables and lists, one after the other."""
+        found: list[Mode] = []
+        for name in variables:
+            if name in self.lists:
+                found += self.lists[name]
+            elif name in self.images:
+                found.append(self.images[name])
+        return tuple(found)
+
+
+def states(part: PartForm, function: ExternalFunction, way: Way) -> Iterator[MatchState]:
+    """All ways to match a part with a function under these reshapings."""
+    yield from _Matcher(part, function, way).states()
+
+
+class _Matcher:
+    def __init__(self, part: PartForm, function: ExternalFunction, way: Way) -> None:
+        self.part = part
+        self.way = way
+        self.capability = function.capability
+        self.fusion = {name: mode for mode in way.fused for name in mode}
+
+    def states(self) -> Iterator[MatchState]:
+        capability, way = self.capability, self.way
+        if self.part.semiring not in capability.semirings or not self._may_fix():
+            return
+        stored = capability.needs_of(capability.result.tensor).formats
+        sparse = bool(stored) and not all(level.full for level in stored[0].levels)
+        if sparse and (way.fixed or way.promoted or way.fused):
+            return  # a sparse result is made by one call
+        wanted = normal_form(capability.value, self.part.semiring)
+        if len(wanted) != len(self.part.summands):
+            return
+        free = self._modes(tuple(name for name in self.part.free if name not in way.fixed))
+        if free is None:
+            return
+        seen: list[MatchState] = []
+        for state in self._summands(wanted, self.part.summands, MatchState()):
+            result = state.all_of(self._kept(capability.result.variables))
+            if len(result) == len(free) and set(result) == set(free) and state not in seen:
+                seen.append(state)
+                yield state
+
+    def _may_fix(self) -> bool:
+        """A fixed variable is summed by all terms or by none, and indexes dense operands only."""
+        for name in self.way.fixed:
+            if name not in self.part.free and not all(
+                name in one.summed for one in self.part.summands
+            ):
+                return False
+        sliced = [
+            access for access in self.part.reads if set(access.variables) & set(self.way.fixed)
+        ]
+        bound = {
+            name
+            for one in self.part.summands
+            for factor in one.factors
+            for term in walk(factor)
+            if isinstance(term, Sum)
+            for name in term.variables
+        }
+        dense = all(self.part.dense(one.tensor) or self.way.densifies for one in sliced)
+        return dense and not bound & set(self.way.fixed)
+
+    def _kept(self, variables: Sequence[str]) -> tuple[str, ...]:
+        """Abstract variables without those of extent 1."""
+        return tuple(name for name in variables if name not in self.way.promoted)
+
+    def _modes(self, variables: Sequence[str]) -> tuple[Mode, ...] | None:
+        """Concrete variables as modes; ``None`` if fused ones are not right beside each other."""
+        found: list[Mode] = []
+        at = 0
+        while at < len(variables):
+            mode = self.fusion.get(variables[at], (variables[at],))
+            if tuple(variables[at : at + len(mode)]) != mode:
+                return None
+            found.append(mode)
+            at += len(mode)
+        return tuple(found)
+
+    def _summed(self, one: Summand) -> set[Mode] | None:
+        """The modes that a concrete term sums in the call; sums may come in any order."""
+        left = [name for name in one.summed if name not in self.way.fixed]
+        found = {self.fusion.get(name, (name,)) for name in left}
+        return found if {name for mode in found for name in mode} == set(left) else None
+
+    def _summands(
+        self, wanted: Sequence[Summand], given: Sequence[Summand], state: MatchState
+    ) -> Iterator[MatchState]:
+        if not wanted:
+            yield state
+            return
+        first = wanted[0]
+        for at, one in enumerate(given):
+            if one.coefficient != first.coefficient or len(one.factors) != len(first.factors):
+                continue
+            if one in given[:at]:
+                continue
+            summed = self._summed(one)
+            for found in self._factors(first.factors, one.factors, state):
+                images = found.all_of(self._kept(first.summed))
+                if summed == set(images):
+                    yield from self._summands(wanted[1:], (*given[:at], *given[at + 1 :]), found)
+
+    def _factors(
+        self, wanted: Sequence[Expression], given: Sequence[Expression], state: MatchState
+    ) -> Iterator[MatchState]:
+        if not wanted:
+            yield state
+            return
+        for at, one in enumerate(given):
+            if one in given[:at]:
+                continue
+            for found in self._factor(wanted[0], one, state):
+                yield from self._factors(wanted[1:], (*given[:at], *given[at + 1 :]), found)
+
+    def _factor(
+        self, wanted: Expression, given: Expression, state: MatchState
+    ) -> Iterator[MatchState]:
+        match wanted, given:
+            case Access(), Access():
+                yield from self._access(wanted, given, state)
+            case Number(value=one), Number(value=other):
+                if one == other:
+                    yield state
+            case Negative(value=one), Negative(value=other):
+                yield from self._factor(one, other, state)
+            case Combine(operator=one), Combine(operator=other) if one is other:
+                for left in self._factor(wanted.left, given.left, state):
+                    yield from self._factor(wanted.right, given.right, left)
+            case Sum(variables=one, value=inner), Sum(variables=other, value=value):
+                for found in self._factor(inner, value, state):
+                    images = found.all_of(self._kept(one))
+                    if set(images) == {(name,) for name in other}:
+                        yield found
+
+    def _access(self, wanted: Access, given: Access, state: MatchState) -> Iterator[MatchState]:
+        before = state.tensors.get(wanted.tensor)
+        if before is not None and not self._same_slice(before.access, given):
+            return
+        sparse = not self.part.dense(given.tensor)
+        if not self._fits(wanted, given, sparse):
+            return
+        modes = self._modes([name for name in given.variables if name not in self.way.fixed])
+        if modes is None:
+            return
+        names = self._kept(wanted.variables)
+        stays = sparse and bool(self.capability.needs_of(wanted.tensor).formats)
+        if stays and tuple((name,) for name in given.variables) != modes:
+            return  # what stays sparse is neither sliced nor fused
+        for order in self._orders(modes, transposes=self.way.transposes and not stays):
+            if before is not None and self._reordered(order, modes) != self._reordered(
+                before.modes, self._modes_of(before.access)
+            ):
+                continue  # one array is handed over, in one order
+            for found in _unified(names, order, self.capability.lists, state):
+                seen = Seen(given, order, order != modes)
+                tensors = {wanted.tensor: seen, **found.tensors}
+                reads = (*found.reads, (wanted.tensor, given))
+                yield replace(found, tensors=tensors, reads=reads)
+
+    def _modes_of(self, access: Access) -> tuple[Mode, ...]:
+        left = [name for name in access.variables if name not in self.way.fixed]
+        return self._modes(left) or ()
+
+    @staticmethod
+    def _reordered(order: tuple[Mode, ...], modes: tuple[Mode, ...]) -> tuple[int, ...]:
+        """Which mode of the access each mode of the function is."""
+        left = list(enumerate(modes))
+        found = []
+        for mode in order:
+            at = next(number for number, (_, one) in enumerate(left) if one == mode)
+            found.append(left.pop(at)[0])
+        return tuple(found)
+
+    def _same_slice(self, one: Access, other: Access) -> bool:
+        """Whether two accesses read one tensor, at the same fixed variables."""
+        if one.tensor != other.tensor:
+            return False
+        fixed = set(self.way.fixed)
+        return all(
+            a == b or not ({a, b} & fixed)
+            for a, b in zip(one.variables, other.variables, strict=True)
+        )
+
+    def _fits(self, wanted: Access, given: Access, sparse: bool) -> bool:
+        """Whether the tensor is stored as the function wants it, or may be converted."""
+        needs = self.capability.needs_of(wanted.tensor)
+        if set(needs.properties) - set(self.part.properties.get(given.tensor, ())):
+            return False
+        stored = self.part.formats[given.tensor]
+        if not needs.formats:
+            return not sparse or self.way.densifies
+        if set(wanted.variables) & set(self.way.promoted):
+            return False
+        if stored in needs.formats:
+            return True
+        return sparse and self.way.converts and stored.plain
+
+    @staticmethod
+    def _orders(modes: tuple[Mode, ...], *, transposes: bool) -> Iterator[tuple[Mode, ...]]:
+        if not transposes or len(modes) > MOST_PERMUTED:
+            yield modes
+            return
+        yield from dict.fromkeys(permutations(modes))
+
+
+def _unified(
+    names: Sequence[str], modes: Sequence[Mode], lists: Sequence[str], state: MatchState
+) -> Iterator[MatchState]:
+    """All ways to lay variables and lists over modes, one after the other."""
+    if not names:
+        if not modes:
+            yield state
+        return
+    name, rest = names[0], names[1:]
+    if name not in lists:
+        if not modes:
+            return
+        known = state.images.get(name)
+        if known is None:
+            if modes[0] in state.used():
+                return
+            state = replace(state, images={**state.images, name: modes[0]})
+        elif known != modes[0]:
+            return
+        yield from _unified(rest, modes[1:], lists, state)
+        return
+    taken = state.lists.get(name)
+    if taken is not None:
+        if tuple(modes[: len(taken)]) == taken:
+            yield from _unified(rest, modes[len(taken) :], lists, state)
+        return
+    used = state.used()
+    for length in range(len(modes) + 1):
+        run = tuple(modes[:length])
+        if len(set(run)) < length or used & set(run):
+            break
+        longer = replace(state, lists={**state.lists, name: run})
+        yield from _unified(rest, modes[length:], lists, longer)
+
+
+def view_of(name: str, wanted: Access, state: MatchState, promoted: Sequence[str]) -> OperandView:
+    """The operand that an abstract tensor is; a promoted variable is a mode of extent 1."""
+    seen = state.tensors[name]
+    left = list(seen.modes)
+    found: list[Mode] = []
+    for variable in wanted.variables:
+        if variable in promoted:
+            found.append(())
+            continue
+        count = len(state.lists[variable]) if variable in state.lists else 1
+        found += left[:count]
+        del left[:count]
+    return OperandView(
+        name=name, access=seen.access, modes=tuple(found), transposed=seen.transposed
+    )

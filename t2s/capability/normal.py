@@ -1,0 +1,153 @@
+"""The normal form of an expression: a sum of terms, each a sum of products of factors.
+
+A factor is an access, or a subtree that only an equal one matches: a quotient, a minimum or a
+maximum, a number of a semiring other than plus-times.  ``-`` is ``+`` with a coefficient -1.  That
+the normal form is the same function is a theorem about sums of products in a commutative semiring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from t2s.core.names import NameSupply
+from t2s.core.ops import OPERATORS, Op
+from t2s.core.walk import Term, rebuild
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Sum,
+    free_variables,
+    variables_of,
+)
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+MOST_SUMMANDS = 64
+"""Products that an expression is multiplied out to; a larger one is a factor as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summand(Term):
+    """``coefficient`` times the sum over ``summed`` of the product of the factors."""
+
+    factors: tuple[Expression, ...]
+    summed: tuple[str, ...] = ()
+    coefficient: float | int = 1
+
+
+def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Summand, ...]:
+    """The terms of an expression, from left to right; no variable is summed by two of a product."""
+    return _Normal(semiring, NameSupply(variables_of(value))).terms(value)
+
+
+class _Normal:
+    def __init__(self, semiring: Semiring, names: NameSupply) -> None:
+        self.semiring = semiring
+        self.names = names
+        info = OPERATORS[semiring.multiply]
+        self.multiplies = info.associative and info.commutative
+        self.plain = semiring == PLUS_TIMES
+
+    def terms(self, value: Expression) -> tuple[Summand, ...]:
+        """The terms of an expression."""
+        match value:
+            case Number(value=number) if self.plain:
+                return (Summand(factors=(), coefficient=number),)
+            case Access() | Number():
+                return (Summand(factors=(value,)),)
+            case Negative(value=inner) if self.plain:
+                return tuple(_scaled(one, -1) for one in self.terms(inner))
+            case Sum(variables=variables, value=inner):
+                return tuple(
+                    Summand(
+                        factors=one.factors,
+                        summed=(*variables, *one.summed),
+                        coefficient=one.coefficient,
+                    )
+                    for one in (self._renamed(one, variables) for one in self.terms(inner))
+                )
+            case Combine(operator=Op.ADD, left=left, right=right):
+                return (*self.terms(left), *self.terms(right))
+            case Combine(operator=Op.SUBTRACT, left=left, right=right) if self.plain:
+                subtracted = tuple(_scaled(one, -1) for one in self.terms(right))
+                return (*self.terms(left), *subtracted)
+            case Combine(operator=Op.MULTIPLY, left=left, right=right) if self.multiplies:
+                return self._product(value, self.terms(left), self.terms(right))
+            case Combine() | Negative():
+                return (Summand(factors=(value,)),)
+            case _:
+                assert_never(value)
+
+    def _product(
+        self, value: Combine, left: tuple[Summand, ...], right: tuple[Summand, ...]
+    ) -> tuple[Summand, ...]:
+        if len(left) * len(right) > MOST_SUMMANDS:
+            return (Summand(factors=(value,)),)
+        return tuple(self._joined(one, other) for one in left for other in right)
+
+    def _joined(self, one: Summand, other: Summand) -> Summand:
+        """The product of two terms; a variable that only one of them sums gets a name of its own.
+
+        ``sum(k, a(k)) * b(k)`` sums another k than that of b.
+        """
+        one, other = self._apart(one, other), self._apart(other, one)
+        return Summand(
+            factors=(*one.factors, *other.factors),
+            summed=(*one.summed, *other.summed),
+            coefficient=one.coefficient * other.coefficient,
+        )
+
+    def _apart(self, one: Summand, other: Summand) -> Summand:
+        used = (name for factor in other.factors for name in variables_of(factor))
+        return self._renamed(one, (*used, *other.summed))
+
+    def _renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
+        """The term with other names for those of its sums that are taken."""
+        clashes = [name for name in one.summed if name in taken]
+        if not clashes:
+            return one
+        names = {name: self.names.fresh(f"{name}_own") for name in clashes}
+        return Summand(
+            factors=tuple(renamed(factor, names) for factor in one.factors),
+            summed=tuple(names.get(name, name) for name in one.summed),
+            coefficient=one.coefficient,
+        )
+
+
+def _scaled(one: Summand, number: int) -> Summand:
+    return Summand(factors=one.factors, summed=one.summed, coefficient=number * one.coefficient)
+
+
+def renamed(value: Expression, names: dict[str, str]) -> Expression:
+    """The expression with its free variables renamed."""
+
+    def visit(term: Term) -> Term:
+        match term:
+            case Access(variables=variables):
+                new = tuple(names.get(name, name) for name in variables)
+                if new == variables:
+                    return term
+                return Access(
+                    tensor=term.tensor,
+                    variables=new,
+                    occurrence=term.occurrence,
+                    finite=term.finite,
+                    location=term.location,
+                )
+            case Sum(variables=bound) if set(bound) & set(names):
+                left = {name: new for name, new in names.items() if name not in bound}
+                return Sum(variables=bound, value=renamed(term.value, left))
+        return rebuild(term, visit)
+
+    result: Expression = visit(value)  # type: ignore[assignment]
+    return result
+
+
+def free_of(one: Summand) -> tuple[str, ...]:
+    """The variables of a term that it does not sum over."""
+    found = (name for factor in one.factors for name in free_variables(factor))
+    return tuple(dict.fromkeys(name for name in found if name not in one.summed))

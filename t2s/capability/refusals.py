@@ -1,0 +1,322 @@
+"""Why a part is not what a function computes: the first rule that fails, and what would help.
+
+One rule after the other is relaxed; if the part then matches, that rule is the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from t2s.capability.conditions import mode_name, names_of
+from t2s.capability.description import ExternalFunction
+from t2s.capability.ir import ALWAYS
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.match import PartForm
+from t2s.capability.normal import normal_form
+from t2s.capability.printer import print_capability, print_condition
+from t2s.capability.reshape import EVERYTHING, Asked, Reshape, known_modes, mappings
+from t2s.capability.tiles import TileOf, tiles_of
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.core.types import Type
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Expression,
+    Sum,
+    accesses,
+    print_expression,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A part that a function does not compute as it was asked for."""
+
+    assignment: Assignment
+    part: PartForm
+    function: ExternalFunction
+    reshape: Reshape
+    asked: Asked
+    extents: Mapping[str, int]
+    location: SourceLocation | None
+
+    def error(self) -> UserError:
+        """The reason, with the user's line."""
+        for reason in (
+            self._semiring(),
+            self._condition(),
+            self._order(),
+            self._format(),
+            self._property(),
+            self._outside(),
+            self._unsummed(),
+            self._reshaped(),
+        ):
+            if reason is not None:
+                return reason
+        return self._structure()
+
+    @property
+    def _text(self) -> str:
+        value = self.part.value
+        return print_expression(value.value if isinstance(value, Sum) else value)
+
+    @property
+    def _claim(self) -> str:
+        return print_capability(replace(self.function.capability, condition=ALWAYS))
+
+    def _error(self, given: str, hint: str | None = None, expected: str | None = None) -> UserError:
+        return UserError(
+            f"{self._text} is not what {self.function.name} computes",
+            location=self.location,
+            expected=expected or self._claim,
+            given=given,
+            hint=hint,
+        )
+
+    def _first(
+        self, function: ExternalFunction | None = None, **changes: bool
+    ) -> PartMapping | None:
+        """The first mapping under a reshaping with these changes, whatever the extents are."""
+        free = _without_condition(function or self.function)
+        found = mappings(self.part, free, replace(self.reshape, **changes), {}, self.asked)
+        return next(found, None)
+
+    def _semiring(self) -> UserError | None:
+        rings = self.function.capability.semirings
+        ring = self.part.semiring
+        if ring in rings:
+            return None
+        return self._error(
+            f"the semiring {ring.add.value}, {ring.multiply.value}",
+            expected="one of "
+            + "; ".join(f"{one.add.value}, {one.multiply.value}" for one in rings),
+        )
+
+    def _condition(self) -> UserError | None:
+        """Matched, and refused because of the extents."""
+        found = self._first()
+        if found is None:
+            return None
+        condition = found.condition
+        known = known_modes(condition, self.extents)
+        if self.function.checker is not None and not self.function.checker(found):
+            return self._error("a match that its checker refuses", expected="one that it accepts")
+        shown = ", ".join(f"{name} is {extent}" for name, extent in known.items())
+        original = print_condition(self.function.capability.condition)
+        tiles = None
+        if len(known) == len(names_of(condition)):
+            padded = {mode_name(mode) for mode in found.exact}
+            tiles = tiles_of(
+                condition,
+                known,
+                whole=[mode_name(mode) for mode in found.whole],
+                may_pad=padded.__contains__,
+            )
+        hint = None
+        if tiles and not self.reshape.tile:
+            hint = f"map(...) makes tiles: {'; '.join(map(tiles_text, tiles))}"
+        elif tiles:
+            hint = "pad=False forbids the tiles that there are"
+        return UserError(
+            f"the extents of {self._text} are not those that {self.function.name} is for",
+            location=self.location,
+            expected=original,
+            given=shown or "no extents",
+            hint=hint,
+        )
+
+    def _order(self) -> UserError | None:
+        """Matches if operands are transposed."""
+        found = None if self.reshape.transpose else self._first(transpose=True)
+        if found is None:
+            return None
+        one = next((one for one in found.operands if one.transposed), None)
+        if one is None:
+            return None
+        wanted = next(
+            access
+            for access in accesses(self.function.capability.value)
+            if access.tensor == one.name
+        )
+        seen = ",".join(mode_name(mode) for mode in one.modes)
+        return self._error(
+            f"{print_expression(wanted)} would be {one.access.tensor}({seen}), and is "
+            f"{print_expression(one.access)}",
+            "map(...) may transpose: by steps if the function takes them, else by a copy",
+        )
+
+    def _format(self) -> UserError | None:
+        for convert, densify in ((True, False), (False, True), (True, True)):
+            found = self._first(convert=convert, densify=densify)
+            if found is None:
+                continue
+            for one in found.operands:
+                stored = self.part.formats[one.access.tensor]
+                formats = self.function.capability.needs_of(one.name).formats
+                if stored in formats or (not formats and self.part.dense(one.access.tensor)):
+                    continue
+                wanted = " or ".join(map(str, formats)) or "dense"
+                how = "map(..., densify=True)" if not formats else "map(...)"
+                return UserError(
+                    f"{self.function.name} does not take {one.access.tensor} as it is stored",
+                    location=self.location,
+                    expected=f"{one.name} {wanted}",
+                    given=f"{one.access.tensor} as {stored}",
+                    hint=f"{how} converts it{self._size(one.access, dense=not formats)}",
+                )
+        return None
+
+    def _size(self, access: Access, *, dense: bool) -> str:
+        """How many elements a dense tensor has, if that is known."""
+        if not dense:
+            return ", which is a step of the plan"
+        known = [self.extents.get(name) for name in access.variables]
+        if None in known:
+            return f", to one value for each {','.join(access.variables)}"
+        count = prod(one for one in known if one is not None)
+        return f", to {count} values ({4 * count} bytes of float32)"
+
+    def _property(self) -> UserError | None:
+        needs = self.function.capability.needs
+        bare = tuple(replace(one, properties=()) for one in needs)
+        capability = replace(self.function.capability, needs=bare)
+        found = self._first(replace(self.function, capability=capability))
+        if found is None:
+            return None
+        for one in found.operands:
+            for name in self.function.capability.needs_of(one.name).properties:
+                if name not in self.part.properties.get(one.access.tensor, ()):
+                    tensor = one.access.tensor
+                    return UserError(
+                        f"{self.function.name} is for {name} {one.name}, "
+                        f"and {tensor} is not declared {name}",
+                        location=self.location,
+                        expected=f'Tensor("{tensor}", ..., properties="{name}")',
+                        given=f"{tensor} without properties",
+                        hint="what is declared is checked on the values when the plan runs",
+                    )
+        return None
+
+    def _reshaped(self) -> UserError | None:
+        """Matches with more reshapings than were asked for."""
+        everything = replace(EVERYTHING, densify=self.reshape.densify, pad=self.reshape.pad)
+        free = _without_condition(self.function)
+        found = next(mappings(self.part, free, everything, {}, self.asked), None)
+        if found is None or self.reshape == everything:
+            return None
+        ways = []
+        if found.fixed and not self.asked.fixed:
+            ways.append(f"fixes {', '.join(found.fixed)}")
+        if found.promoted:
+            ways.append(f"promotes to {', '.join(found.promoted)} of extent 1")
+        if any(len(mode) > 1 for one in found.operands for mode in one.modes):
+            ways.append("fuses modes")
+        if found.transposed:
+            names = dict.fromkeys(one.access.tensor for one in found.transposed)
+            ways.append(f"transposes {', '.join(names)}")
+        given = "; ".join(print_expression(one.access) for one in found.operands)
+        hint = f"map(...) {', '.join(ways)}" if ways else None
+        return self._error(f"{self._text}: {given}", hint)
+
+    def _outside(self) -> UserError | None:
+        """A sum of the function that is not private to the part."""
+        result = self.assignment.result.variables
+        shared = [name for name in self.part.free if name not in result]
+        wanted = normal_form(self.function.capability.value, self.part.semiring)
+        sums = any(one.summed for one in wanted)
+        if not shared or not sums:
+            return None
+        name = shared[0]
+        inside = set(accesses(self.part.value))
+        others = [
+            access
+            for access in accesses(self.assignment.value)
+            if name in access.variables and access not in inside
+        ]
+        if not others:
+            return None
+        other = print_expression(others[0])
+        partner = next(
+            (access for access in accesses(self.part.value) if name in access.variables), None
+        )
+        hint = None
+        if partner is not None:
+            hint = (
+                f"{other}*{print_expression(partner)} first, then its product with the rest is one"
+            )
+        return UserError(
+            f"the sum over {name} is not of {self._text} alone",
+            location=self.location,
+            expected=f"no other factor with {name}",
+            given=other,
+            hint=hint,
+        )
+
+    def _unsummed(self) -> UserError | None:
+        """The function sums, and nothing is summed in the part."""
+        wanted = normal_form(self.function.capability.value, self.part.semiring)
+        alike = len(wanted) == len(self.part.summands)
+        sums = all(one.summed for one in wanted)
+        if not alike or not sums or any(one.summed for one in self.part.summands):
+            return None
+        return self._error(f"{self._text}, of which nothing is summed")
+
+    def _structure(self) -> UserError:
+        """Nothing relaxed helps: other operators, or other sums."""
+        wanted = normal_form(self.function.capability.value, self.part.semiring)
+        given = self.part.summands
+        if len(wanted) != len(given):
+            return self._error(f"a sum of {_count(len(given), 'term')}")
+        for one, other in zip(wanted, given, strict=True):
+            if len(one.factors) != len(other.factors):
+                return self._error(f"a product of {_count(len(other.factors), 'factor')}")
+            if one.coefficient != other.coefficient:
+                return self._error(f"a term with the coefficient {other.coefficient}")
+            if other.summed and not one.summed:
+                return self._error(f"{self._text}, summed over {', '.join(other.summed)}")
+        shown = ", ".join(dict.fromkeys(map(print_expression, self.part.reads)))
+        return self._error(f"{shown}, summed over {self._sums() or 'nothing'}")
+
+    def _sums(self) -> str:
+        return ", ".join(dict.fromkeys(name for one in self.part.summands for name in one.summed))
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' if number != 1 else ''}"
+
+
+def _without_condition(function: ExternalFunction) -> ExternalFunction:
+    capability = replace(function.capability, condition=function.capability.condition)
+    return replace(function, capability=capability, checker=None)
+
+
+def tiles_text(tile: TileOf) -> str:
+    """``i by 8, and 2 padded to 8``."""
+    rest = tile.extent % tile.size
+    whole = tile.extent // tile.size
+    parts = [f"{tile.mode} by {tile.size}"] if whole else []
+    if rest:
+        start = "and " if whole else f"{tile.mode}: "
+        padded = f" padded to {tile.size}" if tile.padded else ""
+        parts.append(f"{start}{rest}{padded}")
+    return ", ".join(parts)
+
+
+def wrong_type(
+    value: Expression, function: ExternalFunction, type: Type, location: SourceLocation | None
+) -> UserError:
+    """The error for values of a type that a function does not compute."""
+    bare = value.value if isinstance(value, Sum) else value
+    types = function.capability.types
+    hint = f"plan.run(inputs, type=...) computes in another type, such as {types[0]}"
+    return UserError(
+        f"{function.name} does not compute {print_expression(bare)} in {type}",
+        location=location,
+        expected=" or ".join(map(str, types)),
+        given=str(type),
+        hint=hint,
+    )

@@ -1,0 +1,309 @@
+"""Reshapings, fewest first: variables fixed, fused, promoted; operands transposed; tiles.
+
+* fixed: constant for a call, with loops around it.  A fixed sum is taken by these loops.
+* fused: neighbors in every operand become one mode.
+* promoted: a variable of the capability has extent 1, so it is specialised and matched as usual.
+* transposed: modes are seen in another order, by steps where the function takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from t2s.capability.conditions import (
+    Answer,
+    Mode,
+    holds,
+    instantiated,
+    mode_extent,
+    mode_name,
+    names_of,
+)
+from t2s.capability.description import ExternalFunction
+from t2s.capability.ir import Condition
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.mapping import OperandView
+from t2s.capability.match import MatchState, PartForm, Way, states, view_of
+from t2s.capability.tiles import tiles_of
+from t2s.sparse_repr.notation.ir import Access, accesses
+
+MOST_FUSIONS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reshape:
+    """Which reshapings may be used."""
+
+    fix: bool = False
+    promote: bool = False
+    transpose: bool = False
+    fuse: bool = False
+    tile: bool = False
+    pad: bool = False
+    convert: bool = False
+    densify: bool = False
+
+
+AS_IT_STANDS = Reshape()
+EVERYTHING = Reshape(
+    fix=True, promote=True, transpose=True, fuse=True, tile=True, pad=True, convert=True
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Reshapings that the user has said: these variables are fixed, these tensors promoted."""
+
+    fixed: tuple[str, ...] = ()
+    promoted: tuple[tuple[str, int], ...] = ()
+
+
+def mappings(
+    part: PartForm,
+    function: ExternalFunction,
+    reshape: Reshape = AS_IT_STANDS,
+    extents: Mapping[str, int] | None = None,
+    asked: Asked = Asked(),
+) -> Iterator[PartMapping]:
+    """All mappings of a part by a function, those with the fewest reshapings first.
+
+    ``extents`` are those that are known; a condition that they refute is no mapping, unless tiles
+    may make it hold.
+    """
+    known = dict(extents or {})
+    found: list[PartMapping] = []
+    for way in _ways(part, function, reshape, asked):
+        for state in states(part, function, way):
+            made = _mapping(part, function, way, state)
+            if asked.promoted and not _promoted_as_asked(made, asked):
+                continue
+            if not _may_hold(made, reshape, known):
+                continue
+            if function.checker is not None and not function.checker(made):
+                continue
+            if not any(_same(made, other) for other in found):
+                found.append(made)
+                yield made
+
+
+def fewest(
+    part: PartForm,
+    function: ExternalFunction,
+    reshape: Reshape = AS_IT_STANDS,
+    extents: Mapping[str, int] | None = None,
+    asked: Asked = Asked(),
+) -> tuple[PartMapping, ...]:
+    """The mappings with as few fixed variables as possible, and of equally fixed ones the first."""
+    found: list[PartMapping] = []
+    for one in mappings(part, function, reshape, extents, asked):
+        if found and len(one.fixed) > len(found[0].fixed):
+            break
+        same = [other for other in found if other.fixed == one.fixed]
+        if all(len(other.promoted) == len(one.promoted) for other in same) and not any(
+            other.transposed != one.transposed or _shape(other) != _shape(one) for other in same
+        ):
+            found.append(one)
+    return tuple(found)
+
+
+def _shape(one: PartMapping) -> tuple[int, ...]:
+    return tuple(len(mode) for view in one.operands for mode in view.modes)
+
+
+def _same(one: PartMapping, other: PartMapping) -> bool:
+    return (one.operands, one.result, one.fixed) == (other.operands, other.result, other.fixed)
+
+
+def _ways(
+    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: Asked
+) -> Iterator[Way]:
+    others = [name for name in part.variables if name not in asked.fixed]
+    most = len(others) if reshape.fix else 0
+    singles = _singles(function)
+    promotes = len(singles) if reshape.promote or asked.promoted else 0
+    for count in range(most + 1):
+        for more in combinations(others, count):
+            fixed = tuple(name for name in part.variables if name in (*asked.fixed, *more))
+            fusions = _fusions(part, fixed) if reshape.fuse else ((),)
+            for transposes in (False, True) if reshape.transpose else (False,):
+                for size in range(promotes + 1):
+                    for promoted in combinations(singles, size):
+                        for fused in fusions:
+                            yield Way(
+                                fixed=fixed,
+                                fused=fused,
+                                promoted=promoted,
+                                transposes=transposes,
+                                converts=reshape.convert,
+                                densifies=reshape.densify,
+                            )
+
+
+def _singles(function: ExternalFunction) -> tuple[str, ...]:
+    """The variables of a capability that are no lists."""
+    capability = function.capability
+    names = (
+        name
+        for access in (capability.result, *accesses(capability.value))
+        for name in access.variables
+    )
+    return tuple(name for name in dict.fromkeys(names) if name not in capability.lists)
+
+
+def _fusions(part: PartForm, fixed: tuple[str, ...]) -> tuple[tuple[Mode, ...], ...]:
+    """Sets of runs of variables that stand beside each other wherever they are; none first."""
+    runs: list[list[str]] = []
+    for name in part.variables:
+        if name in fixed:
+            continue
+        if runs and _neighbors(part, fixed, runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    options: list[tuple[Mode, ...]] = [()]
+    for run in runs:
+        cuts = [mode for mode in _groupings(tuple(run)) if mode]
+        options += [(*one, *cut) for one in options for cut in cuts]
+        if len(options) > MOST_FUSIONS:
+            break
+    return tuple(sorted(options[:MOST_FUSIONS], key=lambda one: sum(len(mode) for mode in one)))
+
+
+def _groupings(run: tuple[str, ...]) -> Iterator[tuple[Mode, ...]]:
+    """The ways to cut a run into groups; groups of one are left out."""
+    if not run:
+        yield ()
+        return
+    for size in range(1, len(run) + 1):
+        for rest in _groupings(run[size:]):
+            yield (run[:size], *rest) if size > 1 else rest
+
+
+def _neighbors(part: PartForm, fixed: tuple[str, ...], one: str, other: str) -> bool:
+    """Whether the second variable stands right behind the first one wherever either of them is."""
+    for access in part.reads:
+        names = [name for name in access.variables if name not in fixed]
+        if one in names or other in names:
+            pairs = list(pairwise(names))
+            if (one, other) not in pairs or names.count(one) != 1 or names.count(other) != 1:
+                return False
+    return all((one in term.summed) == (other in term.summed) for term in part.summands)
+
+
+def _mapping(
+    part: PartForm, function: ExternalFunction, way: Way, state: MatchState
+) -> PartMapping:
+    capability = function.capability
+    wanted: dict[str, Access] = {}
+    for access in accesses(capability.value):
+        wanted.setdefault(access.tensor, access)
+    operands = tuple(view_of(name, access, state, way.promoted) for name, access in wanted.items())
+    images: dict[str, Mode] = {**state.images, **dict.fromkeys(way.promoted, ())}
+    result: list[Mode] = []
+    for name in capability.result.variables:
+        result += state.lists[name] if name in state.lists else (images[name],)
+    summed = {name for one in part.summands for name in one.summed}
+    used = dict.fromkeys(mode for view in operands for mode in view.modes if mode)
+    sums = tuple(mode for mode in used if set(mode) & summed and mode not in result)
+    condition = instantiated(capability.condition, images, state.lists)
+    stored = {
+        view.name
+        for view in operands
+        if capability.needs_of(view.name).formats and not part.dense(view.access.tensor)
+    }
+    fixed_sums = tuple(name for name in way.fixed if name not in part.free)
+    return PartMapping(
+        function=function,
+        part=part.value,
+        result=tuple(result),
+        images=tuple(images.items()),
+        lists=tuple(state.lists.items()),
+        operands=operands,
+        reads=state.reads,
+        fixed=way.fixed,
+        fixed_sums=fixed_sums,
+        summed=sums,
+        promoted=way.promoted,
+        condition=condition,
+        exact=tuple(mode for mode in used if _may_be_padded(part, mode)),
+        whole=tuple(_stays_whole(part, operands, stored)),
+        proof=_proof(images, state, operands, way, fixed_sums),
+    )
+
+
+def _may_be_padded(part: PartForm, mode: Mode) -> bool:
+    """Whether zeros behind the end of a mode change nothing: 0 times 0 is 0, 0 times inf is not."""
+    for one in part.summands:
+        if not set(mode) & set(one.summed):
+            continue
+        for factor in one.factors:
+            if not isinstance(factor, Access) or not set(mode) <= set(factor.variables):
+                return False
+    return True
+
+
+def _proof(
+    images: Mapping[str, Mode],
+    state: MatchState,
+    operands: Sequence[object],
+    way: Way,
+    fixed_sums: tuple[str, ...],
+) -> tuple[str, ...]:
+    lines = [str(one) for one in operands]
+    where = [f"{name} is {mode_name(mode)}" for name, mode in images.items()]
+    for name, modes in state.lists.items():
+        where.append(f"{name} is ({','.join(map(mode_name, modes))})")
+    if where:
+        lines.append("where " + ", ".join(where))
+    free = [name for name in way.fixed if name not in fixed_sums]
+    if free:
+        lines.append(f"for each {', '.join(free)}")
+    if fixed_sums:
+        lines.append(f"summed up over {', '.join(fixed_sums)}")
+    return tuple(lines)
+
+
+def _promoted_as_asked(made: PartMapping, asked: Asked) -> bool:
+    """Whether the tensors that the user promoted are promoted there, and no others."""
+    found = {
+        (view.access.tensor, at)
+        for view in made.operands
+        for at, mode in enumerate(view.modes)
+        if not mode
+    }
+    return found == set(asked.promoted)
+
+
+def known_modes(condition: Condition, extents: Mapping[str, int]) -> dict[str, int]:
+    """The extents of the modes that a condition asks about, where they are known."""
+    found = {}
+    for name in names_of(condition):
+        mode = tuple(name.split("*"))
+        if all(part in extents for part in mode):
+            found[name] = mode_extent(mode, extents)
+    return found
+
+
+def _stays_whole(part: PartForm, made: Sequence[OperandView], stored: set[str]) -> list[Mode]:
+    """The modes that are not tiled; ``stored`` operands are handed over as they are."""
+    found = [mode for view in made if view.name in stored for mode in view.modes]
+    for mode in dict.fromkeys(mode for view in made for mode in view.modes if mode):
+        names = set(mode)
+        if not names <= set(part.free) and not all(
+            names <= set(one.summed) for one in part.summands
+        ):
+            found.append(mode)
+    return list(dict.fromkeys(found))
+
+
+def _may_hold(made: PartMapping, reshape: Reshape, extents: Mapping[str, int]) -> bool:
+    known = known_modes(made.condition, extents)
+    if holds(made.condition, known) is not Answer.FALSE:
+        return True
+    if not reshape.tile or len(known) < len(names_of(made.condition)):
+        return False
+    padded = {mode_name(mode) for mode in made.exact} if reshape.pad else set()
+    whole = [mode_name(mode) for mode in made.whole]
+    return tiles_of(made.condition, known, whole=whole, may_pad=padded.__contains__) is not None

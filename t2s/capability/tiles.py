@@ -1,0 +1,176 @@
+"""Tiles: sizes of the modes of a call under which its condition holds, with the fewest calls.
+
+Candidates are ``ceil(n / q)``, since any other size makes as many calls as a smaller one, and what
+the numbers of the condition force: themselves, and multiples of them.  What is left of a mode is a
+smaller tile if the condition allows it, or is padded (papers/002, section 6.3, asks for the largest
+tile, which may need more calls).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from t2s.capability.conditions import Answer, compiled, holds, names_of, numbers_of
+from t2s.capability.ir import AllOf, Calculated, Compared, Condition, WholeNumber
+from t2s.core.ops import Op
+from t2s.core.walk import Term, walk
+
+MOST_TRIALS = 30_000
+"""Combinations of sizes that are tried; the best one until then is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileOf(Term):
+    """The size of the tiles of a mode, and whether the last one is padded to it."""
+
+    mode: str
+    extent: int
+    size: int
+    padded: bool = False
+
+    @property
+    def count(self) -> int:
+        """Tiles of the mode."""
+        return -(-self.extent // self.size)
+
+
+def tiles_of(
+    condition: Condition,
+    extents: Mapping[str, int],
+    *,
+    whole: Sequence[str] = (),
+    may_pad: Callable[[str], bool] = lambda mode: True,
+) -> tuple[TileOf, ...] | None:
+    """The tiles of the modes that the condition asks about; ``None`` if there are none.
+
+    Modes in ``whole`` are not tiled, and those for which ``may_pad`` is false are not padded.  No
+    tiles are needed, and none returned, where the condition holds as it is.
+    """
+    if holds(condition, extents) is Answer.TRUE:
+        return ()
+    names = names_of(condition)
+    if not names or any(extents[name] < 1 for name in names):
+        return None
+    return _Tiling(condition, names, extents, tuple(whole), may_pad).best()
+
+
+class _Tiling:
+    """The search for the fewest calls, the largest tiles first."""
+
+    def __init__(
+        self,
+        condition: Condition,
+        names: tuple[str, ...],
+        extents: Mapping[str, int],
+        whole: tuple[str, ...],
+        may_pad: Callable[[str], bool],
+    ) -> None:
+        self.names = names
+        self.extents = [extents[name] for name in names]
+        self.test = compiled(condition, names)
+        self.monotone = _is_limit(condition)
+        self.may_pad = [name not in whole and may_pad(name) for name in names]
+        numbers = [number for number in numbers_of(condition) if number > 0]
+        every = sorted({size for extent in self.extents for size in _quotients(extent)})
+        mixed = len(set(self.extents)) > 1 and len(every) <= 200
+        self.sizes: list[list[int]] = []
+        for name, extent in zip(names, self.extents, strict=True):
+            if name in whole:
+                self.sizes.append([extent])
+                continue
+            start = every if mixed else _quotients(extent)
+            self.sizes.append(_candidates(extent, start, numbers, self.may_pad[len(self.sizes)]))
+        self.trials = 0
+        self.fewest: int | None = None
+        self.found: tuple[TileOf, ...] | None = None
+
+    def best(self) -> tuple[TileOf, ...] | None:
+        self._choose([], 1)
+        return self.found
+
+    def _choose(self, sizes: list[int], calls: int) -> None:
+        if self.trials > MOST_TRIALS or (self.fewest is not None and calls >= self.fewest):
+            return
+        at = len(sizes)
+        if at == len(self.names):
+            found = self._tiles(sizes) if self.test(sizes) else None
+            if found is not None:
+                self.fewest, self.found = calls, found
+            return
+        possible, first = self.sizes[at], 0
+        if self.monotone:  # with the smallest sizes of the other modes: larger ones fail
+            later = [1] * (len(self.names) - at - 1)
+            first = bisect_left(possible, True, key=lambda size: self.test([*sizes, size, *later]))
+        for size in possible[first:]:
+            self.trials += 1
+            count = -(-self.extents[at] // size)
+            if self.fewest is not None and calls * count >= self.fewest:
+                break  # sizes become smaller, and calls more
+            self._choose([*sizes, size], calls * count)
+
+    def _tiles(self, sizes: Sequence[int]) -> tuple[TileOf, ...] | None:
+        """The tiles of these sizes, if what is left of each mode can be treated."""
+        rests = [extent % size for extent, size in zip(self.extents, sizes, strict=True)]
+        padded = [False] * len(sizes)
+        ragged = [number for number, rest in enumerate(rests) if rest]
+        for choice in product((False, True), repeat=len(ragged)):
+            if any(pad and not self.may_pad[at] for pad, at in zip(choice, ragged, strict=True)):
+                continue
+            padded = [False] * len(sizes)
+            for pad, at in zip(choice, ragged, strict=True):
+                padded[at] = pad
+            if self._rests_hold(sizes, rests, padded):
+                return tuple(
+                    TileOf(mode=name, extent=extent, size=size, padded=pad)
+                    for name, extent, size, pad in zip(
+                        self.names, self.extents, sizes, padded, strict=True
+                    )
+                )
+        return None
+
+    def _rests_hold(
+        self, sizes: Sequence[int], rests: Sequence[int], padded: Sequence[bool]
+    ) -> bool:
+        options = []
+        for size, rest, pad, extent in zip(sizes, rests, padded, self.extents, strict=True):
+            smaller = (rest,) if rest and not pad else ()
+            options.append(smaller if smaller and extent < size else (size, *smaller))
+        return all(self.test(option) for option in product(*options))
+
+
+def _is_limit(condition: Condition) -> bool:
+    """Whether the condition holds of all smaller extents if it holds of some."""
+    match condition:
+        case AllOf(parts=parts):
+            return all(_is_limit(part) for part in parts)
+        case Compared(operator=Op.LESS | Op.LESS_EQUAL, left=left, right=WholeNumber()):
+            operators = [term.operator for term in walk(left) if isinstance(term, Calculated)]
+            return all(operator in (Op.ADD, Op.MULTIPLY) for operator in operators)
+    return False
+
+
+def _quotients(extent: int) -> list[int]:
+    """All ``ceil(extent / q)``, largest first, at most about two roots of the extent."""
+    found, size = [], extent
+    while size > 1:
+        found.append(size)
+        count = -(-extent // size)
+        size = -(-extent // (count + 1)) if -(-extent // (count + 1)) < size else size - 1
+    return [*found, 1] if extent >= 1 else []
+
+
+def _candidates(
+    extent: int, start: Sequence[int], numbers: Sequence[int], may_pad: bool
+) -> list[int]:
+    found = {size for size in start if size <= extent}
+    for number in numbers:
+        near = {number - 1, number, number + 1}
+        if number <= 4096:
+            for size in tuple(found):
+                near |= {size - size % number, size - size % number + number}
+        found |= near
+    most = extent if not may_pad else max([extent, *(2 * number for number in numbers)])
+    return sorted((size for size in found if 1 <= size <= most), reverse=True)

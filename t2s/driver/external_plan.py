@@ -1,0 +1,334 @@
+"""``ExternalPlan``: an assignment of which external functions compute parts, and running it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.capability.conditions import Answer, holds, names_of
+from t2s.capability.description import ExternalFunction
+from t2s.capability.printer import print_condition
+from t2s.capability.properties import check_property
+from t2s.capability.refusals import tiles_text, wrong_type
+from t2s.capability.tiles import TileOf
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import Type
+from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
+from t2s.plan.build import build_plan
+from t2s.plan.interpret import interpret_plan, statement_value
+from t2s.plan.ir import (
+    CallStep,
+    CheckStep,
+    ConvertStep,
+    LoopsStep,
+    PlanProgram,
+    Step,
+    target_of,
+)
+from t2s.plan.printer import print_plan, print_step
+from t2s.sparse_repr.concrete.external_directives import FunctionOrName
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.legality import with_semiring
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+if TYPE_CHECKING:
+    from t2s.libraries.running import CallTally
+
+Array = np.ndarray[Any, Any]
+Value = Array | SparseTensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What became of a step: seconds, measured on this machine, and what it did.
+
+    ``calls`` of the function, ``copied`` bytes that operands and results needed beside it, and a
+    ``note`` on the guard that was taken, if there was one.
+    """
+
+    step: Step
+    seconds: float
+    calls: int = 0
+    copied: int = 0
+    note: str = ""
+
+    def __str__(self) -> str:
+        text = f"{print_step(self.step)}: {self.seconds * 1e3:.3f} ms measured"
+        if self.calls:
+            text += f", {self.calls} call{'s' if self.calls > 1 else ''}"
+        if self.copied:
+            text += f", {self.copied} bytes copied"
+        return f"{text}, {self.note}" if self.note else text
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlanResult:
+    """What a run of a plan gives: the result as a tensor, and what became of every step."""
+
+    tensor: SparseTensor
+    steps: tuple[StepResult, ...]
+
+    @property
+    def output(self) -> Array:
+        """The result as a dense array."""
+        return self.tensor.to_dense()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all steps, all of them measured on this machine."""
+        return sum(step.seconds for step in self.steps)
+
+    def __repr__(self) -> str:
+        return f"<PlanResult {self.tensor!r}, {len(self.steps)} steps>"
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+
+class ExternalPlan:
+    """The steps in which an assignment is computed.
+
+    Attributes
+    ----------
+    assignment: the index notation.
+    program: the steps, as frozen terms; ``print(plan)`` shows them.
+    """
+
+    def __init__(
+        self, assignment: Assignment, schedule: Schedule, semiring: Semiring = PLUS_TIMES
+    ) -> None:
+        assignment = with_semiring(assignment, semiring)
+        self.assignment = assignment
+        self.program: PlanProgram = build_plan(assignment, schedule, resolved)
+        for step in self.program.calls:
+            _check_first(step.mapping.function, step.location)
+
+    def __repr__(self) -> str:
+        return f"<plan of {print_assignment(self.assignment)}, {len(self.program.steps)} steps>"
+
+    def __str__(self) -> str:
+        return print_plan(self.program)
+
+    def run(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> PlanResult:
+        """Run all steps; ``inputs`` and ``type`` are those of ``t2s.sparse.simulate``.
+
+        Dense arrays are read where they are, whatever their steps; nothing given is written.
+        Raises ``UserError`` for values of a type that a function does not compute, and for a
+        condition that does not hold where nothing else is there to compute the part.
+        """
+        binding = bind_plan(self.assignment, inputs, type)
+        self._check_facts(binding)
+        return _PlanRun(self.program, binding).result()
+
+    def interpret(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:
+        """The result with each call replaced by its statement, by numpy: the oracle of a plan."""
+        binding = bind_plan(self.assignment, inputs, type)
+        values = {name: dense_view(one) for name, one in binding.values.items()}
+        places = places_of(binding.values)
+        return interpret_plan(self.program, values, binding.extents, binding.type.numpy, places)
+
+    def _check_facts(self, binding: PlanBinding) -> None:
+        for fact, location in self.program.facts:
+            names = [name for name in names_of(fact) if name not in binding.extents]
+            if holds(fact, binding.extents) is Answer.TRUE or _with_some(fact, names, binding):
+                continue
+            shown = ", ".join(
+                f"{name} is {binding.extents[name]}"
+                for name in names_of(fact)
+                if name in binding.extents
+            )
+            raise UserError(
+                "what is assumed of extents does not hold in this run",
+                location=location,
+                expected=print_condition(fact),
+                given=shown,
+            )
+
+
+def _with_some(fact: Any, names: list[str], binding: PlanBinding) -> bool:
+    """Whether a fact holds for some number in place of its one name that is no variable."""
+    if len(names) != 1:
+        return False
+    most = max(binding.extents.values(), default=0)
+    return any(
+        holds(fact, {**binding.extents, names[0]: number}) is Answer.TRUE
+        for number in range(most + 1)
+    )
+
+
+def resolved(given: FunctionOrName, location: SourceLocation) -> ExternalFunction:
+    """A function, or the one of a library that a name such as ``blas.sgemm`` says."""
+    if isinstance(given, ExternalFunction):
+        return given
+    from t2s.libraries.shelf import function_named
+
+    if isinstance(given, str):
+        return function_named(given, location)
+    raise UserError(
+        "this is no external function",
+        location=location,
+        expected="one of t2s.external, or what its decorator makes",
+        given=repr(given),
+    )
+
+
+def _check_first(function: ExternalFunction, location: SourceLocation | None) -> None:
+    """Libraries that are there, and ten trials of a claim that nobody has tried yet."""
+    from t2s.libraries.checking import first_use
+    from t2s.libraries.finding import check_available
+
+    if function.library is not None and function.call is not None:
+        check_available(function.library, function.name, location)
+    if not function.trusted:
+        first_use(function)
+
+
+@dataclass
+class _PlanRun:
+    """One run of a plan."""
+
+    program: PlanProgram
+    binding: PlanBinding
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def result(self) -> PlanResult:
+        self.values = dict(self.binding.values)
+        records = []
+        final: Value | None = None
+        for step in self.program.steps:
+            begun = time.perf_counter()
+            value, record = self._step(step)
+            record["seconds"] = time.perf_counter() - begun
+            records.append(StepResult(step=step, **record))
+            target = target_of(step)
+            if target == self.program.result:
+                final = value
+            elif target is not None and value is not None:
+                self.values[target] = value
+        assert final is not None
+        assignment = self.program.assignment
+        format = assignment.tensor(assignment.result.tensor).format
+        tensor = stored_as(final, format, self.program.assignment.semiring.zero)
+        return PlanResult(tensor=tensor, steps=tuple(records))
+
+    def _step(self, step: Step) -> tuple[Value | None, dict[str, Any]]:
+        match step:
+            case CheckStep(tensor=name, property=property):
+                check_property(name, property, dense_view(self.values[name]), step.location)
+                return None, {}
+            case ConvertStep(source=source, format=format, modes=modes):
+                value = self.values[source]
+                zero = self.program.assignment.semiring.zero
+                if modes != tuple(range(len(modes))):
+                    value = dense_view(value).transpose(modes)
+                made = stored_as(value, format, zero)
+                dense = all(level.full for level in format.levels) and format.plain
+                return dense_view(made) if dense else made, {"copied": _bytes(made)}
+            case LoopsStep(assignment=assignment):
+                return self._computed(assignment), {}
+            case CallStep():
+                return self._call(step)
+
+    def _computed(self, assignment: Assignment) -> Array:
+        dense = {name: dense_view(value) for name, value in self.values.items()}
+        return statement_value(
+            assignment, dense, self.binding.extents, self.binding.kind, places_of(self.values)
+        )
+
+    def _call(self, step: CallStep) -> tuple[Value, dict[str, Any]]:
+        """The calls of a step, with tiles if need be; its statement if its condition fails."""
+        from t2s.libraries.calling import DoesNotFit
+        from t2s.libraries.running import (
+            CallTally,
+            RunOfMapping,
+            operand_extents,
+            run_mapping,
+        )
+
+        mapping, binding = step.mapping, self.binding
+        types = mapping.function.capability.types
+        if types and binding.type not in types:
+            raise wrong_type(mapping.part, mapping.function, binding.type, step.location)
+        operands = {name: self.values[source] for name, source in step.reads}
+        extents = operand_extents(mapping, operands)
+        if not all(extents.values()):
+            return self._computed(step.meaning), {"note": "an extent is 0: nothing is called"}
+        tiles, refused = self._tiles(step, extents)
+        if refused is not None:
+            if not step.falls_back:
+                raise refused
+            return self._computed(step.meaning), {"note": "guard false: computed by loops"}
+        tally = CallTally()
+        run = RunOfMapping(
+            mapping=mapping,
+            operands=operands,
+            kind=binding.kind,
+            semiring=self.program.assignment.semiring,
+            tiles=tiles,
+            location=step.location,
+            tally=tally,
+        )
+        try:
+            value = run_mapping(run)
+        except DoesNotFit:
+            if not step.falls_back:
+                raise
+            return self._computed(step.meaning), {"note": "too large: computed by loops"}
+        return value, _record(tally, tiles)
+
+    def _tiles(
+        self, step: CallStep, extents: Mapping[str, int]
+    ) -> tuple[tuple[TileOf, ...], UserError | None]:
+        """The tiles of a call, none if it is whole; the error if its condition does not hold."""
+        from t2s.libraries.running import condition_holds, tiles_for
+
+        mapping = step.mapping
+        if condition_holds(mapping, extents):
+            return (), None
+        found = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None
+        if found is not None:
+            return found, None
+        shown = ", ".join(
+            f"{name} is {np.prod([extents[part] for part in name.split('*')], dtype=int)}"
+            for name in names_of(mapping.condition)
+        )
+        return (), UserError(
+            f"{mapping.function.name} is not for these extents",
+            location=step.location,
+            expected=print_condition(mapping.condition),
+            given=shown,
+            hint=None if step.tiles else "map(...) makes tiles where it can",
+        )
+
+
+def _record(tally: CallTally, tiles: tuple[TileOf, ...]) -> dict[str, Any]:
+    note = f"tiles: {'; '.join(map(tiles_text, tiles))}" if tiles else ""
+    return {"calls": tally.calls, "copied": tally.copied, "note": note}
+
+
+def _bytes(value: SparseTensor) -> int:
+    arrays = sum(np.asarray(array).nbytes for one in value.levels for array in one.values())
+    return int(arrays + value.values.nbytes)
+
+
+def compile_plan(assignment: Assignment, schedule: Schedule, semiring: Semiring) -> ExternalPlan:
+    """The plan of an assignment; see ``t2s.sparse.compile``."""
+    return ExternalPlan(assignment, schedule, semiring)
+
+
+def refuse_plan(plan: ExternalPlan, verb: str) -> UserError:
+    """The error for a verb that takes kernels, and not plans."""
+    return UserError(
+        f"{verb} takes no schedule with external functions",
+        location=user_location(),
+        expected="an assignment with a schedule for streams",
+        given=repr(plan),
+        hint="sparse.compile(A, schedule).run(inputs) runs a plan",
+    )

@@ -1,0 +1,248 @@
+"""One call of a function: the terms of its description interpreted over ctypes, or Python.
+
+The tensors of a call are numpy views that suit what the function asks of steps; extents are those
+of the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+import numpy as np
+
+from t2s.capability.description import (
+    AddressOf,
+    ArrayOfLevelOf,
+    CallLetter,
+    CallNumber,
+    CallTerm,
+    DataOf,
+    DeclaredObject,
+    DimensionOf,
+    ExternalCall,
+    ExternalFunction,
+    LayoutOf,
+    LeadOf,
+    StepOf,
+)
+from t2s.capability.ir import Strides
+from t2s.core.errors import InternalError, T2SError, UserError
+from t2s.core.location import SourceLocation
+from t2s.core.types import INT32, Type
+from t2s.libraries.finding import symbol_address
+
+Array = np.ndarray[Any, Any]
+
+
+class DoesNotFit(UserError):
+    """An extent, a step or a position that the integers of an interface do not hold."""
+
+
+def suits(array: Array, strides: Strides) -> bool:
+    """Whether a function that asks for these steps takes the array as it is."""
+    if not array.flags.aligned or not array.dtype.isnative:
+        return False
+    match strides:
+        case Strides.ANY:
+            return True
+        case Strides.DENSE:
+            return bool(array.flags.c_contiguous)
+        case Strides.STEPS:
+            return all(
+                step > 0 and step % array.itemsize == 0
+                for step, extent in zip(array.strides, array.shape, strict=True)
+                if extent > 1
+            )
+        case Strides.ROWS:
+            return is_by_rows(array)
+        case Strides.COLUMNS:
+            return is_by_rows(array.T)
+        case Strides.ONE_IS_1:
+            return is_by_rows(array) or is_by_rows(array.T)
+        case _:
+            assert_never(strides)
+
+
+def is_by_rows(array: Array) -> bool:
+    """Whether the last mode has step 1, and rows do not overlap."""
+    reach = array.itemsize
+    for at in reversed(range(array.ndim)):
+        step, extent = array.strides[at], array.shape[at]
+        last = at == array.ndim - 1
+        if extent > 1:
+            inner = at < array.ndim - 1 and at > 0 and step != reach
+            if (last and step != array.itemsize) or step < reach or step % array.itemsize or inner:
+                return False
+            reach = step * extent if not last else array.itemsize * extent
+        elif last:
+            reach = array.itemsize
+    return True
+
+
+def suited(array: Array, strides: Strides) -> Array:
+    """The array, or a copy of it that suits."""
+    if suits(array, strides):
+        return array
+    order: Literal["F", "C"] = "F" if strides is Strides.COLUMNS else "C"
+    return np.asarray(array.astype(array.dtype.newbyteorder("="), order=order, copy=True))
+
+
+@dataclass
+class CallFrame:
+    """What the terms of a call are about.
+
+    ``tensors`` are arrays, or stored tensors with ``levels`` and ``values``; ``extents`` those of
+    the variables of the capability in this call.
+    """
+
+    function: ExternalFunction
+    tensors: Mapping[str, Any]
+    extents: Mapping[str, int]
+    location: SourceLocation | None = None
+    objects: dict[str, Any] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)
+
+
+def call(frame: CallFrame) -> Any:
+    """Call the function; what it returns, where that is its result.
+
+    Raises ``UserError`` with the function and the user's line if it says that it failed.
+    """
+    function = frame.function
+    if function.python is not None:
+        return _call_python(frame)
+    assert function.call is not None
+    for one in function.setup:
+        _call(frame, one)
+    returned = _call(frame, function.call)
+    for one in function.teardown:
+        _call(frame, one)
+    status = function.status
+    if status is None:
+        return returned
+    if returned not in status.good:
+        meaning = dict(status.meanings).get(returned, "")
+        raise UserError(
+            f"{function.name} failed",
+            location=frame.location,
+            expected=f"status {' or '.join(map(str, status.good))}",
+            given=f"status {returned}{f', {meaning}' if meaning else ''}",
+            notes=[(function.location, f"{function.name} is described here")],
+        )
+    return None
+
+
+def _call_python(frame: CallFrame) -> Any:
+    function = frame.function
+    assert function.python is not None
+    given = {name: frame.tensors[name] for name in function.parameters}
+    try:
+        return function.python(**given)
+    except T2SError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{function.name} failed: {type(error).__name__}: {error}",
+            location=frame.location,
+            notes=[(function.location, f"{function.name} is described here")],
+        ) from error
+
+
+def _call(frame: CallFrame, one: ExternalCall) -> Any:
+    library = frame.function.library
+    if library is None:
+        raise InternalError(f"{frame.function.name} is called and of no library")
+    returns = None if one.returns is None else c_type(one.returns)
+    prototype = ctypes.CFUNCTYPE(returns)
+    symbol = prototype(symbol_address(library, one.symbol))
+    return symbol(*(_argument(frame, term) for term in one.arguments))
+
+
+_INTEGERS = {8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32, 64: ctypes.c_int64}
+_FLOATS = {32: ctypes.c_float, 64: ctypes.c_double}
+
+
+def c_type(type: Type) -> Any:
+    """The type of C for a type of values."""
+    if type.is_float:
+        return _FLOATS[type.bits]
+    return _INTEGERS[type.bits]
+
+
+def _argument(frame: CallFrame, term: CallTerm) -> Any:
+    match term:
+        case CallNumber(value=value, type=type):
+            return c_type(type)(value)
+        case CallLetter(letter=letter):
+            return ctypes.c_char(letter.encode())
+        case DimensionOf(variable=name):
+            return _integer(frame, frame.extents[name], f"the extent of {name}")
+        case DataOf(tensor=name):
+            tensor = frame.tensors[name]
+            return _pointer(tensor if isinstance(tensor, np.ndarray) else tensor.values)
+        case StepOf(tensor=name, mode=mode):
+            array = frame.tensors[name]
+            step = array.strides[mode] // array.itemsize if array.shape[mode] > 1 else 1
+            return _integer(frame, step, f"the step of {name}")
+        case LeadOf(tensor=name):
+            return _integer(frame, lead(frame.tensors[name]), f"the leading dimension of {name}")
+        case LayoutOf(tensor=name, rows=rows, columns=columns):
+            letter = rows if is_by_rows(frame.tensors[name]) else columns
+            return ctypes.c_char(letter.encode())
+        case ArrayOfLevelOf(tensor=name, level=level, array=array_name):
+            return _level_array(frame, name, level, array_name)
+        case DeclaredObject(name=name, bytes=count):
+            return frame.objects.setdefault(name, ctypes.create_string_buffer(count))
+        case AddressOf(value=value):
+            made = _argument(frame, value)
+            frame.kept.append(made)
+            return ctypes.byref(made)
+        case ExternalCall():
+            return _call(frame, term)
+        case _:
+            assert_never(term)
+
+
+def _pointer(array: Array) -> Any:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _level_array(frame: CallFrame, name: str, level: int, array_name: str) -> Any:
+    """The array of a level, in the integers of the interface."""
+    array = np.asarray(frame.tensors[name].levels[level][array_name])
+    index = (frame.function.index or INT32).numpy
+    if array.dtype != index:
+        if len(array) and int(array.max()) > np.iinfo(index).max:
+            raise _unfit(frame, f"a position of {name}", int(array.max()))
+        array = np.ascontiguousarray(array, index)
+    frame.kept.append(array)
+    return _pointer(array)
+
+
+def _integer(frame: CallFrame, value: int, what: str) -> Any:
+    index = frame.function.index or INT32
+    if not 0 <= value <= np.iinfo(index.numpy).max:
+        raise _unfit(frame, what, value)
+    return c_type(index)(value)
+
+
+def _unfit(frame: CallFrame, what: str, value: int) -> DoesNotFit:
+    index = frame.function.index or INT32
+    return DoesNotFit(
+        f"{what} does not fit the interface of {frame.function.name}",
+        location=frame.location,
+        expected=f"at most {np.iinfo(index.numpy).max}: its integers have {index.bits} bits",
+        given=str(value),
+    )
+
+
+def lead(array: Array) -> int:
+    """The leading dimension of a matrix by rows or by columns."""
+    if not is_by_rows(array):
+        array = array.T
+    rows, columns = array.shape
+    step = array.strides[0] // array.itemsize if rows > 1 else columns
+    return int(max(1, step, columns))

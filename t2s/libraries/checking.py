@@ -1,0 +1,100 @@
+"""Claims are checked: functions run on drawn shapes and values, and compared with the oracle.
+
+Shapes, patterns of lists, layouts in memory, types and formats are drawn from all that a capability
+allows.  Values are small integers, so float sums are exact.  What a function writes outside of its
+result is found too.  Trials run in a child process, which a function may take along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from t2s.capability.description import ExternalFunction
+from t2s.capability.printer import print_capability
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.libraries.child import ChildCrash, Say, in_child
+from t2s.libraries.finding import check_available
+from t2s.libraries.trial import LARGEST_EXTENT, ClaimTrial, Finding
+
+Array = np.ndarray[Any, Any]
+
+FIRST_TRIALS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What was tried: the number of trials, and how many patterns of the family they had."""
+
+    function: ExternalFunction
+    trials: int
+    patterns: int
+
+    def __str__(self) -> str:
+        claim = print_capability(self.function.capability)
+        shapes = f"{self.patterns} pattern{'s' if self.patterns != 1 else ''}"
+        return f"{self.function.name}: {claim}: {self.trials} trials of {shapes}, all right"
+
+
+def check(function: ExternalFunction, trials: int = 200, *, seed: int = 0) -> CheckReport:
+    """Run a function on shapes and values that its capability allows, and compare with the oracle.
+
+    Raises ``UserError`` with the smallest case that was found wrong, or the one in which the
+    function crashed.
+    """
+    location = function.location or user_location()
+    if function.library is not None and function.call is not None:
+        check_available(function.library, function.name, location)
+
+    def work(say: Say) -> tuple[list[Finding], int]:
+        return _trials(function, trials, seed, say)
+
+    found = in_child(work)
+    claim = print_capability(function.capability)
+    if isinstance(found, ChildCrash):
+        raise UserError(
+            f"{function.name} {found.why}",
+            location=location,
+            expected=f"a call that computes {claim}",
+            given=found.last or "its first call",
+            hint="it ran in a child process; its arguments, and the handlers of its library, "
+            "are what to look at",
+        )
+    wrong, patterns = found
+    if wrong:
+        first = min(wrong, key=lambda one: one.size)
+        raise UserError(
+            f"{function.name} does not compute {claim}",
+            location=location,
+            expected=first.expected,
+            given=first.given,
+            notes=[(None, f"for {first.case}"), (None, f"{len(wrong)} of {trials} trials differ")],
+        )
+    return CheckReport(function=function, trials=trials, patterns=patterns)
+
+
+@lru_cache(maxsize=256)
+def first_use(function: ExternalFunction) -> None:
+    """Try a claim that nobody has tried, once.  Raises ``UserError`` if it is refuted."""
+    check(function, FIRST_TRIALS)
+
+
+def _trials(
+    function: ExternalFunction, trials: int, seed: int, say: Say
+) -> tuple[list[Finding], int]:
+    wrong: list[Finding] = []
+    patterns: set[tuple[object, ...]] = set()
+    for number in range(trials):
+        random = Random(f"{seed}:{number}")
+        made = ClaimTrial(function, random, 1 + LARGEST_EXTENT * (number + 1) // trials)
+        patterns.add(made.pattern)
+        say(made.case)
+        found = made.wrong()
+        if found is not None:
+            wrong.append(found)
+    return wrong, len(patterns)

@@ -1,0 +1,119 @@
+"""Work in a child process, so that what aborts or crashes takes the child along, not the user."""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+SECONDS = 120.0
+"""How long a child may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildCrash:
+    """A child that did not come to its end: why, and the last thing that it said."""
+
+    why: str
+    last: str
+
+
+Say = Callable[[str], None]
+
+
+def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
+    """What the work returns, or a ``ChildCrash``; an exception of the work is raised here.
+
+    The work may say what it is about to do.  Where processes cannot be forked it is done here.
+    """
+    if not hasattr(os, "fork"):
+        return work(lambda text: None)
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other threads
+        process = os.fork()
+    if process == 0:
+        os.close(reading)
+        _child(work, writing)
+    os.close(writing)
+    messages, late = _messages(reading, seconds)
+    if late:
+        os.kill(process, signal.SIGKILL)
+    _, status = os.waitpid(process, 0)
+    last = next((text for kind, text in reversed(messages) if kind == "said"), "")
+    if late:
+        return ChildCrash(why=f"did not end within {seconds:g} seconds", last=last)
+    if messages and messages[-1][0] == "value":
+        return messages[-1][1]
+    if messages and messages[-1][0] == "error":
+        raise messages[-1][1]
+    return ChildCrash(why=_how_it_ended(status), last=last)
+
+
+def _child(work: Callable[[Say], Any], writing: int) -> None:
+    """Do the work, write what became of it, and end: nothing of the parent's is cleaned up."""
+    faulthandler.disable()  # the parent tells how the child ended
+    with os.fdopen(writing, "wb") as link:
+
+        def say(text: str) -> None:
+            pickle.dump(("said", text), link)
+            link.flush()
+
+        message: tuple[str, Any]
+        try:
+            message = "value", work(say)
+        except BaseException as error:  # noqa: BLE001 - every end is told to the parent
+            message = "error", error
+        try:
+            data = pickle.dumps(message)
+        except Exception as error:  # noqa: BLE001 - objects of users may be anything
+            data = pickle.dumps(("error", RuntimeError(f"{message[1]!r}: {error}")))
+        link.write(data)
+        link.flush()
+    os._exit(0)
+
+
+def _messages(reading: int, seconds: float) -> tuple[list[tuple[str, Any]], bool]:
+    """All that a child writes, and whether it is too late."""
+    end = time.monotonic() + seconds
+    data = bytearray()
+    late = False
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            late = True
+            break
+        part = os.read(reading, 1 << 16)
+        if not part:
+            break
+        data += part
+    os.close(reading)
+    return _unpickled(bytes(data)), late
+
+
+def _unpickled(data: bytes) -> list[tuple[str, Any]]:
+    stream, found = io.BytesIO(data), []
+    while stream.tell() < len(data):
+        try:
+            found.append(pickle.load(stream))
+        except (EOFError, pickle.UnpicklingError):
+            break
+    return found
+
+
+def _how_it_ended(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"was killed by {signal.Signals(number).name}"
+    return f"ended the process with status {os.WEXITSTATUS(status)}"

@@ -1,0 +1,277 @@
+"""A mapping on arrays: loops over fixed variables and tiles, views, copies where steps do not suit.
+
+Operands are never written: a function that overwrites one gets a copy in the place of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from t2s.capability.conditions import Answer, Mode, holds, mode_extent, mode_name, names_of
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.mapping import OperandView
+from t2s.capability.tiles import TileOf, tiles_of
+from t2s.core.location import SourceLocation
+from t2s.core.ops import OPERATORS
+from t2s.libraries.calling import CallFrame, call, suited, suits
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.tensors.interchange import tensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+Array = np.ndarray[Any, Any]
+Operand = Array | SparseTensor
+
+
+@dataclass
+class CallTally:
+    """What running a mapping took: calls, and bytes of copies that its operands needed."""
+
+    calls: int = 0
+    copied: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOfMapping:
+    """What a mapping is run on: operands by the names of the capability, of the type ``kind``.
+
+    No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes that
+    have any.
+    """
+
+    mapping: PartMapping
+    operands: Mapping[str, Operand]
+    kind: np.dtype[Any]
+    semiring: Semiring = PLUS_TIMES
+    tiles: tuple[TileOf, ...] = ()
+    location: SourceLocation | None = None
+    tally: CallTally = field(default_factory=CallTally)
+
+
+def operand_extents(mapping: PartMapping, operands: Mapping[str, Operand]) -> dict[str, int]:
+    """The extents of the variables of a mapping, from the shapes of its operands."""
+    return {
+        name: extent
+        for tensor, access in mapping.reads
+        for name, extent in zip(access.variables, operands[tensor].shape, strict=True)
+    }
+
+
+def condition_holds(mapping: PartMapping, extents: Mapping[str, int]) -> bool:
+    """Whether the condition of a mapping holds for the whole modes."""
+    return holds(mapping.condition, _modes_of_condition(mapping, extents)) is Answer.TRUE
+
+
+def tiles_for(
+    mapping: PartMapping, extents: Mapping[str, int], *, pad: bool
+) -> tuple[TileOf, ...] | None:
+    """The tiles under which the condition of a mapping holds; ``None`` if there are none."""
+    padded = {mode_name(mode) for mode in mapping.exact} if pad else set()
+    return tiles_of(
+        mapping.condition,
+        _modes_of_condition(mapping, extents),
+        whole=[mode_name(mode) for mode in mapping.whole],
+        may_pad=padded.__contains__,
+    )
+
+
+def _modes_of_condition(mapping: PartMapping, extents: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: mode_extent(tuple(name.split("*")), extents) for name in names_of(mapping.condition)
+    }
+
+
+def run_mapping(run: RunOfMapping) -> Operand:
+    """The result, with a mode for each of ``mapping.variables``; sparse if the function says so."""
+    return _MappingRun(run).result()
+
+
+class _MappingRun:
+    def __init__(self, run: RunOfMapping) -> None:
+        self.run = run
+        self.extents = operand_extents(run.mapping, run.operands)
+        self.mapping = run.mapping
+        self.function = run.mapping.function
+        self.capability = self.function.capability
+        self.result_name = self.capability.result.tensor
+        self.sizes = {one.mode: one for one in run.tiles}
+
+    def result(self) -> Operand:
+        mapping, run = self.mapping, self.run
+        needs = self.capability.needs_of(self.result_name)
+        if needs.formats and not all(level.full for level in needs.formats[0].levels):
+            return self._sparse_result()
+        fixed = [self.extents[name] for name in mapping.fixed_free]
+        shape = [mode_extent(mode, self.extents) for mode in mapping.result]
+        target = np.full((*fixed, *shape), run.semiring.zero, run.kind)
+        loops = [range(self.extents[name]) for name in mapping.fixed]
+        sums = bool(mapping.fixed_sums)
+        for numbers in product(*loops):
+            at = dict(zip(mapping.fixed, numbers, strict=True))
+            views = {one.name: self._seen(one, at) for one in mapping.operands}
+            place = tuple(at[name] for name in mapping.fixed_free)
+            self._tiles(views, target[_index(place)], sums=sums)
+        return target.reshape([self.extents[name] for name in mapping.variables])
+
+    def _sparse_result(self) -> SparseTensor:
+        views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
+        self.run.tally.calls += 1
+        found = call(self._frame(views, self._whole_extents()))
+        return tensor(found)
+
+    def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
+        """The operand as the function sees it: slices, order of modes, fused and added ones."""
+        given = self.run.operands[one.name]
+        if isinstance(given, SparseTensor):
+            return given
+        index = tuple(at.get(name, slice(None)) for name in one.access.variables)
+        view = given[index] if index else given
+        names = [name for name in one.access.variables if name not in at]
+        wanted = [name for mode in one.modes for name in mode]
+        order = _order(names, wanted)
+        view = view.transpose(order)
+        shape = [mode_extent(mode, self.extents) for mode in one.modes]
+        seen = view.reshape(shape)
+        if seen.size and not np.shares_memory(seen, view):
+            self.run.tally.copied += seen.nbytes
+        return seen
+
+    def _tiles(self, views: Mapping[str, Operand], target: Array, *, sums: bool) -> None:
+        """Call the function for every tile; ``sums`` if results are added to the target."""
+        modes = list(dict.fromkeys(mode for one in self.mapping.operands for mode in one.modes))
+        cut = [mode for mode in modes if mode_name(mode) in self.sizes and mode]
+        summed = set(self.mapping.summed)
+        more = sums or any(self.sizes[mode_name(mode)].count > 1 for mode in cut if mode in summed)
+        ranges = [list(_pieces(self.sizes[mode_name(mode)])) for mode in cut]
+        for pieces in product(*ranges):
+            at = dict(zip(cut, pieces, strict=True))
+            parts = {one.name: self._piece(one, views[one.name], at) for one in self._operands()}
+            self._one(parts, target[_slices(self.mapping.result, at)], at, more=more)
+
+    def _operands(self) -> tuple[OperandView, ...]:
+        return self.mapping.operands
+
+    def _piece(
+        self, one: OperandView, view: Operand, at: Mapping[Mode, tuple[int, int, int]]
+    ) -> Operand:
+        """A tile of an operand, with zeros behind its end where it is padded."""
+        if isinstance(view, SparseTensor):
+            return view
+        part = view[_slices(one.modes, at)] if at else view
+        shape = _padded_shape(one.modes, part.shape, at)
+        if shape == part.shape:
+            return part
+        made = np.full(shape, self.run.semiring.zero, part.dtype)
+        made[tuple(slice(0, extent) for extent in part.shape)] = part
+        self.run.tally.copied += made.nbytes
+        return made
+
+    def _one(
+        self,
+        parts: Mapping[str, Operand],
+        target: Array,
+        at: Mapping[Mode, tuple[int, int, int]],
+        *,
+        more: bool,
+    ) -> None:
+        """One call, whose result goes into the target or is added to it."""
+        result = self.mapping.result
+        shape = _padded_shape(result, target.shape, at)
+        needs = self.capability.needs_of(self.result_name)
+        adds = self.capability.accumulates
+        direct = shape == target.shape and (adds or not more) and suits(target, needs.strides)
+        if direct:
+            place = target
+        else:
+            place = suited(np.full(shape, self.run.semiring.zero, self.run.kind), needs.strides)
+            self.run.tally.copied += place.nbytes
+        handed: dict[str, Any] = {}
+        for name, part in parts.items():
+            handed[name] = part
+            if isinstance(part, np.ndarray):
+                wanted = self.capability.needs_of(name).strides
+                handed[name] = suited(part, wanted)
+                if handed[name] is not part:
+                    self.run.tally.copied += part.nbytes
+                if name != self.capability.overwritten:
+                    handed[name] = handed[name].view()
+                    handed[name].flags.writeable = False
+        if self.capability.overwritten is not None:
+            place[...] = handed[self.result_name]
+        handed[self.result_name] = place
+        self._call(handed, place, at)
+        if not direct:
+            inner = place[tuple(slice(0, extent) for extent in target.shape)]
+            if more or adds:
+                inner = OPERATORS[self.run.semiring.add].evaluate(target, inner)
+            target[...] = inner
+
+    def _call(
+        self, handed: Mapping[str, Any], place: Array, at: Mapping[Mode, tuple[int, int, int]]
+    ) -> None:
+        extents = self._whole_extents()
+        for name, mode in self.mapping.images:
+            if mode in at:
+                extents[name] = at[mode][2]
+        self.run.tally.calls += 1
+        returned = call(self._frame(handed, extents))
+        if self.function.call is not None:
+            returns = self.function.call.returns is not None and self.function.status is None
+        else:
+            returns = self.result_name not in self.function.parameters
+        if returns:
+            place[...] = np.asarray(returned, place.dtype)
+
+    def _whole_extents(self) -> dict[str, int]:
+        return {name: mode_extent(mode, self.extents) for name, mode in self.mapping.images}
+
+    def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
+        return CallFrame(self.function, handed, extents, self.run.location)
+
+
+def _index(place: Sequence[Any]) -> Any:
+    """An index that gives a view, also of one element."""
+    return (*place, ...)
+
+
+def _order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each wanted variable is; a variable that is there twice is taken in order."""
+    left = list(enumerate(names))
+    found = []
+    for name in wanted:
+        at = next(number for number, (_, one) in enumerate(left) if one == name)
+        found.append(left.pop(at)[0])
+    return found
+
+
+def _pieces(tile: TileOf) -> Iterator[tuple[int, int, int]]:
+    """The start, the end and the extent in the call of every tile."""
+    for start in range(0, tile.extent, tile.size):
+        end = min(start + tile.size, tile.extent)
+        yield start, end, tile.size if tile.padded else end - start
+
+
+def _slices(modes: Sequence[Mode], at: Mapping[Mode, tuple[int, int, int]]) -> tuple[Any, ...]:
+    found = [slice(*at[mode][:2]) if mode in at else slice(None) for mode in modes]
+    return (*found, ...)
+
+
+def _padded_shape(
+    modes: Sequence[Mode], shape: Sequence[int], at: Mapping[Mode, tuple[int, int, int]]
+) -> tuple[int, ...]:
+    return tuple(
+        at[mode][2] if mode in at else extent for mode, extent in zip(modes, shape, strict=True)
+    )
+
+
+def bytes_of(value: Operand) -> int:
+    """Bytes of an array or of all arrays of a stored tensor."""
+    if isinstance(value, SparseTensor):
+        arrays = sum(array.nbytes for level in value.levels for array in level.values())
+        return int(arrays + value.values.nbytes)
+    return int(prod(value.shape) * value.itemsize)

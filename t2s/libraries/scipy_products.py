@@ -1,0 +1,78 @@
+"""Products and sums of ``scipy.sparse``: operands in compressed rows, as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from t2s.capability.declare import make_function
+from t2s.capability.description import ExternalFunction, LibraryOf
+from t2s.core.interrupts import late_module
+
+SCIPY = LibraryOf(name="scipy", package="scipy", how_to_get="python -m pip install scipy")
+
+_TYPES = "float32 float64 int32 int64"
+
+
+def _rows(tensor: Any) -> Any:
+    """The array of scipy that shares the arrays of a tensor in compressed rows."""
+    arrays = tensor.levels[1]
+    return late_module("scipy.sparse").csr_array(
+        (tensor.values, arrays["crd"], arrays["pos"]), shape=tensor.shape
+    )
+
+
+def _spmv(x: Any, y: Any, z: Any) -> None:
+    z[...] = _rows(x) @ y
+
+
+def _spmm(x: Any, y: Any, z: Any) -> None:
+    z[...] = _rows(x) @ y
+
+
+def _spgemm(x: Any, y: Any) -> Any:
+    return _in_order(_rows(x) @ _rows(y))
+
+
+def _spadd(x: Any, y: Any) -> Any:
+    return _in_order(_rows(x) + _rows(y))
+
+
+def _in_order(made: Any) -> Any:
+    made.sort_indices()
+    return made
+
+
+def _scipy(
+    name: str, statement: str, python: Callable[..., Any], formats: dict[str, str]
+) -> ExternalFunction:
+    return make_function(
+        name,
+        statement,
+        python=python,
+        library=SCIPY,
+        trusted=True,
+        types=_TYPES,
+        formats=formats,
+        strides="any",
+    )
+
+
+FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            _scipy("spmv", "z(i) = x(i,j) * y(j)", _spmv, {"x": "ds"}),
+            _scipy("spmm", "z(i,k) = x(i,j) * y(j,k)", _spmm, {"x": "ds"}),
+            _scipy(
+                "spgemm",
+                "z(i,k) = x(i,j) * y(j,k)",
+                _spgemm,
+                {"x": "ds", "y": "ds", "z": "ds"},
+            ),
+            _scipy("spadd", "z(i,j) = x(i,j) + y(i,j)", _spadd, {"x": "ds", "y": "ds", "z": "ds"}),
+        )
+    }
+)
+"""All functions by name."""

@@ -1,0 +1,363 @@
+"""A trial of a claim: a shape that a capability allows, tensors in memory, a call, and the oracle.
+
+Lists, extents, types, formats, steps, and which operands are one tensor, are all drawn; values are
+small integers, so that float sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from t2s.capability.conditions import Answer, holds, instantiated, names_of, numbers_of
+from t2s.capability.description import ExternalFunction
+from t2s.capability.ir import OperandNeeds, Strides
+from t2s.capability.printer import print_capability
+from t2s.capability.tiles import tiles_of
+from t2s.core.errors import T2SError, UserError
+from t2s.core.ops import OPERATORS, Op
+from t2s.core.types import Float, Type
+from t2s.core.walk import Term, rebuild, walk
+from t2s.libraries.calling import CallFrame, call, suits
+from t2s.sparse_repr.formats import dense
+from t2s.sparse_repr.notation.evaluate import evaluate
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Sum,
+    TensorDeclaration,
+    accesses,
+)
+from t2s.sparse_repr.notation.tags import SYMMETRIC
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.tensors.interchange import tensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_dense
+
+Array = np.ndarray[Any, Any]
+
+LONGEST_LIST = 3
+LARGEST_EXTENT = 9
+MOST_ELEMENTS = 20_000
+TRIES_FOR_A_SHAPE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A trial that went wrong: what it was, what came and what should have come."""
+
+    size: int
+    case: str
+    expected: str
+    given: str
+
+
+class ClaimTrial:
+    """One trial: extents, tensors in memory, the call, and the comparison."""
+
+    def __init__(self, function: ExternalFunction, random: Random, largest: int) -> None:
+        self.function = function
+        self.capability = function.capability
+        self.random = random
+        self.type: Type = random.choice(self.capability.types or (Float(64), Float(32)))
+        self.kind = self.type.numpy
+        self.ring: Semiring = random.choice(self.capability.semirings)
+        self.lists, self.extents = self._shape(largest)
+        self.bases: list[tuple[Array, Array]] = []
+        self.tensors = self._tensors()
+        lengths = tuple(len(self.lists[name]) for name in self.capability.lists)
+        shared = len({id(one) for one in self.tensors.values()})
+        self.pattern = (*lengths, shared, str(self.type))
+        self.case = self._shown()
+
+    def _shape(self, largest: int) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
+        """Lengths of lists and extents for which the condition holds."""
+        capability = self.capability
+        used = (capability.result, *accesses(capability.value))
+        names = dict.fromkeys(name for access in used for name in access.variables)
+        singles = [name for name in names if name not in capability.lists]
+        for attempt in range(TRIES_FOR_A_SHAPE):
+            lists = {
+                name: tuple(f"{name}{at}" for at in range(self.random.randint(0, LONGEST_LIST)))
+                for name in capability.lists
+            }
+            images = {name: (name,) for name in singles}
+            modes = {name: tuple((one,) for one in found) for name, found in lists.items()}
+            condition = instantiated(capability.condition, images, modes)
+            variables = [*singles, *(one for found in lists.values() for one in found)]
+            most = largest if attempt < TRIES_FOR_A_SHAPE // 2 else LARGEST_EXTENT
+            pool = [*range(1, most + 1)]
+            if attempt % 2:
+                near = (n + d for n in numbers_of(condition) for d in (-1, 0, 1))
+                pool += [number for number in near if 1 <= number <= MOST_ELEMENTS]
+            extents = {name: self.random.choice(pool) for name in variables}
+            if attempt % 3 == 2:
+                tiles = tiles_of(condition, {name: extents[name] for name in names_of(condition)})
+                extents |= {tile.mode: tile.size for tile in tiles or ()}
+            extents = self._square(extents, lists)
+            small = all(
+                prod(extents[one] for one in _expanded(access, lists)) <= MOST_ELEMENTS
+                for access in used
+            )
+            if small and holds(condition, extents) is Answer.TRUE:
+                return lists, extents
+        raise UserError(
+            f"no shape was found that {self.function.name} is for",
+            location=self.function.location,
+            expected="a condition that small extents satisfy",
+            given=print_capability(capability),
+        )
+
+    def _square(
+        self, extents: dict[str, int], lists: Mapping[str, tuple[str, ...]]
+    ) -> dict[str, int]:
+        """Extents that agree where one tensor has two accesses, or is symmetric."""
+        seen: dict[str, tuple[str, ...]] = {}
+        same = []
+        for access in (self.capability.result, *accesses(self.capability.value)):
+            names = _expanded(access, lists)
+            first = seen.setdefault(access.tensor, names)
+            same += list(zip(first, names, strict=False))
+            if SYMMETRIC in self.capability.needs_of(access.tensor).properties:
+                same.append((names[0], names[1]))
+        for _ in same:
+            for one, other in same:
+                extents[other] = extents[one]
+        return extents
+
+    def _tensors(self) -> dict[str, Any]:
+        """The operands; sometimes two of them are one tensor."""
+        made: dict[str, Any] = {}
+        for access in accesses(self.capability.value):
+            if access.tensor in made:
+                continue
+            shape = tuple(self.extents[name] for name in _expanded(access, self.lists))
+            needs = self.capability.needs_of(access.tensor)
+            alike = [
+                name
+                for name, one in made.items()
+                if one.shape == shape
+                and self.capability.overwritten not in (name, access.tensor)
+                and _like(self.capability.needs_of(name), needs)
+            ]
+            if alike and self.random.random() < 0.2:
+                made[access.tensor] = made[self.random.choice(alike)]
+                continue
+            made[access.tensor] = self._tensor(shape, needs)
+        return made
+
+    def _tensor(self, shape: tuple[int, ...], needs: OperandNeeds) -> Any:
+        values = self._values(shape)
+        if SYMMETRIC in needs.properties:
+            values = np.where(np.tri(shape[0], dtype=bool), values, values.T)
+        if needs.formats:
+            chosen = self.random.choice(needs.formats)
+            part = self._random_array(shape) < self.random.choice((0.0, 0.3, 0.7, 1.0))
+            zero = np.asarray(self.ring.zero, self.kind)
+            return from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)
+        return self._placed(values, needs.strides)
+
+    def _random_array(self, shape: tuple[int, ...]) -> Array:
+        return np.random.default_rng(self.random.randrange(1 << 30)).random(shape)
+
+    def _values(self, shape: tuple[int, ...]) -> Array:
+        low = 1 if self.kind.kind in "ub" or self.ring != PLUS_TIMES else -4
+        generator = np.random.default_rng(self.random.randrange(1 << 30))
+        values = generator.integers(low, 5, shape)
+        if any(
+            isinstance(t, Combine) and t.operator is Op.DIVIDE for t in walk(self.capability.value)
+        ):
+            values = np.where(values == 0, 1, values)
+        return np.asarray(values, self.kind)
+
+    def _placed(self, values: Array, strides: Strides) -> Array:
+        """The values in memory with steps that the function takes, in a larger array."""
+        for _ in range(4):
+            view = self._view(values.shape)
+            if suits(view, strides):
+                break
+        else:
+            order = "F" if strides is Strides.COLUMNS else "C"
+            view = np.zeros(values.shape, self.kind, order=order)  # type: ignore[call-overload]
+        view[...] = values
+        base = view
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        self.bases.append((base, base.copy()))
+        return view
+
+    def _view(self, shape: tuple[int, ...]) -> Array:
+        """A window of a larger array, perhaps with its modes in another order."""
+        order = list(range(len(shape)))
+        if self.random.random() < 0.5:
+            self.random.shuffle(order)
+        margins = [self.random.choice((0, 0, 1, 3)) for _ in shape]
+        steps = [self.random.choice((1, 1, 1, 2)) for _ in shape]
+        larger = [
+            (extent - 1) * step + 1 + margin
+            for extent, step, margin in zip(shape, steps, margins, strict=True)
+        ]
+        base = np.full([larger[at] for at in order], 3, self.kind)
+        view = base.transpose(np.argsort(order)) if order else base
+        cut = tuple(
+            slice(0, (extent - 1) * step + 1, step)
+            for extent, step in zip(shape, steps, strict=True)
+        )
+        index: Any = (*cut, ...)
+        return np.asarray(view[index])
+
+    def wrong(self) -> Finding | None:
+        """What went wrong, if anything did."""
+        capability = self.capability
+        name = capability.result.tensor
+        shape = tuple(self.extents[one] for one in _expanded(capability.result, self.lists))
+        expected = self._expected(shape)
+        handed = dict(self.tensors)
+        stored = capability.needs_of(name).formats
+        place: Array | None = None
+        if not stored:
+            place = (
+                self.tensors[name]
+                if capability.overwritten
+                else self._placed(self._values(shape), capability.needs_of(name).strides)
+            )
+            if capability.accumulates:
+                add = self.ring.operator(Op.ADD)
+                expected = OPERATORS[add].evaluate(np.array(place), expected)
+            handed[name] = place
+        before = [(base, base.copy()) for base, _ in self.bases]
+        try:
+            returned = call(CallFrame(self.function, handed, self.extents, None))
+        except T2SError as error:
+            return self._finding(str(expected.tolist()), str(error).splitlines()[0])
+        if stored:
+            result = tensor(returned).to_dense()
+        else:
+            assert place is not None
+            if self._returns():
+                place[...] = np.asarray(returned, place.dtype)
+            result = np.array(place)
+        if result.shape != expected.shape or not self._equal(result, expected):
+            return self._finding(_short(expected), _short(result))
+        return self._written(place, before)
+
+    def _written(self, place: Array | None, before: list[tuple[Array, Array]]) -> Finding | None:
+        """Nothing but the result has changed."""
+        if place is not None:
+            values = np.array(place)
+            place[...] = 0
+        for base, copy in before:
+            if place is not None and np.shares_memory(base, place):
+                hidden = np.array(copy)
+                probe = np.zeros_like(base)
+                where = _window(base, place, probe)
+                hidden[where], base[where] = 0, 0
+                copy = hidden
+            if not np.array_equal(base, copy):
+                return self._finding("operands as they were", "an array that was written")
+        if place is not None:
+            place[...] = values
+        return None
+
+    def _returns(self) -> bool:
+        function = self.function
+        if function.call is not None:
+            return function.call.returns is not None and function.status is None
+        return self.capability.result.tensor not in function.parameters
+
+    def _equal(self, one: Array, other: Array) -> bool:
+        divides = any(
+            isinstance(term, Combine) and term.operator is Op.DIVIDE
+            for term in walk(self.capability.value)
+        )
+        if divides and self.type.is_float:
+            return bool(np.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True))
+        return bool(np.array_equal(one, other, equal_nan=self.type.is_float))
+
+    def _expected(self, shape: tuple[int, ...]) -> Array:
+        """What the oracle computes of the concrete statement."""
+        capability = self.capability
+        target = _expanded(capability.result, self.lists)
+
+        def visit(term: Term) -> Term:
+            match term:
+                case Access():
+                    return Access(tensor=term.tensor, variables=_expanded(term, self.lists))
+                case Sum(variables=variables, value=value):
+                    names = _names(variables, self.lists)
+                    inner = visit(value)
+                    if not names:
+                        return inner
+                    return Sum(variables=names, value=inner)  # type: ignore[arg-type]
+            return rebuild(term, visit)
+
+        value: Any = visit(capability.value)
+        declared = [TensorDeclaration(name="the result", format=dense(len(shape)), shape=shape)]
+        inputs = {}
+        places = {}
+        for name, one in self.tensors.items():
+            declared.append(TensorDeclaration(name=name, format=dense(len(one.shape))))
+            inputs[name] = one.to_dense() if isinstance(one, SparseTensor) else np.array(one)
+            if isinstance(one, SparseTensor):
+                there = np.zeros(one.shape, np.bool_)
+                there[tuple(one.coordinates()[0].T)] = True
+                places[name] = there
+        assignment = Assignment(
+            result=Access(tensor="the result", variables=target),
+            value=value,
+            tensors=tuple(declared),
+            semiring=self.ring,
+        )
+        return evaluate(assignment, inputs, self.kind, places)
+
+    def _finding(self, expected: str, given: str) -> Finding:
+        size = sum(prod(one.shape) for one in self.tensors.values())
+        return Finding(size=size, case=self.case, expected=expected, given=given)
+
+    def _shown(self) -> str:
+        parts = []
+        for name, one in self.tensors.items():
+            if isinstance(one, SparseTensor):
+                parts.append(f"{name} {one.format} {_short(one.to_dense())}")
+            else:
+                steps = ",".join(str(step // one.itemsize) for step in one.strides)
+                shown = f"{name} {_short(one)}"
+                parts.append(f"{shown} at steps {steps}" if steps else shown)
+        return f"{', '.join(parts)} of {self.type}"
+
+
+def _like(one: OperandNeeds, other: OperandNeeds) -> bool:
+    return (one.formats, one.strides, one.properties) == (
+        other.formats,
+        other.strides,
+        other.properties,
+    )
+
+
+def _window(base: Array, place: Array, probe: Array) -> Array:
+    """Which elements of an array a view of it has."""
+    offset = place.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    view = np.ndarray(place.shape, probe.dtype, probe, offset, place.strides)
+    view[...] = 1
+    return np.asarray(probe != 0)
+
+
+def _names(variables: tuple[str, ...], lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(one for name in variables for one in lists.get(name, (name,)))
+
+
+def _expanded(access: Access, lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return _names(access.variables, lists)
+
+
+def _short(values: Array) -> str:
+    text = " ".join(str(values.tolist()).split())
+    if len(text) <= 120:
+        return text
+    shape = " x ".join(map(str, values.shape))
+    return f"{text[:100]}... of shape {shape}"

@@ -1,0 +1,357 @@
+"""From an assignment and a schedule with external functions to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from t2s.capability.conditions import Answer, holds, names_of
+from t2s.capability.description import ExternalFunction
+from t2s.capability.ir import Condition
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.match import PartForm, part_form
+from t2s.capability.parse import is_list, parse_condition
+from t2s.capability.parts import TakenOut, find_part
+from t2s.capability.refusals import Refusal
+from t2s.capability.reshape import (
+    AS_IT_STANDS,
+    EVERYTHING,
+    Asked,
+    Reshape,
+    known_modes,
+    mappings,
+)
+from t2s.capability.solver import Proof, Solver
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
+from t2s.plan.ir import (
+    CallStep,
+    CheckStep,
+    ConvertStep,
+    LoopsStep,
+    PlanProgram,
+    Step,
+)
+from t2s.plan.verify import verify_plan
+from t2s.sparse_repr.concrete.external_directives import (
+    AssumeExtents,
+    BindPart,
+    FixVariables,
+    FunctionOrName,
+    MapPart,
+    PromoteOperand,
+)
+from t2s.sparse_repr.concrete.schedule import Precompute, Schedule, Transpose
+from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Expression,
+    TensorDeclaration,
+    accesses,
+    all_variables,
+    print_expression,
+)
+
+Resolve = Callable[[FunctionOrName, SourceLocation], ExternalFunction]
+
+
+def build_plan(
+    assignment: Assignment, schedule: Schedule, resolve: Resolve, solver: Solver | None = None
+) -> PlanProgram:
+    """The plan of an assignment under a schedule; ``resolve`` finds functions by their names.
+
+    Raises ``UserError`` for a part that is not what its function computes, with the first rule
+    that fails.
+    """
+    return _PlanBuilder(assignment, schedule, resolve, solver or Solver()).plan()
+
+
+@dataclass
+class _PlanBuilder:
+    assignment: Assignment
+    schedule: Schedule
+    resolve: Resolve
+    solver: Solver
+    steps: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.left = self.assignment
+        names = (*all_variables(self.assignment), *(t.name for t in self.assignment.tensors))
+        self.names = NameSupply(names)
+        self.formats: dict[str, Format] = {t.name: t.format for t in self.assignment.tensors}
+        self.properties = {t.name: t.properties for t in self.assignment.tensors if t.properties}
+        self.facts = self._facts()
+        self.extents = _declared_extents(self.assignment)
+        self.checked: set[tuple[str, str]] = set()
+
+    def plan(self) -> PlanProgram:
+        asked = Asked()
+        said: list[FixVariables | PromoteOperand] = []
+        for one in self.schedule.directives:
+            match one:
+                case FixVariables(variables=names):
+                    self._check_variables(names, one.location)
+                    asked, said = replace(asked, fixed=(*asked.fixed, *names)), [*said, one]
+                case PromoteOperand(tensor=tensor, position=position):
+                    more = (*asked.promoted, (tensor, position))
+                    asked, said = replace(asked, promoted=more), [*said, one]
+                case BindPart() | MapPart():
+                    self._call(one, asked)
+                    asked, said = Asked(), []
+                case Precompute(format=None):
+                    self._precompute(one)
+                case AssumeExtents() | Transpose():
+                    continue
+                case _:
+                    raise UnsupportedError(
+                        "the loops of a plan take no directives yet",
+                        location=one.location,
+                        expected="bind, map, fix, promote, assume, precompute and transpose",
+                        hint="sparse.compile without external functions takes all directives",
+                    )
+        if said:
+            raise UserError(
+                "fix and promote are for the function that is bound next, and there is none",
+                location=said[0].location,
+                expected="bind or map behind it",
+            )
+        self._finish()
+        program = PlanProgram(
+            assignment=self.assignment,
+            steps=tuple(self.steps),
+            tensors=tuple(self.formats.items()),
+            facts=self.facts,
+            result=self.assignment.result.tensor,
+        )
+        verify_plan(program)
+        return program
+
+    def _facts(self) -> tuple[tuple[Condition, SourceLocation], ...]:
+        found = []
+        for one in self.schedule.directives:
+            if isinstance(one, AssumeExtents):
+                made = parse_condition(one.condition, location=one.location)
+                if any(is_list(name) for name in names_of(made)):
+                    raise UserError(
+                        "extents of variables are assumed, and there are no lists of them",
+                        location=one.location,
+                        expected='such as "i % 16 == 0"',
+                        given=one.condition,
+                    )
+                found.append((made, one.location))
+        return tuple(found)
+
+    def _check_variables(self, names: tuple[str, ...], location: SourceLocation) -> None:
+        known = all_variables(self.assignment)
+        for name in names:
+            if name not in known:
+                raise UserError(
+                    f"there is no variable {name} to fix",
+                    location=location,
+                    expected=f"one of {', '.join(known)}",
+                )
+
+    def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
+        """The steps of a part that a function computes; what is left reads its workspace."""
+        function = self.resolve(one.function, one.location)
+        taken = find_part(self.left, one.value, one.location)
+        part = part_form(
+            taken.value, self.formats, self.properties, semiring=self.assignment.semiring
+        )
+        mapped = isinstance(one, MapPart)
+        reshape = AS_IT_STANDS
+        if isinstance(one, MapPart):
+            reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
+        mapping = self._mapping(part, function, reshape, asked, one)
+        reads = tuple(
+            (view.name, self._operand(view.name, view.access, mapping, mapped=mapped))
+            for view in mapping.operands
+        )
+        if not one.trusted:
+            self._checks(mapping)
+        target, meaning = self._workspace(function, mapping, taken)
+        self.steps.append(
+            CallStep(
+                target=target,
+                mapping=mapping,
+                reads=reads,
+                meaning=meaning,
+                tiles=reshape.tile,
+                pads=reshape.pad,
+                falls_back=one.fallback,
+                proof=self._proof(mapping),
+                location=one.location,
+            )
+        )
+        self._replace(taken, meaning.result)
+
+    def _mapping(
+        self,
+        part: PartForm,
+        function: ExternalFunction,
+        reshape: Reshape,
+        asked: Asked,
+        one: BindPart | MapPart,
+    ) -> PartMapping:
+        for found in mappings(part, function, reshape, self.extents, asked):
+            return found
+        raise Refusal(
+            assignment=self.left,
+            part=part,
+            function=function,
+            reshape=reshape,
+            asked=asked,
+            extents=self.extents,
+            location=one.location,
+        ).error()
+
+    def _operand(self, name: str, access: Access, mapping: PartMapping, *, mapped: bool) -> str:
+        """The tensor that an operand reads: the input, or what it is converted to before."""
+        needs = mapping.function.capability.needs_of(name)
+        stored = self.formats[access.tensor]
+        is_dense = stored.plain and all(level.full for level in stored.levels)
+        if stored in needs.formats or (not needs.formats and is_dense):
+            return access.tensor
+        order = len(access.variables)
+        format = needs.formats[0] if needs.formats else dense(order)
+        for step in self.steps:
+            match step:
+                case ConvertStep(target=target, source=source) if (
+                    source == access.tensor and step.format == format
+                ):
+                    return target
+        target = self.names.fresh(f"{access.tensor}_{format.letters}")
+        self.formats[target] = format
+        why = f"{mapping.function.name} takes {name} as {format}"
+        self.steps.append(
+            ConvertStep(
+                target=target,
+                source=access.tensor,
+                format=format,
+                modes=tuple(range(order)),
+                why=why,
+            )
+        )
+        return target
+
+    def _checks(self, mapping: PartMapping) -> None:
+        for view in mapping.operands:
+            tensor = view.access.tensor
+            for name in mapping.function.capability.needs_of(view.name).properties:
+                if (tensor, name) not in self.checked:
+                    self.checked.add((tensor, name))
+                    location = next(
+                        (t.location for t in self.left.tensors if t.name == tensor), None
+                    )
+                    self.steps.append(CheckStep(tensor=tensor, property=name, location=location))
+
+    def _workspace(
+        self, function: ExternalFunction, mapping: PartMapping, taken: TakenOut
+    ) -> tuple[str, Assignment]:
+        """What the call writes: the result itself if it is all of it, and stored alike."""
+        variables = mapping.variables
+        formats = function.capability.needs_of(function.capability.result.tensor).formats
+        format = formats[0] if formats else dense(len(variables))
+        result = self.assignment.result
+        marker = Access(tensor="the part")
+        read = {access.tensor for access in accesses(self.assignment.value)}
+        whole = taken.left(marker) == marker and result.variables == variables
+        if whole and self.formats[result.tensor] == format and result.tensor not in read:
+            target = result.tensor
+        else:
+            target = self.names.fresh("T")
+        access = Access(tensor=target, variables=variables)
+        return target, self._statement(access, taken.value, format)
+
+    def _statement(self, result: Access, value: Expression, format: Format) -> Assignment:
+        """The statement of a step, with the tensors that it has."""
+        self.formats[result.tensor] = format
+        names = dict.fromkeys((result.tensor, *(access.tensor for access in accesses(value))))
+        known = {tensor.name: tensor for tensor in self.assignment.tensors}
+        declared = tuple(
+            known.get(name, TensorDeclaration(name=name, format=self.formats[name]))
+            for name in names
+        )
+        return Assignment(
+            result=result,
+            value=value,
+            tensors=declared,
+            semiring=self.assignment.semiring,
+            location=self.assignment.location,
+        )
+
+    def _replace(self, taken: TakenOut, access: Access) -> None:
+        value = taken.left(access)
+        self.left = self._left(value)
+
+    def _left(self, value: Expression) -> Assignment:
+        names = dict.fromkeys(
+            (self.assignment.result.tensor, *(access.tensor for access in accesses(value)))
+        )
+        known = {tensor.name: tensor for tensor in self.assignment.tensors}
+        declared = tuple(
+            known.get(name, TensorDeclaration(name=name, format=self.formats[name]))
+            for name in names
+        )
+        return replace(self.left, value=value, tensors=declared)
+
+    def _precompute(self, one: Precompute) -> None:
+        """A part that we compute first, into a dense workspace."""
+        taken = find_part(self.left, one.value, one.location)
+        if one.workspace in self.formats:
+            raise UserError(
+                f"there is a tensor {one.workspace} already",
+                location=one.location,
+                expected="a new name for the workspace",
+            )
+        target = self.names.fresh(one.workspace)
+        access = Access(tensor=target, variables=taken.free)
+        statement = self._statement(access, taken.value, dense(len(taken.free)))
+        self.steps.append(LoopsStep(assignment=statement))
+        self._replace(taken, access)
+
+    def _proof(self, mapping: PartMapping) -> Proof:
+        """What is known of the condition of a call: evaluated, proved, or open."""
+        condition = mapping.condition
+        known = known_modes(condition, self.extents)
+        answer = holds(condition, known)
+        if answer is not Answer.OPEN:
+            shown = ", ".join(f"{name} is {extent}" for name, extent in known.items())
+            return Proof(answer=answer, text=shown or "it asks for nothing")
+        if not self.facts:
+            return Proof(answer=Answer.OPEN, text="extents are known when it runs")
+        return self.solver.prove(condition, [fact for fact, _ in self.facts], self.extents)
+
+    def _finish(self) -> None:
+        """What is left of the assignment: loops, a conversion, or nothing."""
+        result = self.assignment.result
+        value = self.left.value
+        last = self.steps[-1] if self.steps else None
+        if isinstance(value, Access) and isinstance(last, CallStep) and value.tensor == last.target:
+            if last.target == result.tensor:
+                return
+            if set(value.variables) == set(result.variables):
+                modes = tuple(value.variables.index(name) for name in result.variables)
+                self.steps.append(
+                    ConvertStep(
+                        target=result.tensor,
+                        source=value.tensor,
+                        format=self.formats[result.tensor],
+                        modes=modes,
+                        why=f"{last.mapping.function.name} gives {print_expression(value)}",
+                    )
+                )
+                return
+        self.steps.append(LoopsStep(assignment=self.left))
+
+
+def _declared_extents(assignment: Assignment) -> Mapping[str, int]:
+    """The extents that shapes of tensors say before anything is run."""
+    found: dict[str, int] = {}
+    for access in (*accesses(assignment.value), assignment.result):
+        shape = next((t.shape for t in assignment.tensors if t.name == access.tensor), None)
+        for name, extent in zip(access.variables, shape or (), strict=False):
+            found.setdefault(name, extent)
+    return found

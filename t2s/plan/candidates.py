@@ -1,0 +1,156 @@
+"""What functions could compute: all parts of a statement, and the mappings of each.
+
+A part is some of the factors of a product, or some of the terms of a sum, in each order: operands of
+``+`` and ``*`` may be exchanged, and every order that is printed differently counts as a pair of its
+own (papers/002, Table 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+from t2s.capability.description import ExternalFunction
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.match import part_form
+from t2s.capability.parts import factors_of, find_part, product_of, sum_of, terms_of
+from t2s.capability.reshape import EVERYTHING, Reshape, fewest
+from t2s.core.errors import UserError
+from t2s.core.walk import walk
+from t2s.sparse_repr.notation.ir import (
+    ADDITIVE,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Sum,
+    accesses,
+    print_expression,
+)
+
+MOST_OPERANDS = 5
+"""Factors of a product, and terms of a sum, of which all subsets are parts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedPart:
+    """A part in one order of its operands, and the mappings of it by a function."""
+
+    part: Expression
+    function: ExternalFunction
+    mappings: tuple[PartMapping, ...]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The part as it is printed, and the name of the function."""
+        return print_expression(self.part), self.function.name
+
+
+def parts_of(assignment: Assignment) -> tuple[Expression, ...]:
+    """All parts of the expression, larger ones of a product or a sum behind smaller ones."""
+    found: dict[Expression, None] = {}
+    for value in _groups(assignment.value):
+        terms = terms_of(value)
+        if len(terms) > 1:
+            for size in range(2, min(len(terms), MOST_OPERANDS) + 1):
+                for some in combinations(terms, size):
+                    found.setdefault(sum_of(some))
+            continue
+        factors = factors_of(value)
+        for size in range(1, min(len(factors), MOST_OPERANDS) + 1):
+            for chosen in combinations(factors, size):
+                found.setdefault(product_of(chosen))
+    return tuple(found)
+
+
+def _groups(value: Expression) -> Iterator[Expression]:
+    """Every product and every sum of an expression, each as a whole."""
+    inner: set[int] = set()
+    for term in walk(value):
+        match term:
+            case Combine(operator=operator):
+                for below in (term.left, term.right):
+                    same = isinstance(below, Combine) and (
+                        below.operator is operator
+                        or (operator in ADDITIVE and below.operator in ADDITIVE)
+                    )
+                    if same:
+                        inner.add(id(below))
+                if id(term) not in inner:
+                    yield term
+            case Sum() | Negative():
+                continue
+            case _:
+                if not any(_is_operand(term, other) for other in walk(value)):
+                    yield term  # type: ignore[misc]
+
+
+def _is_operand(term: object, other: object) -> bool:
+    return isinstance(other, Combine) and (other.left is term or other.right is term)
+
+
+def _orders(part: Expression) -> tuple[Expression, ...]:
+    """The part with its operands in every order that is printed differently."""
+    terms = terms_of(part)
+    made: list[Expression]
+    if len(terms) > 1:
+        made = [sum_of(order) for order in permutations(terms)]
+    else:
+        made = [product_of(order) for order in permutations(factors_of(part))]
+    return tuple({print_expression(one): one for one in made}.values())
+
+
+def candidates(
+    assignment: Assignment,
+    functions: Sequence[ExternalFunction],
+    reshape: Reshape = EVERYTHING,
+    extents: Mapping[str, int] | None = None,
+) -> tuple[MappedPart, ...]:
+    """All pairs of a part and a function that computes it, with the fewest fixed variables."""
+    formats = {tensor.name: tensor.format for tensor in assignment.tensors}
+    properties = {tensor.name: tensor.properties for tensor in assignment.tensors}
+    found = []
+    for part in parts_of(assignment):
+        try:
+            taken = find_part(assignment, part, None)
+        except UserError:
+            continue  # it is there twice, so it has no name of its own
+        names = {access.tensor for access in accesses(taken.value)}
+        known = {name: formats[name] for name in names}
+        form = part_form(taken.value, known, properties, assignment.semiring)
+        for function in functions:
+            mapped = fewest(form, function, reshape, extents)
+            if mapped:
+                found += [
+                    MappedPart(part=order, function=function, mappings=mapped)
+                    for order in _orders(part)
+                ]
+    return tuple(found)
+
+
+def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:
+    """The mappings without those that differ in the order of operands that may be exchanged."""
+    seen: dict[object, PartMapping] = {}
+    for one in found:
+        for mapping in one.mappings:
+            seen.setdefault(_call_key(mapping), mapping)
+    return tuple(seen.values())
+
+
+def _call_key(mapping: PartMapping) -> object:
+    """What a call is: the function, what is fixed, and its operands, in order if that matters."""
+    capability = mapping.function.capability
+    views = [(view.access, view.modes) for view in mapping.operands]
+    shapes = {}
+    for access in accesses(capability.value):
+        needs = capability.needs_of(access.tensor)
+        own = access.tensor == capability.overwritten
+        shapes[access.tensor] = (access.variables, needs.formats, needs.strides, own)
+    alike = len(set(shapes.values())) == 1 and len(shapes) == len(views)
+    commutes = all(
+        not isinstance(term, Combine) or term.operator.value in "+*"
+        for term in walk(capability.value)
+    )
+    order = frozenset(views) if alike and commutes else tuple(views)
+    return mapping.function.name, mapping.fixed, order

@@ -1,0 +1,212 @@
+"""Directives for external functions: parts that somebody else computes (papers/002, section 5).
+
+A schedule knows a function only as something with a name and a capability, or by its name as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, runtime_checkable
+
+from t2s.core.checks import whole
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.sparse_repr.concrete.ir import LoopPattern
+from t2s.sparse_repr.concrete.pattern_directives import (
+    LoopDirective,
+    PatternSchedule,
+    variable_name,
+)
+from t2s.sparse_repr.notation.ir import Expression
+from t2s.sparse_repr.notation.symbols import Notation, Tensor
+
+
+@runtime_checkable
+class ComputesParts(Protocol):
+    """A function of somebody else, as far as a schedule knows one."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for plans and errors."""
+
+    @property
+    def capability(self) -> Any:
+        """What it computes."""
+
+
+FunctionOrName = ComputesParts | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindPart(LoopDirective):
+    """A part is computed by a function, as it stands; ``trusted`` properties are not checked."""
+
+    value: Expression
+    function: FunctionOrName = field(compare=False)
+    trusted: bool = False
+    fallback: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapPart(LoopDirective):
+    """A part is computed by a function, with any reshaping that makes it what that computes."""
+
+    value: Expression
+    function: FunctionOrName = field(compare=False)
+    trusted: bool = False
+    fallback: bool = True
+    pad: bool = True
+    densify: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixVariables(LoopDirective):
+    """These variables are constant in each call of the function that is bound next."""
+
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromoteOperand(LoopDirective):
+    """A tensor gets a dimension of extent 1 at a position, for the function that is bound next."""
+
+    tensor: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssumeExtents(LoopDirective):
+    """A condition that the extents of the statement's variables satisfy; checked in every run."""
+
+    condition: str
+
+
+EXTERNAL_DIRECTIVES = (BindPart, MapPart, FixVariables, PromoteOperand, AssumeExtents)
+
+
+class ExternalSchedule(PatternSchedule):
+    """The methods of a schedule for external functions."""
+
+    __slots__ = ()
+
+    directives: tuple[LoopDirective, ...]
+
+    @property
+    def has_external(self) -> bool:
+        """Whether parts are computed by external functions, so that a plan comes of it."""
+        return any(isinstance(one, EXTERNAL_DIRECTIVES) for one in self.directives)
+
+    def bind(
+        self, part: Notation, function: FunctionOrName, *, trusted: bool = False, else_: Any = True
+    ) -> Self:
+        """Compute a part of the expression by an external function, as it stands.
+
+        ``trusted`` properties of operands are not checked on the values.  With ``else_=None`` a
+        condition that does not hold in a run is an error; otherwise the part is computed by loops.
+        """
+        location = user_location()
+        _check_part("bind", part, function, location)
+        return self._with(
+            BindPart(
+                value=part.value,
+                function=function,
+                trusted=trusted,
+                fallback=else_ is not None,
+                location=location,
+            )
+        )
+
+    def map(
+        self,
+        variable: Any,
+        pattern: Any,
+        factor: int | None = None,
+        *,
+        trusted: bool = False,
+        pad: bool = True,
+        densify: bool = False,
+        else_: Any = True,
+    ) -> Self:
+        """Compute a part of the expression by an external function: ``map(B[i, j] * x[j], f)``.
+
+        Variables are fixed, fused and promoted, operands transposed and converted, and extents
+        tiled, until the part is what the function computes, with as few fixed variables as can
+        be.  ``pad=False`` has no tiles padded; ``densify`` allows sparse operands to become dense.
+
+        Of a variable: compute its loop by a pattern, ``"reduction"`` or ``"foreach"``, ``factor``
+        iterations at a time, for Capstan.
+        """
+        known = isinstance(pattern, str) and pattern in {one.value for one in LoopPattern}
+        if known or isinstance(pattern, LoopPattern) or not isinstance(variable, Notation):
+            return super().map(variable, pattern, factor)
+        location = user_location()
+        _check_part("map", variable, pattern, location)
+        return self._with(
+            MapPart(
+                value=variable.value,
+                function=pattern,
+                trusted=trusted,
+                fallback=else_ is not None,
+                pad=pad,
+                densify=densify,
+                location=location,
+            )
+        )
+
+    def fix(self, *variables: Any) -> Self:
+        """Hold these variables constant in each call of the function that is bound next."""
+        names = tuple(variable_name(variable) for variable in variables)
+        location = user_location()
+        if not names:
+            raise UserError(
+                "fix names no variable",
+                location=location,
+                expected="the variables that are constant in a call, such as fix(i, k)",
+            )
+        return self._with(FixVariables(variables=names, location=location))
+
+    def promote(self, tensor: Any = None, position: Any = None) -> Self:
+        """Give a tensor a dimension of extent 1 at a position, for the function bound next.
+
+        Without arguments, for Capstan: take sums into scalars on chip.
+        """
+        if tensor is None and position is None:
+            return super().promote()
+        at = whole(position)
+        location = user_location()
+        order = tensor.order if isinstance(tensor, Tensor) else None
+        if at is None or at < 0 or (order is not None and at > order):
+            raise UserError(
+                "a dimension is added at a position of a tensor",
+                location=location,
+                expected=f"a position from 0 to {order if order is not None else 'the order'}",
+                given=repr(position),
+            )
+        return self._with(
+            PromoteOperand(tensor=variable_name(tensor), position=at, location=location)
+        )
+
+    def assume(self, condition: str) -> Self:
+        """Say what holds of the extents of variables: ``assume("i % 16 == 0 and j <= 255")``.
+
+        Conditions of functions are proved from it, and every run checks it.
+        """
+        location = user_location()
+        if not isinstance(condition, str):
+            raise UserError(
+                "what is assumed of extents is a text",
+                location=location,
+                expected='such as "i % 16 == 0 and j <= 255"',
+                given=repr(condition),
+            )
+        return self._with(AssumeExtents(condition=condition, location=location))
+
+
+def _check_part(what: str, part: object, function: object, location: SourceLocation) -> None:
+    if not isinstance(part, Notation) or not isinstance(function, ComputesParts | str):
+        raise UserError(
+            f"{what} takes a part of the expression and a function",
+            location=location,
+            expected=f"such as {what}(B[i, j] * C[j, k], external.blas.sgemm)",
+            given=f"{part!r}, {function!r}"[:200],
+        )

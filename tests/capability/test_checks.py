@@ -1,0 +1,181 @@
+"""Claims are checked: those of all functions that t2s has, and lies that have to be found."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2s import Float, UserError, external
+from t2s.capability.description import CallNumber, LibraryOf
+from t2s.core.types import INT32
+from tests.capability.functions import NINE
+from tests.errors.refusal import refused
+
+SHELVES = (external.numpy, external.blas, external.scipy)
+
+
+@pytest.mark.parametrize(
+    "name", [f"{shelf.name}.{name}" for shelf in SHELVES for name in shelf.functions]
+)
+def test_every_function_computes_what_it_claims(name: str) -> None:
+    library, _, function = name.partition(".")
+    shelf = next(one for one in SHELVES if one.name == library)
+    report = external.check(shelf.functions[function], trials=60)
+    assert report.trials == 60
+
+
+@pytest.mark.parametrize("function", NINE, ids=lambda one: str(one.name))
+def test_the_functions_of_the_counts(function: external.ExternalFunction) -> None:
+    external.check(function, trials=60)
+
+
+def test_families_are_tried_over_their_whole_range() -> None:
+    report = external.check(external.numpy.contract, trials=200)
+    assert report.patterns > 60
+    assert str(report).endswith("patterns, all right")
+
+
+def _changed(function: external.ExternalFunction, **changes: Any) -> external.ExternalFunction:
+    call = function.call
+    said = {
+        "call": call,
+        "library": function.library,
+        "index": function.index,
+        "types": function.capability.types,
+        "strides": {one.name: one.strides for one in function.capability.needs},
+    }
+    statement = changes.pop("statement")
+    return external.make_function(function.name, statement, **(said | changes))
+
+
+def test_a_transposed_operand_that_is_not() -> None:
+    lie = _changed(external.blas.sgemm, statement="z(i,k) = x(i,j) * y(k,j)")
+    with pytest.raises(UserError, match=r"sgemm does not compute z\(i,k\) = x\(i,j\)\*y\(k,j\)"):
+        external.check(lie)
+
+
+def test_a_leading_dimension_that_is_the_number_of_rows() -> None:
+    made = external.blas.sgemm
+    assert made.call is not None
+    rows = external.AddressOf(value=external.DimensionOf(variable="i"))
+    arguments = list(made.call.arguments)
+    leads = [
+        at
+        for at, one in enumerate(arguments)
+        if one == external.AddressOf(value=external.LeadOf(tensor="z"))
+    ]
+    for at in leads:
+        arguments[at] = rows
+    call = external.ExternalCall(symbol="sgemm", arguments=tuple(arguments))
+    lie = _changed(made, statement="z(i,k) = x(i,j) * y(j,k)", call=call)
+    with pytest.raises(UserError, match="sgemm (does not compute|was killed by)"):
+        external.check(lie)  # a step that is too long writes behind the result
+
+
+def test_a_function_that_accumulates_and_does_not_say_so() -> None:
+    lie = _changed(external.blas.sger, statement="z(i,j) = x(i) * y(j)")
+    with pytest.raises(UserError, match="sger does not compute"):
+        external.check(lie)
+
+
+def test_a_symmetric_function_for_any_matrix() -> None:
+    lie = _changed(external.blas.ssymv, statement="z(i) = x(i,j) * y(j)")
+    with pytest.raises(UserError, match="ssymv does not compute"):
+        external.check(lie)
+
+
+def test_the_smallest_case_is_shown() -> None:
+    with refused("""
+        product does not compute z(i) = x(i)*y(i)
+          --> @external.function("z(i) = x(i) * y(i)", types="int32")  # a lie
+          expected: [-2]
+          given:    [0]
+          note:     for x [-2] at steps 1, y [1] at steps 1 of int32
+          note:     19 of 20 trials differ
+    """):
+
+        @external.function("z(i) = x(i) * y(i)", types="int32")  # a lie
+        def product(x: Any, y: Any, z: Any) -> None:
+            z[...] = 0
+
+        external.check(product, trials=20)
+
+
+def test_an_operand_that_is_written() -> None:
+    @external.function("z(i) = x(i) + y(i)", types="float64")
+    def scribble(x: Any, y: Any, z: Any) -> None:
+        np.add(x, y, out=z)
+        x[...] = 0
+
+    with pytest.raises(UserError, match="an array that was written"):
+        external.check(scribble)
+
+
+def test_a_crash_takes_a_child_along() -> None:
+    parent = os.getpid()
+
+    @external.function("z(i) = x(i)", types="float64")
+    def abort(x: Any, z: Any) -> None:
+        os.abort()
+
+    with refused("""
+        abort was killed by SIGABRT
+          --> @external.function("z(i) = x(i)", types="float64")
+          expected: a call that computes z(i) = x(i)
+          given:    x [0.0] at steps 2 of float64
+          hint:     it ran in a child process; its arguments, and the handlers of its library, are
+                    what to look at
+    """):
+        external.check(abort)
+    assert os.getpid() == parent
+
+
+def test_a_wrong_address_is_a_crash() -> None:
+    zero = CallNumber(value=0, type=INT32)
+    broken = external.make_function(
+        "broken",
+        "s = x(i) * y(i)",
+        call=external.ExternalCall(symbol="sdot", arguments=(zero,) * 5, returns=Float(32)),
+        library=LibraryOf(name="scipy's BLAS", capsules="scipy.linalg.cython_blas"),
+        index=INT32,
+        types="float32",
+    )
+    with pytest.raises(UserError, match="broken was killed by SIGSEGV"):
+        external.check(broken, trials=3)
+
+
+def test_a_function_that_ends_the_process() -> None:
+    @external.function("z(i) = x(i)")
+    def leave(x: Any, z: Any) -> None:
+        os._exit(3)
+
+    with pytest.raises(UserError, match="leave ended the process with status 3"):
+        external.check(leave)
+
+
+def test_an_exception_is_the_case_that_failed() -> None:
+    @external.function("z(i) = x(i)")
+    def fail(x: Any, z: Any) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(UserError, match="given:    fail failed: ValueError: no"):
+        external.check(fail, trials=4)
+
+
+def test_libraries_say_whether_they_are_there() -> None:
+    found = {one.name: one for one in external.available()}
+    assert found["numpy"].there
+    assert found["numpy"].version == np.__version__
+    assert found["scipy's BLAS"].there
+    missing = external.LibraryOf(name="nothing", path="/nowhere/libnothing.so")
+    function = external.make_function(
+        "nothing_dot",
+        "s = x(i) * y(i)",
+        call=external.ExternalCall(symbol="dot", arguments=()),
+        library=missing,
+    )
+    with pytest.raises(UserError, match="nothing_dot is not available: nothing is not there"):
+        external.check(function)
