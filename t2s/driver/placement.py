@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from t2s.core.arrays import named_inputs
-from t2s.core.checks import checked_folder, checked_kind
+from t2s.core.checks import checked_folder, checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
     from t2s.simulator.devices import Device
+
+MOST_TURNS = 16
+"""The most operations that may share a cell: it has as many instructions."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,6 +220,7 @@ def place(
     seed: int = 0,
     balanced: bool = True,
     contract: bool = True,
+    interval: int = 1,
     progress: Progress | None = None,
 ) -> Placement:
     """Compile a design to triggered instructions, and place and route them on a fabric.
@@ -230,6 +234,8 @@ def place(
     seed: chooses among placements; one seed gives the same files on every machine.
     balanced: whether all channels of an array get the latency of the longest one.
     contract: whether ``x + a * b`` of floats becomes one operation, which rounds once.
+    interval: how many operations of a PE may share a cell, 16 at most.  They take turns, so that
+        the design fires once in so many cycles.
     progress: called with what is being done, how much of it is done, and of how much.
 
     Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
@@ -237,6 +243,15 @@ def place(
     """
     from t2s.backends.cgra_tia.backend import placed_graph
 
+    turns = whole(interval)
+    if turns is None or not 1 <= turns <= MOST_TURNS:
+        raise UserError(
+            "so many operations cannot share a cell",
+            location=user_location(),
+            expected=f"interval to be a whole number from 1 to {MOST_TURNS}",
+            given=repr(interval),
+            hint="interval=2 puts two operations of a PE on a cell, at half the rate",
+        )
     found = design_of(design)
     graph = found.only_stage(inputs, "place").graph
     placed = placed_graph(
@@ -245,6 +260,7 @@ def place(
         seed=seed,
         balanced=balanced,
         contract=contract,
+        interval=turns,
         progress=progress,
     )
     return Placement(placed, source=found, unplaced=graph)

@@ -107,3 +107,25 @@ def test_a_product_on_a_row_of_the_public_tools(capsys: pytest.CaptureFixture[st
     assert "\n87 cycles\n" in printed
     assert printed.endswith("equal to numpy: True\n")
     t2s.assemble(printed[: printed.index("87 cycles")], strict=True)
+
+
+@pytest.mark.parametrize(("rows", "cycles"), [(0, 37), (1, 57), (2, 67), (8, 139), (24, 331)])
+def test_a_product_on_all_pes_of_the_public_block(rows: int, cycles: int) -> None:
+    """Every PE multiplies once for a row of A; a row takes 12 cycles."""
+    example = runpy.run_path(str(EXAMPLES / "public_gemm.py"))
+    generator = np.random.default_rng(rows)
+    a, b = (generator.integers(-(2**31), 2**31, (n, 4)).astype(np.int32) for n in (rows, 4))
+    text = example["program"](rows)
+    run = t2s.triggered.run(text, example["memory"](a, b), rows=4, columns=4, trace=True)
+    found = np.asarray(run.memory)[16 + 4 * rows : 16 + 8 * rows].astype(np.uint32).view(np.int32)
+    np.testing.assert_array_equal(found.reshape(rows, 4), a @ b)
+    programs = t2s.assemble(text, strict=True).programs
+    for number, program in enumerate(programs):
+        assert len(program.instructions) <= 16
+        products = [
+            at
+            for at, instruction in enumerate(program.instructions)
+            if instruction.opcode.name in ("MAC", "LMUL")
+        ]
+        assert sum(fired[number] in products for fired in run.trace) == rows
+    assert run.cycles == cycles

@@ -64,10 +64,15 @@ def placed_graph(
     seed: int = 0,
     balanced: bool = True,
     contract: bool = True,
+    interval: int = 1,
     progress: Progress | None = None,
 ) -> PlacedDesign:
-    """Lower a graph and place it; ``None`` is the smallest of our fabrics that has enough cells."""
-    netlist = lower_to_netlist(graph, contract=contract)
+    """Lower a graph and place it; ``None`` is the smallest of our fabrics that has enough cells.
+
+    Up to ``interval`` operations of a PE share a cell.
+    """
+    latency = (fabric or FABRICS["cgra32"]).fma_latency
+    netlist = lower_to_netlist(graph, contract=contract, interval=interval, fma_latency=latency)
     chosen = fabric or smallest_fabric(netlist)
     return place_netlist(netlist, chosen, seed=seed, balanced=balanced, progress=progress)
 

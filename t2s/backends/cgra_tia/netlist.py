@@ -42,13 +42,31 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellTurn:
+    """One of several operations that share a cell and fire in turn, round after round.
+
+    ``tags`` are those of its instructions, on the input that all instructions of the cell take
+    from.  In round ``r`` it works on the operands number ``r - stage``: its operands may come that
+    much later than those of the first turn, whose stage is 0.
+    """
+
+    tags: tuple[int, ...]
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetCell:
-    """A cell that computes: its program, and the kind of place that it needs."""
+    """A cell that computes: its program, and the kind of place that it needs.
+
+    ``turns`` are empty unless operations share the cell.  They follow from the program and its
+    tags, and are for depths and rates only, never for meaning.
+    """
 
     name: str
     kind: CellKind
     program: CellProgram
     origin: Provenance | None = None
+    turns: tuple[CellTurn, ...] = ()
 
 
 class UnitKind(Enum):

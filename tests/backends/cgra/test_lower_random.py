@@ -32,7 +32,7 @@ def _words(text: str) -> str:
     return re.sub(r"\b(BFloat|Float|UInt|Int)\((\d*)\)", word, text)
 
 
-def _drawn(seed: int) -> tuple[str, Graph] | None:
+def drawn(seed: int) -> tuple[str, Graph] | None:
     """The longest legal beginning of a program; ``None`` if there is none."""
     program = generate(Choices(f"cgra:{seed}"))
     for count in range(len(program.directives), -1, -1):
@@ -44,7 +44,7 @@ def _drawn(seed: int) -> tuple[str, Graph] | None:
     return None
 
 
-def _inputs(graph: Graph, seed: int) -> dict[str, Array]:
+def inputs_of_graph(graph: Graph, seed: int) -> dict[str, Array]:
     scalars = {p.name: p.type.numpy.type(seed % 5) for p in graph.parameters}
     return {**whole_numbers(graph, seed), **scalars}
 
@@ -56,16 +56,16 @@ def test_random_programs_have_the_values_of_the_simulator_or_are_refused(part: i
     for seed in range(part * EACH, (part + 1) * EACH):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            drawn = _drawn(seed)
-        if drawn is None:
+            found = drawn(seed)
+        if found is None:
             continue
-        text, graph = drawn
+        text, graph = found
         problems = unsupported(graph, contract=False)
         kinds["refused" if problems else "run"] += 1
         if problems:
             assert all(problem.location for problem in problems), text
             continue
-        inputs = _inputs(graph, seed)
+        inputs = inputs_of_graph(graph, seed)
         expected = t2s.simulate(graph, inputs, progress=False).outputs
         netlist = lower_to_netlist(graph, contract=False)
         run = ran(netlist, inputs, latency=1 + seed % 3, fma_latency=seed % 6)

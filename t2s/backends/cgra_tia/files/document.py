@@ -19,6 +19,7 @@ from t2s.backends.cgra_tia.fabric import CellKind, CgraFabric
 from t2s.backends.cgra_tia.files.records import brief, from_record, malformed, to_record
 from t2s.backends.cgra_tia.netlist import (
     Branch,
+    CellTurn,
     Net,
     NetCell,
     Netlist,
@@ -51,6 +52,7 @@ class PlacedCellRecord:
     row: int
     column: int
     origin: Provenance | None = None
+    turns: tuple[CellTurn, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,7 @@ def to_json(design: PlacedDesign) -> str:
                 row=sites[cell.name].row,
                 column=sites[cell.name].column,
                 origin=cell.origin,
+                turns=cell.turns,
             )
             for cell in netlist.cells
         ),
@@ -209,7 +212,13 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
                 f"row {cell.row}, column {cell.column}",
             )
         cells.append(
-            NetCell(name=cell.name, kind=cell.kind, program=left.pop(place), origin=cell.origin)
+            NetCell(
+                name=cell.name,
+                kind=cell.kind,
+                program=left.pop(place),
+                origin=cell.origin,
+                turns=cell.turns,
+            )
         )
         sites[cell.name] = site
     for place, program in left.items():

@@ -130,6 +130,8 @@ def circle_svg(design: PlacedDesign) -> str:
     caption = "a firing in every cycle: no circle limits the rate"
     if limit is not None:
         caption = f"{limit.tokens} firings in {limit.cycles} cycles through what has a color"
+    if limit is not None and limit.shares:
+        caption = f"a firing in every {limit.cycles} cycles: operations share what has a color"
     return _drawn(
         design,
         _Look(

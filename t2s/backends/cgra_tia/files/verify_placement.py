@@ -41,6 +41,7 @@ def verify_placement(design: PlacedDesign) -> None:
     _once(design, "tensors", (tensor.name for tensor in netlist.tensors))
     _check_sites(design)
     _check_units(design)
+    _check_turns(design)
     _check_ports(design)
     tracks: Counter[tuple[Cell, Cell]] = Counter()
     for net in netlist.nets:
@@ -132,6 +133,23 @@ def _check_units(design: PlacedDesign) -> None:
         tag = next((t.tag for t in unit.tags if not 0 <= t.tag < design.fabric.core.tags), None)
         if tag is not None:
             raise _wrong(design, what, f"tags below {design.fabric.core.tags}", f"tag {tag}")
+
+
+def _check_turns(design: PlacedDesign) -> None:
+    for cell in design.netlist.cells:
+        tags = [tag for turn in cell.turns for tag in turn.tags]
+        stages = [turn.stage for turn in cell.turns]
+        checked = {c.tag for i in cell.program.instructions for c in i.trigger.checks}
+        fine = len(set(tags)) == len(tags) and set(tags) <= checked
+        fine = fine and all(turn.tags for turn in cell.turns)
+        fine = fine and stages == sorted(stages) and set(stages[:1]) <= {0}
+        if len(cell.turns) == 1 or not fine:
+            raise _wrong(
+                design,
+                f"the turns of {cell.name!r}",
+                "several, of tags that its program checks, each once, and of stages from 0 on",
+                ", ".join(f"tags {list(turn.tags)} of stage {turn.stage}" for turn in cell.turns),
+            )
 
 
 def _check_ports(design: PlacedDesign) -> None:

@@ -28,6 +28,9 @@ from t2s.graph.nodes import Loop
 
 Part = NetCell | StreamUnit
 
+_MANY, _MOST_BOXES = 100, 4
+"""Parts of a large class, and the most boxes that one with holes is taken apart into."""
+
 _LARGEST_BOX = 1 << 16
 """Points of a box around a class that are looked at one by one."""
 
@@ -172,7 +175,7 @@ def _settled(
     for point in (_point, origins.point) if decided else ():
         together = _class(parts, firings, [point(part) for part in parts])
         if together is not None:
-            yield together
+            yield from _without_holes(together, firings)
             return
     for some in _in_boxes(parts) if decided else ():
         boxed = _class(some, firings, [_point(part) for part in some])
@@ -184,6 +187,20 @@ def _settled(
         alone = _class([part], firings, [()])
         assert alone is not None
         yield alone
+
+
+def _without_holes(found: PartClass, firings: Mapping[str, StaticFirings]) -> Iterator[PartClass]:
+    """A few boxes for a large class with holes, whose PEs the simulator would look at one by one.
+
+    They stay together where it would take many.
+    """
+    large = found.exists is not None and len(found.parts) >= _MANY
+    boxes = list(_in_boxes(found.parts)) if large else []
+    classes = [_class(some, firings, [found.points[p.name] for p in some]) for some in boxes]
+    if 1 < len(classes) <= _MOST_BOXES and None not in classes:
+        yield from (each for each in classes if each is not None)
+    else:
+        yield found
 
 
 def _in_boxes(parts: Sequence[Part]) -> Iterator[list[Part]]:

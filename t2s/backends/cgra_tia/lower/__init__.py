@@ -10,6 +10,7 @@ loads, stores and loop counters, and nets in place of channels.  The passes, in 
 * ``scalars``: what users give when the design runs;
 * ``passing``: operands that are only handed on become multicast nets;
 * ``cells``: an operation of its own for each cell (``operators``), its actions told apart by tags;
+* ``sharing``: if asked for, several operations take turns in a cell;
 * ``residents``: operands that never change stay in registers of cells;
 * ``cell_programs``: instructions, within the sizes of a cell;
 * ``assemble``, ``sequencers``: parts, nets, and the units that send tags.
@@ -30,14 +31,17 @@ from t2s.backends.cgra_tia.netlist import Netlist
 from t2s.graph.graph import Graph
 
 
-def lower_to_netlist(graph: Graph, *, contract: bool = True) -> Netlist:
+def lower_to_netlist(
+    graph: Graph, *, contract: bool = True, interval: int = 1, fma_latency: int = 4
+) -> Netlist:
     """The design as cells, units and nets.
 
     With ``contract`` a product that is only added to something is one fused operation with the
-    sum, rounded once.  Every operation is a cell of its own, which does one in each cycle.  Raises
-    ``UnsupportedError`` if ``unsupported`` is not empty.
+    sum, rounded once.  Up to ``interval`` operations of a PE share a cell, which does each of them
+    once in so many cycles; with 1 every operation is a cell of its own.  ``fma_latency`` says how
+    far they run ahead of one another.  Raises ``UnsupportedError`` if ``unsupported`` is not empty.
     """
-    found = lowered(graph, contract=contract)
+    found = lowered(graph, contract=contract, interval=interval, fma_latency=fma_latency)
     if isinstance(found, Netlist):
         return found
     raise refusal("cgra_tia", graph, found)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.backends.cgra_tia.fabric import CellKind
-from t2s.backends.cgra_tia.lower.cell_programs import ports_of, program_of
-from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, Wire
+from t2s.backends.cgra_tia.lower.cell_programs import CellPorts, ports_of, program_of
+from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, TakenAgain, Wire
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
@@ -17,8 +17,10 @@ from t2s.backends.cgra_tia.lower.registers import Replay
 from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
 from t2s.backends.cgra_tia.lower.scratchpads import TAGS, VALUES, Shuffle
 from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
+from t2s.backends.cgra_tia.lower.sharing import SharedCell
 from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, pattern_nest, tag_nest
 from t2s.backends.cgra_tia.netlist import (
+    CellTurn,
     Endpoint,
     Net,
     NetCell,
@@ -70,11 +72,7 @@ class Assembly:
             return
         tagged = len(actions) > 1 or not actions[0].takes
         ports = ports_of(draft, actions, tagged=tagged)
-        program, kind = program_of(draft, actions, ports)
-        origin = draft.process.origin
-        self._cells.append(NetCell(name=draft.name, kind=kind, program=program, origin=origin))
-        for wire, port in ports.outputs.items():
-            self._source(wire, Endpoint(part=draft.name, port=port))
+        self._add_program(draft, actions, ports)
         for wire, port in ports.inputs.items():
             self._sink(wire, Endpoint(part=draft.name, port=port), _firings_before(draft, wire))
         if ports.tags is not None:
@@ -83,10 +81,44 @@ class Assembly:
                     end=Endpoint(part=draft.name, port=ports.tags),
                     nest=_control(draft, actions),
                     index=index,
-                    origin=origin,
+                    origin=draft.process.origin,
                     always=not any(action.idle for action in draft.actions),
                 )
             )
+
+    def add_shared(self, cell: SharedCell, index: int) -> None:
+        """A cell of a process that several operations share."""
+        made = cell.merged()
+        draft = made.draft
+        ports = ports_of(draft, made.actions, tagged=True)
+        assert ports.tags is not None
+        self._add_program(draft, made.actions, ports, made.turns)
+        for turn, part in enumerate(cell.parts):
+            for wire in part.inputs:
+                port = ports.inputs.get(TakenAgain(wire=wire, turn=turn), ports.inputs.get(wire))
+                if port is not None and wire not in part.residents:
+                    end = Endpoint(part=draft.name, port=port)
+                    self._sink(wire, end, _rounds_before(part, wire), cell.ahead(wire, turn))
+        for wire in draft.residents:
+            self._sink(wire, Endpoint(part=draft.name, port=ports.inputs[wire]))
+        end = Endpoint(part=draft.name, port=ports.tags)
+        origin = draft.process.origin
+        self._controlled.append(Controlled(end=end, nest=made.nest, index=index, origin=origin))
+
+    def _add_program(
+        self,
+        draft: CellDraft,
+        actions: Sequence[CellAction],
+        ports: CellPorts,
+        turns: tuple[CellTurn, ...] = (),
+    ) -> None:
+        program, kind = program_of(draft, actions, ports)
+        origin = draft.process.origin
+        self._cells.append(
+            NetCell(name=draft.name, kind=kind, program=program, origin=origin, turns=turns)
+        )
+        for wire, port in ports.outputs.items():
+            self._source(wire, Endpoint(part=draft.name, port=port))
 
     def add_buffer(self, replay: Replay) -> None:
         """A virtual buffer: a cell that sends what comes to its net and to itself."""
@@ -136,18 +168,18 @@ class Assembly:
         else:
             self._nets[end] = _Wiring(source=end, wires=[wire])
 
-    def _sink(self, wire: Wire, end: Endpoint, before: int = 0) -> None:
+    def _sink(self, wire: Wire, end: Endpoint, before: int = 0, ahead: int = 0) -> None:
         """An input, which a cell takes from for the first time after some firings.
 
         The channel of a recurrence has two places more than values are under way, and a net that
-        closes a circle says how many those are.
+        closes a circle says how many those are.  ``ahead`` of them come early.
         """
         if isinstance(wire, TokenStream):
             room = self._aliases.room(wire)
-            tokens = before + 1 if 0 < before == room - 2 else room
+            tokens = before + 1 if 0 < before == room - 2 else room + ahead
             self._sinks.append((self._aliases.root(wire), end, tokens))
         else:
-            self._sinks.append((wire, end, 1))
+            self._sinks.append((wire, end, 1 + ahead))
 
     # -------------------------------------------------------------------------------- result
 
@@ -182,7 +214,7 @@ class Assembly:
 
     def _net(self, wiring: _Wiring) -> Net:
         first = next((w for w in wiring.wires if isinstance(w, TokenStream)), wiring.wires[0])
-        if isinstance(first, CellResult):
+        if not isinstance(first, TokenStream):
             part = wiring.source.part
             group = f"{part.split('[')[0]}.{part.rpartition('.')[2]}" if "." in part else part
             return Net(
@@ -221,6 +253,13 @@ def _firings_before(draft: CellDraft, wire: Wire) -> int:
     fires = np.asarray([not action.idle for action in draft.actions])[classes.codes]
     takes = np.asarray([wire in action.takes for action in draft.actions])[classes.codes]
     return int(fires[: takes.argmax()].sum()) * classes.inner if takes.any() else 0
+
+
+def _rounds_before(draft: CellDraft, wire: Wire) -> int:
+    """How many turns an operation of a shared cell has before it takes from a wire."""
+    classes = draft.process.classes
+    takes = np.asarray([wire in action.takes for action in draft.actions])[classes.codes]
+    return int(takes.argmax()) * classes.inner
 
 
 def _passing(tag: int, *, first: bool, last: bool) -> Instruction:

@@ -92,10 +92,11 @@ def program_of(
 def _too_many(draft: CellDraft, count: int, what: str, most: int) -> None:
     point = list(draft.process.origin.point)
     where = f" at {point}" if point else ""
+    less = ", or take a smaller interval" if " and " in draft.operator else ""
     refuse(
         draft.process.nest.subject,
         f"the cell of its {draft.operator!r}{where} would need {count} {what}, and a cell has "
-        f"{most}: give it fewer operands, or fewer conditions on loops",
+        f"{most}: give it fewer operands, or fewer conditions on loops{less}",
         draft.process.nest.location,
     )
 

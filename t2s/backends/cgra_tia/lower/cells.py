@@ -24,7 +24,15 @@ class CellResult:
     operation: int
 
 
-Wire = TokenStream | CellResult
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenAgain:
+    """The same tokens once more, for a later turn of a cell that operations share."""
+
+    wire: Wire
+    turn: int
+
+
+Wire = TokenStream | CellResult | TakenAgain
 """What comes into a port of a cell or leaves it."""
 
 Operand = WordLiteral | Wire

@@ -14,6 +14,7 @@ from t2s.backends.cgra_tia.lower.registers import Replay, settle_registers
 from t2s.backends.cgra_tia.lower.residents import settle_residents
 from t2s.backends.cgra_tia.lower.scalars import settle_scalars
 from t2s.backends.cgra_tia.lower.schedule import PointCache, nest_of
+from t2s.backends.cgra_tia.lower.sharing import CellSharing, SharedCell
 from t2s.backends.cgra_tia.netlist import Netlist
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
@@ -21,7 +22,9 @@ from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import space_points
 
 
-def lowered(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
+def lowered(
+    graph: Graph, *, contract: bool, interval: int = 1, fma_latency: int = 4
+) -> Netlist | list[Unsupported]:
     """The netlist of a graph, or everything that stands in its way."""
     if graph.machines:
         mixed = [_mixed(node, graph.machines[0]) for node in graph.pe_arrays[:1]]
@@ -57,12 +60,18 @@ def lowered(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
         return problems
     replays = settle_residents([d for group in drafts for d in group], replays, streams, aliases)
     assembly = Assembly(streams, aliases)
-    for group in drafts:
+    sharing = CellSharing(
+        interval=interval, fma_latency=fma_latency, aliases=aliases, replays=replays
+    )
+    for group, cells in zip(drafts, sharing.shared(drafts), strict=True):
         if group[0].process.origin.node in refused_nodes:
             continue
         try:
-            for index, draft in enumerate(group):
-                assembly.add_cell(draft, index)
+            for index, cell in enumerate(cells):
+                if isinstance(cell, SharedCell):
+                    assembly.add_shared(cell, index)
+                else:
+                    assembly.add_cell(cell, index)
         except NotLowered as refused:
             problems.append(refused.problem)
             refused_nodes.add(group[0].process.origin.node)

@@ -71,6 +71,7 @@ def sequencers(
     units: list[StreamUnit] = []
     made: list[Net] = []
     numbers: dict[str, int] = {}
+    arrays: dict[tuple[str, SequenceNest], str] = {}
     for group in together:
         node = group[0].origin.node
         numbers[node] = numbers.get(node, 0) + 1
@@ -81,12 +82,22 @@ def sequencers(
                 kind=UnitKind.SEQUENCE,
                 loops=group[0].nest.loops,
                 tags=group[0].nest.tags,
-                origin=Provenance(node=node, location=group[0].origin.location),
+                origin=Provenance(
+                    node=node,
+                    point=_in_common([one.origin.point for one in group]),
+                    location=group[0].origin.location,
+                ),
             )
         )
         sinks = tuple(NetSink(end=end) for one in group for end in (one.end, *followers[one.end]))
-        made.append(Net(name=name, group=name, source=Endpoint(part=name), sinks=sinks))
+        alike = arrays.setdefault((node, group[0].nest), name)
+        made.append(Net(name=name, group=alike, source=Endpoint(part=name), sinks=sinks))
     return units, made
+
+
+def _in_common(points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The coordinates that several points have in common, which tells alike units apart."""
+    return tuple(column[0] for column in zip(*points, strict=True) if len(set(column)) == 1)
 
 
 def _in_one_pe(

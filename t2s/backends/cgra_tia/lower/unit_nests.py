@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
-from t2s.backends.cgra_tia.lower.schedule import LoopNest, enumerated, from_zero
+from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, enumerated, from_zero
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
 from t2s.core.affine import tidy
 from t2s.core.expr import Expr, Index, apply, const, substitute
@@ -189,12 +190,7 @@ def tag_nest(
     period = _period(sequence)
     runs = _runs(sequence[:period])
     if len(runs) > limit:
-        refuse(
-            nest.subject,
-            f"what it does changes {len(runs)} times in {period:,} iterations, without a pattern "
-            f"of at most {limit} stretches",
-            nest.location,
-        )
+        _too_many_runs(nest, len(runs), period, limit)
     return pattern_nest(sequence, outer, inner)
 
 
@@ -213,6 +209,53 @@ def pattern_nest(sequence: Array, outer: int, inner: int) -> SequenceNest:
         TagCase(when=_between(at, first, last, period), tag=tag) for first, last, tag in runs if tag
     )
     return SequenceNest(loops=tuple(loops), tags=tags)
+
+
+def turn_nest(
+    nest: LoopNest,
+    classes: Classes,
+    turns: Sequence[Sequence[int]],
+    stages: Sequence[int],
+    nothing: int,
+) -> SequenceNest:
+    """The nest of a ``seq`` unit that sends a tag for each turn of each round.
+
+    ``turns`` are the tags of each turn, by the class of the iteration that it works on: in round
+    ``r`` that is iteration ``r - stage``.  Where there is none the tag is ``nothing``.
+    """
+    codes = classes.codes[: _period(classes.codes)]
+    outer, inner = classes.outer * (len(classes.codes) // len(codes)), classes.inner
+    found = [_runs(np.asarray(tags)[codes]) for tags in turns]
+    if sum(len(runs) for runs in found) * outer <= MOST_RUNS:  # no rest between repetitions
+        codes, outer = np.tile(codes, outer), 1
+        found = [_runs(np.asarray(tags)[codes]) for tags in turns]
+    count = sum(len(runs) for runs in found)
+    if count > MOST_RUNS:
+        _too_many_runs(nest, count, len(codes), MOST_RUNS)
+    total, last_stage = len(codes) * inner, max(stages)
+    loops = [_loop("batch", outer)] if outer > 1 else []
+    at = len(loops)
+    loops += [_loop("round", total + last_stage), _loop("turn", len(turns))]
+    cases: list[TagCase] = []
+    for turn, (runs, stage) in enumerate(zip(found, stages, strict=True)):
+        whose = _between(at + 1, turn, turn, len(turns))
+        when = [(s * inner + stage, (e + 1) * inner - 1 + stage, tag) for s, e, tag in runs]
+        rests = [(0, stage - 1, nothing), (total + stage, total + last_stage - 1, nothing)]
+        cases += [
+            TagCase(when=(*whose, *_between(at, first, last, total + last_stage)), tag=tag)
+            for first, last, tag in (*when, *rests)
+            if tag and first <= last
+        ]
+    return SequenceNest(loops=tuple(loops), tags=tuple(cases))
+
+
+def _too_many_runs(nest: LoopNest, count: int, period: int, limit: int) -> NoReturn:
+    refuse(
+        nest.subject,
+        f"what it does changes {count} times in {period:,} iterations, without a pattern "
+        f"of at most {limit} stretches",
+        nest.location,
+    )
 
 
 def _period(sequence: Array) -> int:

@@ -259,7 +259,11 @@ def _warn_of_rate(design: PlacedDesign) -> None:
     """
     limit = rate_limit(design)
     netlist = design.netlist
-    if limit is None or any(unit.kind is UnitKind.STORE_AT for unit in netlist.units):
+    if (
+        limit is None
+        or limit.shares
+        or any(unit.kind is UnitKind.STORE_AT for unit in netlist.units)
+    ):
         return
     shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
     if limit.for_space:

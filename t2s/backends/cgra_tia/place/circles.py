@@ -50,13 +50,14 @@ class TokenCircle:
         return Fraction(self.latency, self.tokens) if self.tokens > 0 else None
 
 
-def slowest_circle(parts: int, dependences: Sequence[Dependence]) -> TokenCircle | None:
-    """The circle that allows the fewest firings per cycle; ``None`` if all allow one in each.
+def slowest_circle(
+    parts: int, dependences: Sequence[Dependence], period: Fraction = Fraction(1)
+) -> TokenCircle | None:
+    """The circle that allows the fewest firings; ``None`` if all allow one in each period.
 
     One that never starts is the slowest.
     """
     found: TokenCircle | None = None
-    period = Fraction(1)
     while (better := _slower_circle(parts, dependences, period)) is not None:
         found = better
         if better.period is None:

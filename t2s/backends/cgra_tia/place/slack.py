@@ -19,7 +19,7 @@ from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.netlist import Branch, Netlist, PlacedDesign
 from t2s.backends.cgra_tia.place.circles import Dependence, TokenCircle, offsets, slowest_circle
 from t2s.backends.cgra_tia.place.route import Path
-from t2s.backends.cgra_tia.place.sites import parts_of
+from t2s.backends.cgra_tia.place.turns import SAME_CELL, Firers
 from t2s.backends.cgra_tia.place.waits import BranchWait, branch_waits
 from t2s.core.errors import UnsupportedError
 
@@ -34,9 +34,10 @@ _PASSES = 4
 class RateLimit:
     """Why a design does not fire in every cycle.
 
-    ``parts`` are those of the circle in order, ``nets`` what leads from each to the next one.  Of
+    ``parts`` are those of the circle in order, ``nets`` what leads from one to the next one.  Of
     ``cycles`` each part of the circle fires in ``tokens``.  ``for_space``: the circle is one of
-    channels that are too shallow; else of tokens that go round.
+    channels that are too shallow; else of tokens that go round, or, without ``nets``, of operations
+    that share a cell.
     """
 
     parts: tuple[str, ...]
@@ -50,14 +51,19 @@ class RateLimit:
         """Firings per cycle."""
         return Fraction(self.tokens, self.cycles)
 
+    @property
+    def shares(self) -> bool:
+        """Whether it is what the user asked for: operations that take turns in a cell."""
+        return not self.nets
+
 
 def rate_limit(design: PlacedDesign) -> RateLimit | None:
     """What keeps a design from a firing in every cycle, as far as channels do; ``None`` if nothing.
 
     Not seen are cells that take several firings for one result, and circles of unknown tokens.
     """
-    names = [part.name for part in parts_of(design.netlist)]
-    waits = branch_waits(design.netlist, design.fabric, _latencies(design))
+    firers = Firers(netlist=design.netlist)
+    waits = branch_waits(design.netlist, firers, design.fabric, _latencies(design))
     capacities = [
         branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
     ]
@@ -65,20 +71,33 @@ def rate_limit(design: PlacedDesign) -> RateLimit | None:
     dependences += _backward(
         waits, [wait.pipeline + room for wait, room in zip(waits, capacities, strict=True)]
     )
+    dependences += firers.turns
     whole = max((wait.traffic or 0 for wait in waits), default=0)
-    while (circle := slowest_circle(len(names), dependences)) is not None:
+    period = Fraction(firers.period)
+    while (circle := slowest_circle(len(firers.names), dependences, period)) is not None:
         rare = _rare(circle, waits)
         if rare is None or circle.period is None or _matters(rare, circle.period, whole):
-            return _as_limit(circle, waits, names)
+            return _as_limit(circle, waits, firers.names)
         dependences = [  # all others that are as rare cost less
-            item for item in dependences if waits[item.branch].blocks(rare)
+            item
+            for item in dependences
+            if item.branch == SAME_CELL or waits[item.branch].blocks(rare)
         ]
-    return None
+    return _shared_limit(design.netlist, firers.period)
+
+
+def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
+    """The turns of cells that operations share, if there are any."""
+    parts = tuple(cell.name for cell in netlist.cells if len(cell.turns) == turns)
+    if not parts:
+        return None
+    return RateLimit(parts=parts[:1], nets=(), tokens=1, cycles=turns, for_space=False)
 
 
 def _rare(circle: TokenCircle, waits: Sequence[BranchWait]) -> int | None:
     """The fewest tokens of a branch of a circle in a whole run; ``None`` if nobody knows."""
-    traffic = (waits[member.branch].traffic for member in circle.members)
+    members = (member for member in circle.members if member.branch != SAME_CELL)
+    traffic = (waits[member.branch].traffic for member in members)
     return min((count for count in traffic if count is not None), default=None)
 
 
@@ -89,8 +108,10 @@ def _matters(tokens: int, period: Fraction, whole: int) -> bool:
 
 def _as_limit(circle: TokenCircle, waits: Sequence[BranchWait], names: Sequence[str]) -> RateLimit:
     return RateLimit(
-        parts=tuple(names[member.source] for member in circle.members),
-        nets=tuple(waits[member.branch].net.name for member in circle.members),
+        parts=tuple(dict.fromkeys(names[member.source] for member in circle.members)),
+        nets=tuple(
+            waits[member.branch].net.name for member in circle.members if member.branch != SAME_CELL
+        ),
         tokens=circle.tokens,
         cycles=circle.latency,
         for_space=any(member.is_space for member in circle.members),
@@ -108,8 +129,9 @@ def with_slack(
 
     Raises ``UserError`` for circles that never start and for what cannot hold its tokens.
     """
-    waits = _timed(netlist, fabric, paths, balanced)
-    rooms = _rooms(netlist, waits, fabric)
+    firers = Firers(netlist=netlist)
+    waits = _timed(firers, fabric, paths, balanced)
+    rooms = _rooms(firers, waits, fabric)
     found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
     capacities: list[int] = []
     for wait, room in zip(waits, rooms, strict=True):
@@ -139,10 +161,11 @@ def shortages(
 
     And how many more channels of this fabric it would take, one after the other.
     """
-    waits = _timed(netlist, fabric, paths, balanced)
+    firers = Firers(netlist=netlist)
+    waits = _timed(firers, fabric, paths, balanced)
     found = {}
     numbers = (number for net in netlist.nets for number in range(len(net.sinks)))
-    for wait, room, number in zip(waits, _rooms(netlist, waits, fabric), numbers, strict=True):
+    for wait, room, number in zip(waits, _rooms(firers, waits, fabric), numbers, strict=True):
         depth = fabric.most_depth + 1
         excess = room - wait.latency - depth
         if wait.asked > wait.latency - wait.pipeline + depth:
@@ -153,9 +176,10 @@ def shortages(
 
 
 def _timed(
-    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], balanced: bool
+    firers: Firers, fabric: CgraFabric, paths: Sequence[Sequence[Path]], balanced: bool
 ) -> list[BranchWait]:
     """Every branch with its latency: that of its own way, or of the longest of its group."""
+    netlist = firers.netlist
     hops = [len(path) - 1 for net_paths in paths for path in net_paths]
     if balanced:
         groups = [net.group for net in netlist.nets for _ in net.sinks]
@@ -163,7 +187,7 @@ def _timed(
         for group, count in zip(groups, hops, strict=True):
             longest[group] = max(longest.get(group, 0), count)
         hops = [longest[group] for group in groups]
-    return branch_waits(netlist, fabric, [1 + count for count in hops])
+    return branch_waits(netlist, firers, fabric, [1 + count for count in hops])
 
 
 def _forward(waits: Sequence[BranchWait]) -> list[Dependence]:
@@ -191,7 +215,7 @@ def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Depende
             source=wait.target,
             sink=wait.source,
             latency=1,
-            tokens=room - wait.tokens,
+            tokens=room // wait.burst - wait.tokens,
             branch=number,
             is_space=True,
         )
@@ -200,68 +224,62 @@ def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Depende
     ]
 
 
-def _rooms(netlist: Netlist, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[int]:
+def _rooms(firers: Firers, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[int]:
     """How many tokens wait in each branch, its pipeline included, with the least of the fabric.
 
     As few as possible, but where that is more than a channel holds, more in others.
     """
-    count = len(netlist.cells) + len(netlist.units)
+    count = len(firers.names)
     forward = _forward(waits)
-    circle = slowest_circle(count, forward)
-    period = Fraction(1) if circle is None else circle.period
+    needed = [*forward, *firers.turns]
+    fastest = Fraction(firers.period)
+    circle = slowest_circle(count, needed, fastest)
+    period = fastest if circle is None else circle.period
     assert period is not None  # what closes a circle has tokens
     most = [wait.latency + 1 + fabric.most_depth for wait in waits]
-    times = offsets(count, [*forward, *_backward(waits, most)], period)
+    backward = _backward(waits, most)
+    times = offsets(count, [*needed, *backward], period)
     if times is None:
-        times = offsets(count, forward, period)
+        times = offsets(count, needed, period)
     assert times is not None
-    return _needed(waits, _moved(waits, most, times, period), period)
+    return _needed(waits, _moved(forward, [*backward, *firers.turns], times, period), period)
 
 
 def _moved(
-    waits: Sequence[BranchWait], most: Sequence[int], times: Sequence[int], period: Fraction
+    forward: Sequence[Dependence],
+    others: Sequence[Dependence],
+    times: Sequence[int],
+    period: Fraction,
 ) -> list[int]:
     """First firings at which fewer tokens wait.
 
     To fire later makes the tokens that wait behind a part fewer and those before it more.  At
     first every part but the last ones fires as late as it can, so that what nobody waits for
     starts late.  Then those with more inputs than outputs go back as far as they can.  What waits
-    before or behind a part stays below what the channels hold.
+    before or behind a part stays below what the channels hold, and turns of a cell stay in order.
     """
     top, bottom = period.numerator, period.denominator
     found = list(times)
-    outputs: list[list[tuple[BranchWait, int]]] = [[] for _ in times]
-    inputs: list[list[tuple[BranchWait, int]]] = [[] for _ in times]
-    for wait, room in zip(waits, most, strict=True):
-        if wait.known and wait.source != wait.target:
-            outputs[wait.source].append((wait, room))
-            inputs[wait.target].append((wait, room))
-
-    def latest(part: int) -> int:
-        after = [found[w.target] - w.latency * bottom + w.tokens * top for w, _ in outputs[part]]
-        filled = [
-            found[w.source] + (room - w.tokens) * top - bottom
-            for w, room in inputs[part]
-            if w.blocks(room)
-        ]
-        return max(found[part], min([*after, *filled])) if after else found[part]
-
-    def earliest(part: int) -> int:
-        before = [found[w.source] + w.latency * bottom - w.tokens * top for w, _ in inputs[part]]
-        filled = [
-            found[w.target] + bottom - (room - w.tokens) * top
-            for w, room in outputs[part]
-            if w.blocks(room)
-        ]
-        return min(found[part], max([*before, *filled])) if before else found[part]
-
+    after: list[list[tuple[int, int]]] = [[] for _ in times]
+    before: list[list[tuple[int, int]]] = [[] for _ in times]
+    outputs, inputs = [0] * len(found), [0] * len(found)
+    for number, item in enumerate((*forward, *others)):
+        if item.source != item.sink:
+            length = item.latency * bottom - item.tokens * top
+            after[item.source].append((item.sink, length))
+            before[item.sink].append((item.source, length))
+            outputs[item.source] += number < len(forward)
+            inputs[item.sink] += number < len(forward)
     order = sorted(range(len(found)), key=lambda part: (-times[part], part))
     for _ in range(_PASSES):
         for part in order:
-            found[part] = latest(part)
+            if outputs[part]:
+                latest = min(found[sink] - length for sink, length in after[part])
+                found[part] = max(found[part], latest)
     for part in reversed(order):
-        if len(inputs[part]) > len(outputs[part]) > 0:
-            found[part] = earliest(part)
+        if inputs[part] > outputs[part] > 0:
+            earliest = max(found[source] + length for source, length in before[part])
+            found[part] = min(found[part], earliest)
     return found
 
 
@@ -269,7 +287,7 @@ def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction)
     """How many tokens each branch holds with these first firings, its pipeline included."""
     top, bottom = period.numerator, period.denominator
     found = [
-        -(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens
+        (-(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens) * wait.burst
         if wait.known
         else 0
         for wait in waits

@@ -14,19 +14,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.backends.cgra_tia.fabric import CgraFabric
-from t2s.backends.cgra_tia.netlist import Net, NetCell, Netlist, NetSink
+from t2s.backends.cgra_tia.netlist import Net, Netlist, NetSink
 from t2s.backends.cgra_tia.opcodes import ON_FMA
-from t2s.backends.cgra_tia.place.sites import parts_of
 from t2s.backends.cgra_tia.place.traffic import traffic_of
+from t2s.backends.cgra_tia.place.turns import Firers
+from t2s.backends.cgra_tia.program import Instruction
 from t2s.core.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchWait:
-    """A branch as the sink sees it: parts by number, latency with the pipeline of the source.
+    """A branch as the sink sees it: firers by number, latency with the pipeline of the source.
 
     ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
     ``traffic`` is how many tokens come in the whole run, at most; ``None`` if nobody knows.
+    ``burst`` is how many tokens are sent and taken in one firing.
     """
 
     net: Net
@@ -39,6 +41,7 @@ class BranchWait:
     closes: bool = False
     tokens: int = 0
     traffic: int | None = None
+    burst: int = 1
 
     @property
     def known(self) -> bool:
@@ -62,56 +65,54 @@ class BranchWait:
 
 
 def branch_waits(
-    netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]
+    netlist: Netlist, firers: Firers, fabric: CgraFabric, latencies: Sequence[int]
 ) -> list[BranchWait]:
     """Every branch, in the order of nets and sinks, for latencies without pipelines."""
-    return _closed(netlist, list(_timed(netlist, fabric, latencies)), fabric)
+    return _closed(firers, list(_timed(netlist, firers, fabric, latencies)), fabric)
 
 
-def _timed(netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]) -> Iterator[BranchWait]:
-    parts = parts_of(netlist)
-    numbers = {part.name: number for number, part in enumerate(parts)}
+def _timed(
+    netlist: Netlist, firers: Firers, fabric: CgraFabric, latencies: Sequence[int]
+) -> Iterator[BranchWait]:
     given = iter(zip(latencies, traffic_of(netlist), strict=True))
     for net in netlist.nets:
-        source = numbers[net.source.part]
-        pipeline = _pipeline(parts[source], net.source.port, fabric)
+        source = firers.source(net.source)
+        pipeline = _pipeline(firers.instructions(source), net.source.port, fabric)
         for sink in net.sinks:
             latency, traffic = next(given)
             yield BranchWait(
                 net=net,
                 sink=sink,
                 source=source,
-                target=numbers[sink.end.part],
+                target=firers.sink(sink.end),
                 pipeline=pipeline,
                 latency=latency + pipeline,
                 traffic=traffic,
+                burst=firers.burst(sink.end),
             )
 
 
-def _pipeline(part: object, port: int, fabric: CgraFabric) -> int:
+def _pipeline(instructions: Sequence[Instruction] | None, port: int, fabric: CgraFabric) -> int:
     """Cycles that an output takes before its wires: those of the FMA, if a result comes from it."""
-    if not isinstance(part, NetCell):
-        return 0
-    slow = any(item.opcode in ON_FMA and port in item.outputs for item in part.program.instructions)
+    slow = any(item.opcode in ON_FMA and port in item.outputs for item in instructions or ())
     return fabric.fma_latency if slow else 0
 
 
-def _closed(netlist: Netlist, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
+def _closed(firers: Firers, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
     """The branches, with those marked that are in circles, and those that close them.
 
     First those into inputs that not every instruction needs and of which it is known how many
     tokens circulate; where circles are left, all others into such inputs.  Raises ``UserError``
     for circles without them.
     """
-    count = len(netlist.cells) + len(netlist.units)
-    optional = [_is_optional(netlist, wait) for wait in waits]
-    _check_starts(netlist, [w for w, free in zip(waits, optional, strict=True) if not free])
-    component = _components(count, waits)
+    optional = [_is_optional(firers, wait) for wait in waits]
+    _check_starts(firers, [w for w, free in zip(waits, optional, strict=True) if not free])
+    component = _components(firers, waits)
     found = [
         replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
     ]
     for unknown in (False, True):
-        component = _components(count, [wait for wait in found if not wait.closes])
+        component = _components(firers, [wait for wait in found if not wait.closes])
         for number, wait in enumerate(found):
             inside = component[wait.source] == component[wait.target] and not wait.closes
             if inside and optional[number] and (unknown or wait.sink.tokens > 1):
@@ -140,15 +141,15 @@ def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]
     return found
 
 
-def _check_starts(netlist: Netlist, needed: Sequence[BranchWait]) -> None:
+def _check_starts(firers: Firers, needed: Sequence[BranchWait]) -> None:
     """Raise ``UserError`` for a circle of inputs all of which are needed before anything fires."""
-    parts = parts_of(netlist)
-    component = _components(len(parts), needed)
+    netlist = firers.netlist
+    component = _components(firers, needed)
     for wait in needed:
         if component[wait.source] == component[wait.target]:
             members = [
-                part.name
-                for number, part in enumerate(parts)
+                name
+                for number, name in enumerate(firers.names)
                 if component[number] == component[wait.source]
             ]
             more = f" and {len(members) - 6} others" if len(members) > 6 else ""
@@ -160,25 +161,26 @@ def _check_starts(netlist: Netlist, needed: Sequence[BranchWait]) -> None:
             )
 
 
-def _is_optional(netlist: Netlist, wait: BranchWait) -> bool:
+def _is_optional(firers: Firers, wait: BranchWait) -> bool:
     """Whether some instruction of the sink fires without this input."""
-    if wait.target >= len(netlist.cells):
-        return False
-    instructions = netlist.cells[wait.target].program.instructions
+    instructions = firers.instructions(wait.target) or ()
     port = wait.sink.end.port
     return any(all(check.channel != port for check in i.trigger.checks) for i in instructions)
 
 
-def _components(count: int, waits: Sequence[BranchWait]) -> list[int]:
-    """A number for each part; those that are in a circle together have the same one.
+def _components(firers: Firers, waits: Sequence[BranchWait]) -> list[int]:
+    """A number for each firer; those that are in a circle together have the same one.
 
-    Parts that are in no circle have numbers of their own, but for one that waits for itself.
+    Firers that are in no circle have numbers of their own, but for one that waits for itself.
+    Later turns of a cell wait for the earlier ones of the round.
     """
+    count = len(firers.names)
     forward: list[list[int]] = [[] for _ in range(count)]
     backward: list[list[int]] = [[] for _ in range(count)]
-    for wait in waits:
-        forward[wait.source].append(wait.target)
-        backward[wait.target].append(wait.source)
+    turns = ((turn.source, turn.sink) for turn in firers.turns if turn.source < turn.sink)
+    for source, target in (*((wait.source, wait.target) for wait in waits), *turns):
+        forward[source].append(target)
+        backward[target].append(source)
     order: list[int] = []
     seen = [False] * count
     for start in range(count):
