@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from t2s.core.errors import UserError
+from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 from t2s.simulator.devices import Device
 from t2s.simulator.engine_registry import find_engine
@@ -25,6 +26,8 @@ from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 
 if TYPE_CHECKING:
     from t2s.simulator.report.result import SimResult
+    from t2s.simulator.report.tally import Counts
+    from t2s.simulator.timeline import Timeline
 
 
 def retime(
@@ -45,7 +48,7 @@ def retime(
     if latencies:
         changed = changed.with_latencies(latencies)
     result = find_engine(engine).run(changed, limits or Limits(), observer)
-    return replace(result, rerun=run_to_the_end)
+    return replace(result, rerun=run_to_the_end, sample=timeline_of)
 
 
 def retime_on(
@@ -82,11 +85,19 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
     )
 
 
+def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
+    """What the PEs of a program did between edges; see ``times.sampled``, which needs a compiler."""
+    found: Timeline = late_module("t2s.simulator.times.sampled").timeline_of(program, edges, kernel)
+    return found
+
+
 def run_to_the_end(
     program: SimProgram, engine: str, limits: Limits, observer: Observer | None
 ) -> SimResult:
     """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
-    result = replace(find_engine(engine).run(program, limits, observer), rerun=run_to_the_end)
+    result = replace(
+        find_engine(engine).run(program, limits, observer), rerun=run_to_the_end, sample=timeline_of
+    )
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock, result.trace)
         raise DeadlockError(replace(result, deadlock=report), report)

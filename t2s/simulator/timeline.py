@@ -14,17 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
-from t2s.simulator.report.tally import Counts, Tally
+from t2s.simulator.report.tally import Counts
 
 MOST_BINS = 4096
 """Bins of one timeline: more than a screen has columns."""
@@ -176,80 +173,3 @@ def _bins(bins: object, most: int) -> int:
             hint="a narrower window shows more",
         )
     return count
-
-
-class SampledRun(Protocol):
-    """A run that goes on from edge to edge."""
-
-    def samples(self, edges: Counts, *, moved: bool) -> Iterator[tuple[int, Tally]]:
-        """Cycles and the counters at their ends.
-
-        Those between the first and the last may be ``moved`` to where counters are known at once.
-        """
-
-
-def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
-    """What the PEs of a program did between edges (see ``checked_window``).
-
-    ``kernel`` is what found the times of the whole run; a run by the array kernel is repeated by
-    it, any other one by the table kernel.  A program with machines has its trace.  Edges of bins
-    wider than a cycle are moved to the ends of periods where the run repeats itself, so that what
-    is in a bin is exact without a look at all of its cycles; there may be fewer bins then.
-    """
-    # the kernels bring a compiler
-    run: SampledRun = late_module("t2s.simulator.times.sampled").sampled_run(program, kernel)
-    found: list[_Counters] = []
-    for cycle, tally in run.samples(edges, moved=int(edges[-1] - edges[0]) >= len(edges)):
-        if not found or cycle > found[-1].cycle:
-            found.append(_Counters.at(program, tally, cycle))
-    pairs = list(pairwise(found))
-    return Timeline(
-        program=program,
-        edges=np.array([one.cycle for one in found], np.int64),
-        cycles=np.stack([after.states - before.states for before, after in pairs], axis=2),
-        causes=np.stack([after.causes_since(before) for before, after in pairs], axis=1),
-        before=found[0].states[PEState.BUSY],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Counters:
-    """The counters of a run at the end of a cycle: by state and PE, and by channel element."""
-
-    program: SimProgram
-    cycle: int
-    states: Counts
-    starved: Counts
-    blocked: Counts
-    memory: Counts
-
-    @staticmethod
-    def at(program: SimProgram, tally: Tally, cycle: int) -> _Counters:
-        """Those of a tally at the end of a cycle."""
-        control = program.control
-        starved, blocked = tally.memory_starved.copy(), tally.memory_blocked.copy()
-        memory = starved + blocked
-        for total, stalls, ends in (
-            (starved, tally.starved, control.receiver),
-            (blocked, tally.blocked, control.sender),
-        ):
-            np.add.at(total, ends[ends >= 0], stalls[ends >= 0])
-        known = tally.firings + tally.waiting + starved + blocked
-        states = np.stack([tally.firings, tally.waiting, starved, blocked, cycle - known])
-        return _Counters(program, cycle, states, tally.starved, tally.blocked, memory)
-
-    def causes_since(self, before: _Counters) -> Counts:
-        """For each PE the channel that it waited for most since then (see ``Timeline``)."""
-        control = self.program.control
-        memory = self.memory - before.memory
-        most, causes = memory.copy(), np.where(memory > 0, MEMORY, NO_CAUSE)
-        for now, earlier, ends in (
-            (self.blocked, before.blocked, control.sender),
-            (self.starved, before.starved, control.receiver),
-        ):
-            stalls = now - earlier
-            elements = np.flatnonzero((stalls > 0) & (ends >= 0))
-            np.maximum.at(most, ends[elements], stalls[elements])
-            largest = elements[stalls[elements] == most[ends[elements]]]
-            causes[ends[largest]] = self.program.channel_of_element[largest]
-        return causes

@@ -23,7 +23,8 @@ from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
-from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, checked_window, timeline_of
+from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, checked_window
+from t2s.simulator.times.sampled import timeline_of
 
 SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 2 else n for n in range(14)]
 KINDS = ("busy", "waiting", "starved", "blocked", "idle")

@@ -27,8 +27,8 @@ from t2s.simulator.program.sim_program import NodeInterval, SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
-from t2s.simulator.report.tally import Ending
-from t2s.simulator.timeline import Timeline, checked_window, timeline_of
+from t2s.simulator.report.tally import Counts, Ending
+from t2s.simulator.timeline import Timeline, checked_window
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -166,6 +166,7 @@ class SimResult:
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
     rerun: runs a program on an engine to its end, where somebody runs programs.
+    sample: makes the timeline of a program between edges, where somebody does.
     warn: finds the warnings of a design on a device, where somebody does.
     explain: more lines for the summary of a result, as (label, text), where somebody has them.
     """
@@ -188,6 +189,9 @@ class SimResult:
     trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
     rerun: Callable[[SimProgram, str, Limits, Observer | None], SimResult] | None = field(
+        default=None, repr=False, compare=False
+    )
+    sample: Callable[[SimProgram, Counts, str], Timeline] | None = field(
         default=None, repr=False, compare=False
     )
     warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
@@ -249,7 +253,9 @@ class SimResult:
         ``UserError`` for a window that is not in the run.
         """
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
-        return timeline_of(self.program, edges, self.kernel)
+        if self.sample is None:
+            raise InternalError("a result of an engine alone has no timeline")
+        return self.sample(self.program, edges, self.kernel)
 
     @property
     def depths(self) -> Mapping[str, int]:

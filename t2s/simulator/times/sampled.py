@@ -1,10 +1,11 @@
-"""Runs that stop at given cycles, where their counters are read."""
+"""Timelines from runs that stop at given cycles, where their counters are read."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from t2s.core.errors import InternalError
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import Counts, Ending, Tally
+from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, Timeline
 from t2s.simulator.times.array.emit import Stop
 from t2s.simulator.times.array.periods import FastForward
 from t2s.simulator.times.array.run import ArrayMachine
@@ -20,7 +22,30 @@ from t2s.simulator.times.machine_times import explicit
 from t2s.simulator.times.table_times import TableTimes
 
 
-def sampled_run(program: SimProgram, kernel: str) -> TableRun | ArrayRun:
+def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
+    """What the PEs of a program did between edges (see ``checked_window``).
+
+    ``kernel`` is what found the times of the whole run; a run by the array kernel is repeated by
+    it, any other one by the table kernel.  A program with machines has its trace.  Edges of bins
+    wider than a cycle are moved to the ends of periods where the run repeats itself, so that what
+    is in a bin is exact without a look at all of its cycles; there may be fewer bins then.
+    """
+    run = _sampled_run(program, kernel)
+    found: list[_Counters] = []
+    for cycle, tally in run.samples(edges, moved=int(edges[-1] - edges[0]) >= len(edges)):
+        if not found or cycle > found[-1].cycle:
+            found.append(_Counters.at(program, tally, cycle))
+    pairs = list(pairwise(found))
+    return Timeline(
+        program=program,
+        edges=np.array([one.cycle for one in found], np.int64),
+        cycles=np.stack([after.states - before.states for before, after in pairs], axis=2),
+        causes=np.stack([after.causes_since(before) for before, after in pairs], axis=1),
+        before=found[0].states[PEState.BUSY],
+    )
+
+
+def _sampled_run(program: SimProgram, kernel: str) -> TableRun | ArrayRun:
     """A run of a program that has run by that kernel; with machines it has to have its trace."""
     if not program.graph.machines:
         return ArrayRun(program) if kernel == "array" else TableRun(program)
@@ -126,3 +151,46 @@ class ArrayRun:
         skip()
         after = self.machine.tally(Ending.LIMIT, start + period * times)
         self.stretches.append(_Stretch(start, period, times, before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """The counters of a run at the end of a cycle: by state and PE, and by channel element."""
+
+    program: SimProgram
+    cycle: int
+    states: Counts
+    starved: Counts
+    blocked: Counts
+    memory: Counts
+
+    @staticmethod
+    def at(program: SimProgram, tally: Tally, cycle: int) -> _Counters:
+        """Those of a tally at the end of a cycle."""
+        control = program.control
+        starved, blocked = tally.memory_starved.copy(), tally.memory_blocked.copy()
+        memory = starved + blocked
+        for total, stalls, ends in (
+            (starved, tally.starved, control.receiver),
+            (blocked, tally.blocked, control.sender),
+        ):
+            np.add.at(total, ends[ends >= 0], stalls[ends >= 0])
+        known = tally.firings + tally.waiting + starved + blocked
+        states = np.stack([tally.firings, tally.waiting, starved, blocked, cycle - known])
+        return _Counters(program, cycle, states, tally.starved, tally.blocked, memory)
+
+    def causes_since(self, before: _Counters) -> Counts:
+        """For each PE the channel that it waited for most since then (see ``Timeline``)."""
+        control = self.program.control
+        memory = self.memory - before.memory
+        most, causes = memory.copy(), np.where(memory > 0, MEMORY, NO_CAUSE)
+        for now, earlier, ends in (
+            (self.blocked, before.blocked, control.sender),
+            (self.starved, before.starved, control.receiver),
+        ):
+            stalls = now - earlier
+            elements = np.flatnonzero((stalls > 0) & (ends >= 0))
+            np.maximum.at(most, ends[elements], stalls[elements])
+            largest = elements[stalls[elements] == most[ends[elements]]]
+            causes[ends[largest]] = self.program.channel_of_element[largest]
+        return causes
