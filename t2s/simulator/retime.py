@@ -86,8 +86,9 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
 
 
 def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
-    """What the PEs of a program did between edges; see ``times.sampled``, which needs a compiler."""
-    found: Timeline = late_module("t2s.simulator.times.sampled").timeline_of(program, edges, kernel)
+    """What the PEs of a program did between edges, by ``times.sampled``, which needs a compiler."""
+    sampled = late_module("t2s.simulator.times.sampled")
+    found: Timeline = sampled.timeline_of(program, edges, kernel)
     return found
 
 

@@ -10,7 +10,6 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
-from t2s.core.errors import InternalError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
 from t2s.core.tables import StallRow, StallTable, Table, engineering
@@ -230,8 +229,7 @@ class SimResult:
         program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
         check_times(program)
         limits = checked_limits(max_cycles)
-        if self.rerun is None:
-            raise InternalError("a result of an engine alone cannot be run again")
+        assert self.rerun is not None, "a result of an engine alone cannot be run again"
         with Progress(progress) as observer:
             result = self.rerun(program, self.engine, limits, observer)
         changed = with_depths(graph, {**self.depths, **new_depths})
@@ -248,13 +246,11 @@ class SimResult:
     ) -> Timeline:
         """What every PE did in a window, whose first and last cycle are given, or in the whole run.
 
-        A bin is a cycle, or several where ``bins`` says so or a window is longer than
-        ``MOST_BINS``.  The window is computed again, exactly, wherever it lies.  Raises
-        ``UserError`` for a window that is not in the run.
+        A bin is a cycle; or several, to give so many ``bins``, at most ``MOST_BINS``.  The window
+        is computed again, exactly.  Raises ``UserError`` for a window that is not in the run.
         """
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
-        if self.sample is None:
-            raise InternalError("a result of an engine alone has no timeline")
+        assert self.sample is not None, "a result of an engine alone has no timeline"
         return self.sample(self.program, edges, self.kernel)
 
     @property
