@@ -86,6 +86,7 @@ from t2s.simulator.times.table_layout import (
     RECEIVES_END,
     USES_END,
     WRITE,
+    Signed,
     Tables,
     U,
     Word,
@@ -99,9 +100,9 @@ _PLACE = 0xFFFFFFFF
 
 
 @inlined
-def _lowest(memory: Any, mask: Word) -> Word:
+def _lowest(numbers: Signed, mask: Word) -> Word:
     """The number of the lowest bit of a mask that is not 0."""
-    return memory.numbers[((mask & -mask) * MAGIC & 0xFFFFFFFF) >> 27]
+    return numbers[((mask & -mask) * MAGIC & 0xFFFFFFFF) >> 27]
 
 
 @inlined
@@ -275,7 +276,7 @@ def _has_to_wait(memory: Any, unit: Word, older: Word, word: Word) -> bool:
         place = unit * banks[QUEUE] + at
         left = memory.places[ENTRY * place + MASK]
         while left:
-            other = memory.place_words[place * lanes + _lowest(memory, left)]
+            other = memory.place_words[place * lanes + _lowest(memory.numbers, left)]
             left &= left - 1
             if _address(memory, other) == address and (stores or _stores(memory, other)):
                 return True
@@ -301,7 +302,7 @@ def _take(memory: Any, unit: Word) -> None:
     mask = memory.entries[ENTRY * entry + MASK]
     left, risky = mask, np.int64(0)
     while left:
-        lane = _lowest(memory, left)
+        lane = _lowest(memory.numbers, left)
         left &= left - 1
         word = memory.entry_words[entry * lanes + lane]
         memory.place_words[place * lanes + lane] = word
@@ -323,7 +324,7 @@ def _grant(memory: Any, unit: Word, free: Word, idle: Word) -> Word:
         found = idle & places[ENTRY * place + MASK]
         risky = places[ENTRY * place + ONES]
         while found:
-            lane = _lowest(memory, found)
+            lane = _lowest(memory.numbers, found)
             found &= found - 1
             word = place_words[place * lanes + lane]
             bank = word & _HALF
@@ -378,78 +379,99 @@ def _serve(tables: Tables, memory: Any, unit: Word, now: Word) -> None:
 
 
 @inlined
-def _merge(memory: Any, entry: Word, new: Word, want: Word, taken: Word) -> Word:
-    """Move wanted words of a head into a new vector, whose taken lanes are given and returned."""
-    lanes, moves = memory.banks[LANES], memory.banks[MOVES]
-    words, gone = memory.entry_words, np.int64(0)
+def _copy(memory: Any, entry: Word, new: Word, want: Word, shift: Word) -> Word:
+    """Move wanted words of the older head; the lanes that have the bit of the next rank."""
+    lanes, words, numbers = memory.banks[LANES], memory.entry_words, memory.numbers
+    entry, new, ones = entry * lanes, new * lanes, np.int64(0)
     while want:
-        lane = _lowest(memory, want)
-        bit = np.int64(1) << lane
+        lane = _lowest(numbers, want)
         want &= want - 1
-        found = lane
-        if taken & bit:
-            found = np.int64(-1)
+        word = words[entry + lane]
+        words[new + lane] = word
+        ones |= (word >> shift & 1) << lane
+    return ones
+
+
+@inlined
+def _merge(
+    memory: Any, entry: Word, new: Word, want: Word, taken: Word, shift: Word
+) -> tuple[Word, Word, Word]:
+    """Move wanted words of the younger head to lanes that are not taken.
+
+    Returns the lanes that they left, those that they went to, and of these the ones that have the
+    bit of the next rank.
+    """
+    lanes, moves, words = memory.banks[LANES], memory.banks[MOVES], memory.entry_words
+    entry, new, numbers = entry * lanes, new * lanes, memory.numbers
+    gone, ones, before = np.int64(0), np.int64(0), taken
+    free = ((np.int64(1) << lanes) - 1) & ~taken
+    while want:
+        bit = want & -want
+        want &= want - 1
+        found = bit & free
+        if found == 0:
             for move in range(1, moves + 1):
-                if lane >= move and taken >> (lane - move) & 1 == 0:
-                    found = lane - move
+                found = bit >> move & free
+                if found == 0:
+                    found = bit << move & free
+                if found:
                     break
-                if lane + move < lanes and taken >> (lane + move) & 1 == 0:
-                    found = lane + move
-                    break
-            if found < 0:
+            if found == 0:
                 continue
-        taken |= np.int64(1) << found
+        free ^= found
         gone |= bit
-        words[new * lanes + found] = words[entry * lanes + lane]
-    memory.entries[ENTRY * entry + MASK] &= ~gone
-    return taken
+        word = words[entry + _lowest(numbers, bit)]
+        lane = _lowest(numbers, found)
+        words[new + lane] = word
+        ones |= (word >> shift & 1) << lane
+    return gone, ~(free | before) & ((np.int64(1) << lanes) - 1), ones
+
+
+@inlined
+def _move_to(memory: Any, rank: Word, output: Word) -> None:
+    """Let a merge unit make a vector, if there is anything for its output."""
+    links, entries, banks = memory.links, memory.entries, memory.banks
+    ports, depth = banks[PORTS], banks[LINK]
+    bit, base = np.int64(1) << rank, rank * ports
+    straight, across, after = base + output, base + (output ^ bit), 2 * (base + ports + output)
+    one, other = links[2 * straight + COUNT] > 0, links[2 * across + COUNT] > 0
+    if not (one or other) or links[after + COUNT] == depth:
+        return
+    older = ENTRY * (straight * depth + links[2 * straight + HEAD])
+    younger = ENTRY * (across * depth + links[2 * across + HEAD])
+    if not one or (other and entries[younger + AGE] < entries[older + AGE]):
+        older, younger = younger, older
+    at = links[after + HEAD] + links[after + COUNT]
+    new = (base + ports + output) * depth + (at - depth if at >= depth else at)
+    flip = np.int64(0) if output & bit else np.int64(-1)
+    shift = UNIT_SHIFT + rank + 1
+    taken = entries[older + MASK] & (entries[older + ONES] ^ flip)
+    ones = _copy(memory, older // ENTRY, new, taken, shift)
+    entries[older + MASK] &= ~taken
+    if one and other:
+        want = entries[younger + MASK] & (entries[younger + ONES] ^ flip)
+        gone, more, more_ones = _merge(memory, younger // ENTRY, new, want, taken, shift)
+        entries[younger + MASK] &= ~gone
+        taken |= more
+        ones |= more_ones
+    if taken:
+        entries[ENTRY * new + MASK] = taken
+        entries[ENTRY * new + ONES] = ones
+        entries[ENTRY * new + AGE] = entries[older + AGE]
+        links[after + COUNT] += 1
 
 
 @compiled
 def _move(memory: Any, rank: Word) -> None:
-    """Let all merge units of a rank make a vector each."""
-    links, entries, banks = memory.links, memory.entries, memory.banks
-    ports, depth, lanes = banks[PORTS], banks[LINK], banks[LANES]
-    bit, base = np.int64(1) << rank, rank * ports
+    """Let all merge units of a rank make a vector each, and heads go of which nothing is left."""
+    links, banks = memory.links, memory.banks
+    ports, depth = banks[PORTS], banks[LINK]
     for output in range(ports):
-        straight, across = base + output, base + (output ^ bit)
-        after = 2 * (base + ports + output)
-        both = links[2 * straight + COUNT] > 0, links[2 * across + COUNT] > 0
-        if links[after + COUNT] == depth or not (both[0] or both[1]):
-            continue
-        older = straight * depth + links[2 * straight + HEAD]
-        younger = across * depth + links[2 * across + HEAD]
-        if not both[0] or (
-            both[1] and entries[ENTRY * younger + AGE] < entries[ENTRY * older + AGE]
-        ):
-            older, younger = younger, older
-        at = links[after + HEAD] + links[after + COUNT]
-        if at >= depth:
-            at -= depth
-        new = (base + ports + output) * depth + at
-        want = entries[ENTRY * older + MASK]
-        ones = entries[ENTRY * older + ONES]
-        taken = _merge(memory, older, new, want & (ones if output & bit else ~ones), np.int64(0))
-        if both[0] and both[1]:
-            want = entries[ENTRY * younger + MASK]
-            ones = entries[ENTRY * younger + ONES]
-            taken = _merge(memory, younger, new, want & (ones if output & bit else ~ones), taken)
-        if taken == 0:
-            continue
-        entries[ENTRY * new + MASK] = taken
-        entries[ENTRY * new + AGE] = entries[ENTRY * older + AGE]
-        links[after + COUNT] += 1
-        left, ones = taken, np.int64(0)
-        while left:
-            lane = _lowest(memory, left)
-            left &= left - 1
-            word = memory.entry_words[new * lanes + lane]
-            ones |= (word >> (UNIT_SHIFT + rank + 1) & 1) << lane
-        entries[ENTRY * new + ONES] = ones
-    for link in range(base, base + ports):
+        _move_to(memory, rank, output)
+    for link in range(rank * ports, (rank + 1) * ports):
         if links[2 * link + COUNT] > 0:
             head = links[2 * link + HEAD]
-            if entries[ENTRY * (link * depth + head) + MASK] == 0:
+            if memory.entries[ENTRY * (link * depth + head) + MASK] == 0:
                 links[2 * link + HEAD] = 0 if head + 1 == depth else head + 1
                 links[2 * link + COUNT] -= 1
 
