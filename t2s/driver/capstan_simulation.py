@@ -28,10 +28,13 @@ CAPSTAN = "capstan"
 
 
 def capstan_device(memory: str | Dram, times: CapstanTimes = TIMES) -> Device:
-    """The chip with a memory, which is a path away from the units."""
+    """The chip with a memory, which is a path away from the units.
+
+    With ideal memory the network between partitions and their memories is ideal, too.
+    """
     dram = find_memory(memory)
     if dram is None:
-        return DEVICES[CAPSTAN]
+        return DEVICES[CAPSTAN].with_banked(None)
     units = replace(dram.units, path_cycles=times.dram_path)
     return replace(DEVICES[CAPSTAN], memory=replace(dram, units=units))
 

@@ -171,13 +171,6 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
         )
     if not tensor.open and tensor.place is Place.MEMORY:
         return
-    if tensor.open and tensor.place is Place.SHARED:
-        raise subject.error(
-            "an open tensor lies in shared banks",
-            expected="extents, from which the addresses of its words follow",
-            given=tensor.shape_text,
-            hint="give it the shape that it has at most, or Place.CHIP",
-        )
     if tensor.open and (
         tensor.shape != (0,) or tensor.padded is not None or tensor.layout is not None
     ):

@@ -281,6 +281,7 @@ _CAPSTAN = Device(
     description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in "
     "the latencies of a graph's channels; memory is unlimited unless there is a DRAM",
     clock_hz=1_000_000_000,
+    banked=Banked(),
 )
 
 _ALL = (

@@ -21,7 +21,7 @@ with several vectors, and an element is a word, whatever its type.
   once waits until none is under way.
 
 **Words.**  Shared tensors lie one behind the other in the order of the graph, each at a multiple of
-the lanes.  A swizzled one begins and ends at a multiple of all banks, and the unit of its words is
+the lanes; an open one has 2^24 words of addresses, whatever its extent.  A swizzled one begins and ends at a multiple of all banks, and the unit of its words is
 hashed: the number of a row of banks, in base ``ports``, has its lowest digit combined with all
 others by exclusive or.
 """
@@ -49,6 +49,7 @@ UNKNOWN = 1 << 62
 """In place of a cycle that is not known yet; no run takes so many."""
 
 _MOST_WORDS = 1 << 31
+_OPEN_WORDS = 1 << 24
 
 
 def uses_shared_banks(graph: Graph) -> bool:
@@ -66,7 +67,7 @@ def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
             continue
         aligned = banked.ports * banked.banks if tensor.swizzled else banked.lanes
         found[tensor.name] = -(-end // aligned) * aligned
-        end = found[tensor.name] + prod(tensor.allocated)
+        end = found[tensor.name] + (_OPEN_WORDS if tensor.open else prod(tensor.allocated))
         if tensor.swizzled:
             end = -(-end // aligned) * aligned
         if end >= _MOST_WORDS:

@@ -320,10 +320,9 @@ class _UnitLowering:
         return self.draft.tensor(self._dram(name, TensorRole.INPUT))
 
     def _copy(self, source: str, memory: str) -> Tensor:
-        """What of a DRAM is in a memory on the chip.
-
-        Sparse memories have no banks and no network yet: whatever they are asked for is there.
-        """
+        """What of a DRAM is in a memory on the chip: behind the network if it is partitioned."""
+        on_chip = self._memories[memory]
+        shared = on_chip.kind is MemoryKind.PARTITIONED_SRAM
         name = self.draft.names.fresh(f"{memory}_words")
         original = self.draft.tensors[source]
         copy = Tensor(
@@ -332,7 +331,8 @@ class _UnitLowering:
             shape=(0,),
             role=TensorRole.INPUT,
             open=True,
-            place=Place.CHIP,
+            place=Place.SHARED if shared else Place.CHIP,
+            swizzled=shared and on_chip.swizzled,
             copy_of=source,
             location=original.location,
         )
