@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import Wire, put
 from t2s.backends.capstan.machines.vectors import addresses, at_least, both, number, plus, zero
 from t2s.core.expr import Expr, Local
 from t2s.core.location import SourceLocation
+from t2s.core.walk import walk
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Tensor
 from t2s.patterns.ir import ReadMemory, WriteMemory
@@ -58,6 +59,31 @@ def read(
 
 def _from(begin: Expr, index: Expr) -> Expr:
     return index if begin == number(0) else plus(begin, index)
+
+
+def varies(body: PatternBody, index: Expr, values: Mapping[str, Expr]) -> bool:
+    """Whether an index follows each of the loops around, as that of words written once does.
+
+    ``values`` are those of the locals that are bound.
+    """
+    here: PatternBody | None = body
+    while here is not None and here.around is not None:
+        if here.carry is None and not _follows(here, index, values):
+            return False
+        here = here.around
+    return True
+
+
+def _follows(body: PatternBody, expr: Expr, values: Mapping[str, Expr]) -> bool:
+    """Whether an expression needs a local that a body makes, other than by binding it."""
+    for term in walk(expr):
+        if isinstance(term, Local):
+            if term.name in values:
+                if _follows(body, values[term.name], values):
+                    return True
+            elif term.name in body.made:
+                return True
+    return False
 
 
 def writes(body: PatternBody, statement: WriteMemory, tensor: Tensor) -> Wire:

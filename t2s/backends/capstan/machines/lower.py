@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NoReturn
 
-from t2s.backends.capstan.machines.accesses import read, returned, writes
+from t2s.backends.capstan.machines.accesses import read, returned, varies, writes
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.compute import bound, reduced
@@ -22,6 +24,7 @@ from t2s.core.expr import Expr
 from t2s.graph.graph import Graph, Place, Region, RegionKind, ScalarParameter, Tensor, TensorRole
 from t2s.patterns.ir import (
     Bind,
+    BuildBits,
     CountHeader,
     DeclareMemory,
     Foreach,
@@ -71,11 +74,8 @@ class _UnitLowering:
             ScalarParameter(name=a.name, type=a.type) for a in program.arguments
         ]
         self._memories = {memory.name: memory for memory in program.declared()}
-        self._stored = {
-            name
-            for statement in everything
-            for name in ([statement.target] if isinstance(statement, _STORES) else [])
-        }
+        self._stored = Counter(_stored_by(everything))
+        self._values = {s.target: s.value for s in everything if isinstance(s, Bind)}
         self._blocks: dict[str, _Block] = {}
         self._written: dict[str, list[str]] = {}
         self._streams: dict[str, Wire] = {}
@@ -146,10 +146,12 @@ class _UnitLowering:
                 if body is not self._top or memory not in self._written:
                     _refuse(statement, f"{memory!r} is stored inside of a loop")
                 on_chip = self.draft.tensors[memory]
-                block_store(body, statement, on_chip, self._target(target), self._written[memory])
+                block_store(
+                    body, statement, on_chip, self._target(statement, target), self._written[memory]
+                )
             case StoreStream(target=target, queue=queue):
                 inner, push = self._pushes[queue]
-                stream_store(inner, push, statement, self._target(target))
+                stream_store(inner, push, statement, self._target(statement, target))
             case Foreach() | Reduce():
                 self._pattern(body, statement)
             case _:
@@ -176,6 +178,8 @@ class _UnitLowering:
         )
         if kind is not MemoryKind.SRAM or not outermost or memory in self._blocks:
             _refuse(statement, f"a write to {memory!r}, a {kind.value} that loops use again,")
+        if memory in self._written or not varies(body, statement.index, self._values):
+            _refuse(statement, f"words of {memory!r} that are written more than once")
         tensor = self.draft.tensor(
             Tensor(
                 name=memory,
@@ -238,6 +242,8 @@ class _UnitLowering:
                     _refuse(statement, f"the words of {statement.queue!r} are dealt to partitions")
                 if len(pops) == 1:
                     return 1
+        if any(isinstance(one, BuildBits) and one.coordinates == statement.queue for one in beside):
+            _refuse(statement, f"a scan of the coordinates in {statement.queue!r}")
         _refuse(statement, f"{statement.queue!r} is not taken by a loop right behind it")
 
     def _source(self, statement: PatternStatement, name: str) -> Tensor:
@@ -265,8 +271,10 @@ class _UnitLowering:
         )
         return self.draft.tensor(copy)
 
-    def _target(self, name: str) -> Tensor:
-        """The tensor of a DRAM that the program fills, a word at a time and each word once."""
+    def _target(self, statement: PatternStatement, name: str) -> Tensor:
+        """The tensor of a DRAM that the program fills, each word once."""
+        if self._stored[name] > 1:
+            _refuse(statement, f"words of {name!r} that may be stored more than once")
         return self.draft.tensor(self._dram(name, TensorRole.OUTPUT, once=True))
 
     def _dram(self, name: str, role: TensorRole, *, once: bool = False) -> Tensor:
@@ -282,7 +290,11 @@ class _UnitLowering:
         )
 
 
-_STORES = (StoreBlock, StoreStream)
+def _stored_by(everything: list[PatternStatement]) -> Iterator[str]:
+    """The memories off chip that statements store into, each once for every statement."""
+    for statement in everything:
+        if isinstance(statement, StoreBlock | StoreStream):
+            yield statement.target
 
 
 def _unit_of(statement: PatternStatement) -> object:
