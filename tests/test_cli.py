@@ -210,7 +210,7 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_unknown_device_and_engine(design: Path) -> None:
     assert refuses(design, "--device", "arria11") == (
         "error: there is no device arria11\n"
-        "  expected: one of ideal, arria10, stratix10, cgra8, cgra16, cgra32\n"
+        "  expected: one of ideal, arria10, stratix10, cgra8, cgra16, cgra32, capstan\n"
     )
     assert refuses(design, "--engine", "fast") == (
         "error: there is no engine fast\n  expected: one of native, array, table, python\n"

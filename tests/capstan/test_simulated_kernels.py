@@ -130,13 +130,13 @@ def _random(found: RandomKernel, memories: tuple[str, ...], engines: tuple[str, 
 def test_random_kernels() -> None:
     outcomes = Counter[str]()
 
-    @settings(OPTIONS, max_examples=60)
+    @settings(OPTIONS, max_examples=40)
     @given(random_kernels())
     def run(found: RandomKernel) -> None:
         outcomes[_random(found, (IDEAL,), ("native",))] += 1
 
     run()
-    assert outcomes["simulated"] >= 15
+    assert outcomes["simulated"] >= 8
 
 
 @pytest.mark.slow

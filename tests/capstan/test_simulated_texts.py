@@ -15,6 +15,7 @@ import t2s
 from benchmarks.stardust import runtimes
 from t2s.command.main import app
 from t2s.core.errors import UserError
+from t2s.simulator.report.progress import Progress
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.sources import ROOT
 
@@ -95,6 +96,18 @@ def test_refusals(name: str) -> None:
     said = [line for line in lines if " | " not in line and not line.startswith("-->")]
     said = ["given:    FIRINGS when it was cut short" if "firings made" in x else x for x in said]
     assert "|".join(said) == text
+
+
+def test_ctrl_c_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(self: Progress, *, cycle: int, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    kernel = spmv()
+    monkeypatch.setattr(Progress, "advanced", press)
+    with pytest.raises(t2s.RunInterrupted, match="was interrupted"):
+        kernel.simulate(INPUTS)
+    monkeypatch.undo()
+    assert kernel.simulate(INPUTS).tensor.to_dense().tolist() == [13, 0]
 
 
 def test_what_has_no_units_names_the_users_line() -> None:

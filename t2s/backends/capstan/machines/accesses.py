@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import Wire, put
 from t2s.backends.capstan.machines.vectors import addresses, at_least, both, number, plus, zero
 from t2s.core.expr import Expr, Local
 from t2s.core.location import SourceLocation
+from t2s.core.walk import walk
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Tensor
 from t2s.patterns.ir import ReadMemory, WriteMemory
@@ -58,6 +59,34 @@ def read(
 
 def _from(begin: Expr, index: Expr) -> Expr:
     return index if begin == number(0) else plus(begin, index)
+
+
+def varies(body: PatternBody, index: Expr, values: Mapping[str, Expr], allocated: Set[str]) -> bool:
+    """Whether an index follows each of the loops around, as that of words written once does.
+
+    ``values`` are those of the locals that are bound.  The ``allocated`` ones are those that an
+    allocator answers: they follow all loops around it.
+    """
+    names = set(_needed(index, values))
+    here: PatternBody | None = body
+    while here is not None and here.around is not None:
+        found = names & here.made
+        if here.carry is None and not found:
+            return False
+        if found & allocated:
+            return True
+        here = here.around
+    return True
+
+
+def _needed(expr: Expr, values: Mapping[str, Expr]) -> Iterator[str]:
+    """The locals that an expression needs, without those that are bound to others."""
+    for term in walk(expr):
+        if isinstance(term, Local):
+            if term.name in values:
+                yield from _needed(values[term.name], values)
+            else:
+                yield term.name
 
 
 def writes(body: PatternBody, statement: WriteMemory, tensor: Tensor) -> Wire:

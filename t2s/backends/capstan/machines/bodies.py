@@ -55,6 +55,12 @@ class PatternBody:
     environment: dict[str, int] = field(default_factory=dict)
     given_back: dict[str, list[Wire]] = field(default_factory=dict)
     carry: Callable[[Wire, str], Wire] | None = None
+    _repeated: set[str] = field(default_factory=set)
+
+    @property
+    def made(self) -> set[str]:
+        """The locals that this body makes, the ones that are only repeated here left out."""
+        return set(self.wires) - self._repeated
 
     def distance(self, name: str) -> int:
         """How many bodies further out a local is; -1 if there is none."""
@@ -75,6 +81,7 @@ class PatternBody:
                 self.wires[name] = self.carry(outer, name)
             else:
                 self.wires[name] = repeated(self, name)
+                self._repeated.add(name)
         return self.wires[name]
 
     def known(self, expr: Expr) -> Expr:

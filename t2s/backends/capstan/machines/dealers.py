@@ -80,6 +80,7 @@ def dealt_body(body: PatternBody, around: PatternBody) -> PatternBody:
         space=around.space,
         control=_dealt(body, around, body.control, body.binder),
         wires=wires,
+        _repeated=set(),
     )
 
 

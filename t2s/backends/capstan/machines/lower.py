@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NoReturn
 
-from t2s.backends.capstan.machines.accesses import read, returned, writes
+from t2s.backends.capstan.machines.accesses import read, returned, varies, writes
 from t2s.backends.capstan.machines.allocators import updated
 from t2s.backends.capstan.machines.bit_builders import bit_vector, copied_bits
 from t2s.backends.capstan.machines.bodies import PatternBody
@@ -20,11 +19,11 @@ from t2s.backends.capstan.machines.partitions import finished, parted
 from t2s.backends.capstan.machines.scans import WORDS, scanned
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
+from t2s.backends.capstan.machines.tensors import ProgramTensors, refuse
 from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
 from t2s.backends.capstan.machines.vectors import number
-from t2s.core.errors import UnsupportedError
 from t2s.core.expr import Const, Expr, Local
-from t2s.graph.graph import Graph, Place, Region, RegionKind, ScalarParameter, Tensor, TensorRole
+from t2s.graph.graph import Graph, Region, RegionKind, ScalarParameter, Tensor, TensorRole
 from t2s.patterns.ir import (
     Bind,
     BuildBits,
@@ -34,7 +33,6 @@ from t2s.patterns.ir import (
     LoadBlock,
     LoadStream,
     MemoryKind,
-    PatternMemory,
     PatternProgram,
     PatternStatement,
     Pop,
@@ -78,11 +76,9 @@ class _UnitLowering:
             ScalarParameter(name=a.name, type=a.type) for a in program.arguments
         ]
         self._memories = {memory.name: memory for memory in program.declared()}
-        self._stored = {
-            name
-            for statement in everything
-            for name in ([statement.target] if isinstance(statement, _STORES) else [])
-        }
+        self._tensors = ProgramTensors(program, self.draft)
+        self._allocated = {s.target for s in everything if isinstance(s, Update)}
+        self._values = {s.target: s.value for s in everything if isinstance(s, Bind)}
         self._blocks: dict[str, _Block] = {}
         self._written: dict[str, list[str]] = {}
         self._streams: dict[str, Wire] = {}
@@ -130,21 +126,24 @@ class _UnitLowering:
                 pass
             case LoadBlock(memory=memory, source=source, begin=begin):
                 there = self.draft.names.fresh(f"{memory}_there")
-                loaded, copy = self._source(statement, source), self._copy(source, memory)
+                loaded, copy = (
+                    self._tensors.source(statement, source),
+                    self._tensors.copy(source, memory),
+                )
                 load = BlockLoad(body, statement, loaded, there, again=body is not self._top)
                 body.wires[there] = load.there
                 self._incomplete.setdefault(body, []).append(load)
                 self._blocks[memory] = _Block(tensor=copy, begin=body.known(begin), there=there)
             case LoadStream(queue=queue, source=source):
                 lanes = self._popping_lanes(statement, beside, body is self._top)
-                loaded = self._source(statement, source)
+                loaded = self._tensors.source(statement, source)
                 self._streams[queue] = segment_load(body, statement, loaded, lanes)
             case BuildBits(words=words, coordinates=coordinates):
                 vectors = self._vectors(statement, coordinates)
                 self._streams[words] = bit_vector(body, statement, vectors)
             case Pop(target=target, queue=queue):
                 if queue not in self._streams:
-                    _refuse(statement, f"{queue!r} is not filled by a transfer from the DRAM")
+                    refuse(statement, f"{queue!r} is not filled by a transfer from the DRAM")
                 wire = self._streams[queue]
                 if body.space and not wire.shape:
                     wire = dealt_words(body, wire, target, statement.location)
@@ -153,7 +152,7 @@ class _UnitLowering:
                 body.wires[target] = wire
             case Push(queue=queue):
                 if queue in self._pushes:
-                    _refuse(statement, f"several statements push into {queue!r}")
+                    refuse(statement, f"several statements push into {queue!r}")
                 self._pushes[queue] = body, statement
                 if self._memories[queue].kind is MemoryKind.BITS:
                     self._streams[queue] = self._pushed(body, statement)
@@ -163,22 +162,28 @@ class _UnitLowering:
                 self._write(body, statement, memory)
             case StoreBlock(target=target, memory=memory):
                 if body is not self._top or memory not in self._written:
-                    _refuse(statement, f"{memory!r} is stored inside of a loop")
+                    refuse(statement, f"{memory!r} is stored inside of a loop")
                 on_chip = self.draft.tensors[memory]
-                block_store(body, statement, on_chip, self._target(target), self._written[memory])
+                block_store(
+                    body,
+                    statement,
+                    on_chip,
+                    self._tensors.target(statement, target),
+                    self._written[memory],
+                )
             case StoreStream(target=target, queue=queue):
                 inner, push = self._pushes[queue]
-                stream_store(inner, push, statement, self._target(target))
+                stream_store(inner, push, statement, self._tensors.target(statement, target))
             case Foreach() | Reduce():
                 self._pattern(body, statement)
             case _:
-                _refuse(statement, f"{type(statement).__name__} has no unit")
+                refuse(statement, f"{type(statement).__name__} has no unit")
 
     def _read(self, body: PatternBody, reads: list[ReadMemory]) -> None:
         memory = reads[0].memory
         alias = self._memories[memory].alias
         if alias is not None:
-            loaded = self._source(reads[0], alias)
+            loaded = self._tensors.source(reads[0], alias)
             for statement in reads:
                 body.wires[statement.target] = read_lines(body, statement, loaded)
             return
@@ -187,33 +192,25 @@ class _UnitLowering:
             body.wires |= read(body, reads, self.draft.tensors[memory], zero, written)
             return
         if memory not in self._blocks:
-            _refuse(reads[0], f"{memory!r} is read, and no transfer fills it")
+            refuse(reads[0], f"{memory!r} is read, and no transfer fills it")
         block = self._blocks[memory]
         body.wires |= read(body, reads, block.tensor, block.begin, [block.there])
 
     def _write(self, body: PatternBody, statement: WriteMemory, memory: str) -> None:
         kind, alias = self._memories[memory].kind, self._memories[memory].alias
+        if not varies(body, statement.index, self._values, self._allocated):
+            refuse(statement, f"words of {memory!r} that are written more than once")
+        self._tensors.check_apart(statement)
         if alias is not None:
-            write_lines(body, statement, self._target(alias))
+            write_lines(body, statement, self._tensors.target(statement, alias))
             return
         outermost = any(
             isinstance(one, DeclareMemory) and one.memory.name == memory
             for one in self.program.body
         )
         if kind not in _WRITTEN or not outermost or memory in self._blocks:
-            _refuse(statement, f"a write to {memory!r}, a {kind.value} that loops use again,")
-        tensor = self.draft.tensor(
-            Tensor(
-                name=memory,
-                type=self._memories[memory].type,
-                shape=(0,),
-                role=TensorRole.INTERMEDIATE,
-                open=True,
-                place=Place.CHIP,
-                once=True,
-                location=statement.location,
-            )
-        )
+            refuse(statement, f"a write to {memory!r}, a {kind.value} that loops use again,")
+        tensor = self._tensors.written(statement, memory)
         stored = writes(body, statement, tensor)
         name = self.draft.names.fresh(f"{memory}_complete")
         partitioned = bool(body.space)
@@ -228,7 +225,7 @@ class _UnitLowering:
         lanes = factor if innermost else 1
         parts = factor if body is self._top and not innermost else 1
         if factor not in (parts, lanes):
-            _refuse(
+            refuse(
                 pattern, f"a loop that takes {factor} iterations at a time, and has loops inside,"
             )
         around = body if parts == 1 else self._parted(body, parts, pattern)
@@ -252,7 +249,7 @@ class _UnitLowering:
     def _words(self, pattern: PatternStatement, queue: str) -> Wire:
         """The windows of a bit vector."""
         if queue not in self._streams or self._streams[queue].type != WORDS:
-            _refuse(pattern, f"no transfer and no loop fills {queue!r} with bits")
+            refuse(pattern, f"no transfer and no loop fills {queue!r} with bits")
         return self._streams[queue]
 
     def _vectors(self, statement: BuildBits, queue: str) -> Wire:
@@ -260,7 +257,7 @@ class _UnitLowering:
         if queue in self._streams:
             return self._streams[queue]
         if queue not in self._pushes:
-            _refuse(statement, f"nothing fills {queue!r}")
+            refuse(statement, f"nothing fills {queue!r}")
         return self._pushed(*self._pushes[queue])
 
     def _pushed(self, body: PatternBody, push: Push) -> Wire:
@@ -285,9 +282,9 @@ class _UnitLowering:
         while inside is not None and inside.carry is None:
             depth, inside = depth + 1, inside.around
         if len(users) > 1 or not isinstance(statement.index, Const) or body.lanes > 1:
-            _refuse(statement, f"an update of {statement.memory!r} that is no count of its own")
+            refuse(statement, f"an update of {statement.memory!r} that is no count of its own")
         if body.space and depth > 2:
-            _refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
+            refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
         value = self._value(body, statement.value, statement.target)
         return updated(body, statement, value, each=depth == 1)
 
@@ -311,51 +308,9 @@ class _UnitLowering:
                     return pattern.header.parallel.factor
                 if len(pops) == 1:
                     return pattern.header.parallel.factor if outermost else 1
-        _refuse(statement, f"{statement.queue!r} is not taken by a loop right behind it")
-
-    def _source(self, statement: PatternStatement, name: str) -> Tensor:
-        """The tensor of a DRAM that the host fills."""
-        if name in self._stored:
-            _refuse(statement, f"{name!r} is stored and loaded")
-        return self.draft.tensor(self._dram(name, TensorRole.INPUT))
-
-    def _copy(self, source: str, memory: str) -> Tensor:
-        """What of a DRAM is in a memory on the chip: behind the network if it is partitioned."""
-        on_chip = self._memories[memory]
-        shared = on_chip.kind is MemoryKind.PARTITIONED_SRAM
-        name = self.draft.names.fresh(f"{memory}_words")
-        original = self.draft.tensors[source]
-        copy = Tensor(
-            name=name,
-            type=original.type,
-            shape=(0,),
-            role=TensorRole.INPUT,
-            open=True,
-            place=Place.SHARED if shared else Place.CHIP,
-            swizzled=shared and on_chip.swizzled,
-            copy_of=source,
-            location=original.location,
-        )
-        return self.draft.tensor(copy)
-
-    def _target(self, name: str) -> Tensor:
-        """The tensor of a DRAM that the program fills, a word at a time and each word once."""
-        return self.draft.tensor(self._dram(name, TensorRole.OUTPUT, once=True))
-
-    def _dram(self, name: str, role: TensorRole, *, once: bool = False) -> Tensor:
-        memory: PatternMemory = self._memories[name]
-        return Tensor(
-            name=name,
-            type=memory.type,
-            shape=(0,),
-            role=role,
-            open=True,
-            once=once,
-            location=memory.location or self.program.location,
-        )
+        refuse(statement, f"{statement.queue!r} is not taken by a loop right behind it")
 
 
-_STORES = (StoreBlock, StoreStream)
 _WRITTEN = (MemoryKind.SRAM, MemoryKind.SPARSE_SRAM)
 """Memories on the chip that loops write for those behind them."""
 
@@ -392,12 +347,3 @@ def _names(program: PatternProgram, everything: list[PatternStatement]) -> list[
             ):
                 found.append(target)
     return found
-
-
-def _refuse(statement: PatternStatement, what: str) -> NoReturn:
-    raise UnsupportedError(
-        f"the simulator of Capstan has no unit for this: {what}",
-        location=statement.location,
-        expected="loops that count, memories that transfers fill, and results that are stored once",
-        hint="interpret(inputs) runs the patterns, without times",
-    )

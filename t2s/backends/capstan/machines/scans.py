@@ -172,6 +172,7 @@ def scanned(
         wires=dict(wires),
         given_back={},
         carry=None,
+        _repeated=set(),
     )
 
 
