@@ -107,12 +107,15 @@ def other_units(machines: int, vectors: int, other: int = 5) -> Array:
     return words.astype(np.int32)
 
 
-def run(banked: Banked, take: Array, engine: str = "native") -> SimResult:
+def run(
+    banked: Banked | None, take: Array, engine: str = "native", max_cycles: int | None = None
+) -> SimResult:
     """The machines that gather these words, on a device with these banks."""
     machines, vectors = take.shape[0], take.shape[1] // LANES
     device = DEVICES["ideal"].with_banked(banked)
     inputs = {"take": take, "x": np.arange(WORDS, dtype=np.int32)}
-    return simulate(gatherers(machines, vectors), inputs, device=device, engine=engine)
+    graph = gatherers(machines, vectors)
+    return simulate(graph, inputs, device=device, engine=engine, max_cycles=max_cycles)
 
 
 def words_per_port(banked: Banked, take: Array, engine: str = "native") -> float:
@@ -126,10 +129,15 @@ def alone(queue_depth: int, rounds: int, vectors: int = 4000, engine: str = "nat
     return words_per_port(banked, random_words(1, vectors), engine) / banked.banks
 
 
-def network(lane_moves: int, vectors: int = 1000, engine: str = "native") -> float:
-    """Words per port and cycle of 16 machines on a network in front of units that take all."""
+def network(lane_moves: int, cycles: int = 2000, engine: str = "native") -> float:
+    """Words per port and cycle of 16 machines on a network in front of units that take all.
+
+    Counted over so many cycles, in which all machines have more to ask for.
+    """
     banked = Banked(lane_moves=lane_moves, rounds=64, queue_depth=64, outstanding=256)
-    return words_per_port(banked, random_units(16, vectors), engine)
+    result = run(banked, random_units(16, cycles), engine, max_cycles=cycles)
+    assert result.shared is not None
+    return result.shared.words_per_cycle / banked.ports
 
 
 def main() -> None:

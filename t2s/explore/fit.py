@@ -93,7 +93,7 @@ def _run_with(
     capacities = dict(zip(names, depths, strict=True))
     found = None
     few = program.total_firings <= MOST_MEASURED
-    if few and engine == "native" and not program.memory_depends_on_addresses:
+    if few and engine == "native" and not program.timed_places:
         found = _measured(program.with_capacities(capacities), workers)
     if found is None:
         result = retime(program, capacities, engine=engine, observer=workers.watch)

@@ -183,7 +183,7 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
         if tensor.name in accesses_of(node):
             raise subject.error(
                 f"the PE array {node.name!r} uses it",
-                expected="machines alone to use open tensors and tensors on the chip",
+                expected="machines alone to use open tensors, those on the chip and shared ones",
                 given=tensor.shape_text,
                 notes=[(node.location, f"node {node.name!r} is made here")],
             )

@@ -157,8 +157,8 @@ def run_measured(
     With capacities of that many slots (datapath included) every firing is at the same cycle.  The
     kernel of programs with a DRAM does not count slots.
     """
-    if program.memory_depends_on_addresses:
-        raise InternalError("slots in use are not counted with a DRAM")
+    if program.timed_places:
+        raise InternalError("slots in use are not counted with a DRAM or shared banks")
     given = program if program.trace is None else explicit(program, program.trace)
     machine = TableTimes(given, measured=True)
     interrupted = False

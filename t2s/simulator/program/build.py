@@ -24,7 +24,6 @@ from t2s.graph.analysis import (
     machine_recurrences,
     memory_bytes,
     most_bytes,
-    path_bytes,
     recurrences,
 )
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
@@ -39,7 +38,13 @@ from t2s.simulator.memory.banked_port import bases_in_banks, most_loads
 from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.program.flatten import Control, flatten
 from t2s.simulator.program.longest_run import check_times
-from t2s.simulator.program.sim_program import ChannelTiming, NodeInterval, NodeTiming, SimProgram
+from t2s.simulator.program.sim_program import (
+    ChannelTiming,
+    NodeInterval,
+    NodeTiming,
+    SimProgram,
+    buffered_firings,
+)
 from t2s.simulator.random_stalls import RandomStalls
 
 _VERIFIED: KeptFor[None, frozenset[str]] = KeptFor()
@@ -241,26 +246,11 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
     for channel in graph.channels:
         first = timings[-1].elements.stop if timings else 0
         datapath = latencies[channel.name]
-        buffered = _buffered(graph, graph.node(channel.source), device)
+        buffered = buffered_firings(graph, graph.node(channel.source), device)
         timings.append(
             ChannelTiming(channel=channel, first=first, datapath=datapath, buffered=buffered)
         )
     return tuple(timings)
-
-
-def _buffered(graph: Graph, node: Node, device: Device) -> int:
-    """Firings of a unit for which the lines, or vectors, that may be under way have room."""
-    vectors = 0
-    if isinstance(node, Machine):
-        if device.banked is not None and (most := most_loads(graph, node, device.banked)):
-            vectors = max(1, device.banked.outstanding // most)
-        loaded = max((path_bytes(graph, path)[0] for path in node.paths()), default=0)
-    else:
-        loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
-    if device.memory is None or not loaded:
-        return vectors
-    lines = device.memory.units.outstanding * device.memory.line_bytes
-    return max(1, lines // loaded, vectors)
 
 
 def _check_memory(graph: Graph, device: Device) -> None:

@@ -14,13 +14,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.location import SourceLocation
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
+from t2s.graph.analysis import path_bytes
+from t2s.graph.body import Load
 from t2s.graph.graph import Channel, Graph, Place
-from t2s.graph.nodes import Node, Register
+from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
 from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.banked_port import uses_shared_banks
+from t2s.simulator.memory.banked_port import bases_in_banks, most_loads, uses_shared_banks
 from t2s.simulator.program.control import listed
 from t2s.simulator.program.flatten import (
     MOVED_BYTES,
@@ -171,7 +174,8 @@ class SimProgram:
     @cached_property
     def banked(self) -> Banked | None:
         """The banked memory of the device, if machines have tensors in it."""
-        return self.device.banked if uses_shared_banks(self.graph) else None
+        banked = self.device.banked
+        return banked if banked is not None and uses_shared_banks(self.graph) else None
 
     @property
     def timed_places(self) -> frozenset[Place]:
@@ -266,6 +270,41 @@ class SimProgram:
             for t in self.channels
         )
         return replace(self, channels=channels, inputs=self.inputs_of_times)
+
+    def with_banked(self, banked: Banked) -> SimProgram:
+        """The program with other shared banks, for its times; ``UserError`` if it had none."""
+        if self.banked is None:
+            raise UserError(
+                f"{self.graph.name!r} ran without shared banks: nobody noted what it asks of them",
+                location=user_location(),
+                expected="a run on a device with banks, of machines that use shared tensors",
+                given=f"a run on {self.device.name}",
+                hint="simulate it with device.with_banked(...)",
+            )
+        device = self.device.with_banked(banked)
+        bases_in_banks(self.graph, banked)
+        channels = tuple(
+            replace(
+                t, buffered=buffered_firings(self.graph, self.graph.node(t.channel.source), device)
+            )
+            for t in self.channels
+        )
+        return replace(self, device=device, channels=channels, inputs=self.inputs_of_times)
+
+
+def buffered_firings(graph: Graph, node: Node, device: Device) -> int:
+    """Firings of a unit for which the lines, or vectors, that may be under way have room."""
+    vectors = 0
+    if isinstance(node, Machine):
+        if device.banked is not None and (most := most_loads(graph, node, device.banked)):
+            vectors = max(1, device.banked.outstanding // most)
+        loaded = max((path_bytes(graph, path)[0] for path in node.paths()), default=0)
+    else:
+        loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
+    if device.memory is None or not loaded:
+        return vectors
+    lines = device.memory.units.outstanding * device.memory.line_bytes
+    return max(1, lines // loaded, vectors)
 
 
 Codes = Sequence[int] | NDArray[np.integer]

@@ -18,6 +18,7 @@ from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
 from t2s.simulator.limits import Limits, Observer, checked_limits
+from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.banked_report import BankedReport
 from t2s.simulator.memory.report import MemoryReport
 from t2s.simulator.program.longest_run import check_times
@@ -205,10 +206,11 @@ class SimResult:
         depths: Mapping[str, int] | None = None,
         *,
         latencies: Mapping[str, int] | None = None,
+        banked: Banked | None = None,
         max_cycles: int | None = None,
         progress: bool | None = None,
     ) -> SimResult:
-        """The same run with other channels, without computing the values again.
+        """The same run with other channels or banks, without computing the values again.
 
         Values do not depend on time, so the result has the ``outputs`` of this one (the same
         object), and is otherwise what ``simulate`` gives for a design with these channels.
@@ -217,6 +219,7 @@ class SimResult:
         ----------
         depths: capacities by channel name, in tokens of the FIFO alone; others stay as they are.
         latencies: cycles from send to ready by channel name, of the FIFO alone.
+        banked: other shared banks, of a run on a device that has some.
         max_cycles, progress: as for ``simulate``.
 
         Raises ``UserError`` for unknown channels and for numbers below 1, and ``DeadlockError`` if
@@ -227,6 +230,7 @@ class SimResult:
         new_depths = checked_per_channel(graph, depths or {}, "depth", here)
         new_latencies = checked_per_channel(graph, latencies or {}, "latency", here)
         program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
+        program = program if banked is None else program.with_banked(banked)
         check_times(program)
         limits = checked_limits(max_cycles)
         assert self.rerun is not None, "a result of an engine alone cannot be run again"

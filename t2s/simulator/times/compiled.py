@@ -14,5 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # What numba makes is kept by ``kernels``, and never by numba: its own cache raises where it
 # cannot be written, or is damaged.
 _njit = late_module("numba").njit
-compiled: Callable[[F], F] = _njit(nogil=True, error_model="numpy", _nrt=False)
-inlined: Callable[[F], F] = _njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_OPTIONS |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels call them
+compiled: Callable[[F], F] = _njit(**_OPTIONS)
+inlined: Callable[[F], F] = _njit(**_OPTIONS, forceinline=True)

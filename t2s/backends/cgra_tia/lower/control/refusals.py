@@ -15,8 +15,9 @@ from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Statement, Store, by_lanes
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, Place
 from t2s.graph.machine import Machine, Search
+from t2s.graph.verify_machine import accesses_of
 
 WORDS_OF_BLOCKS = (Float(64), Int(64), INT32, BOOL)
 
@@ -165,7 +166,13 @@ class BlockRefusals:
 
 
 def check_memory(machine: Machine, graph: Graph) -> None:
-    """Refuse a block that reads what it stores; of two blocks no graph has such an array."""
+    """Refuse shared banks, and a block that reads what it stores; two blocks never do."""
+    for name in sorted(accesses_of(machine)):
+        if graph.tensor(name).place is Place.SHARED:
+            BlockRefusals(machine).refuse(
+                f"{name!r} is{graph.tensor(name).place_text}, and cells have none: give it "
+                "Place.MEMORY"
+            )
     stored = {s.tensor for s in machine.statements() if isinstance(s, Store)}
     for statement in machine.statements():
         if isinstance(statement, Load | Search) and statement.tensor in stored:

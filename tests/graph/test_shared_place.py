@@ -1,0 +1,75 @@
+"""Tensors in shared banks: how graphs show them, and what verification refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from t2s.graph.dot import graph_to_dot
+from t2s.graph.graph import Graph, Place
+from t2s.graph.printer import print_graph
+from t2s.graph.serialize import graph_from_json, graph_to_json
+from t2s.graph.verify import GraphError, verify_graph
+from tests.graph.gathers import Gathering
+from tests.graph.machines import copying
+from tests.graph.refusal import refuse
+from tests.hand_graphs import systolic_gemm
+
+
+def with_x(graph: Graph, **changes: object) -> Graph:
+    """The graph with another ``x``."""
+    tensors = tuple(replace(t, **changes) if t.name == "x" else t for t in graph.tensors)  # type: ignore[arg-type]
+    return replace(graph, tensors=tensors)
+
+
+BANKED = with_x(Gathering().graph, place=Place.SHARED)
+SWIZZLED = with_x(BANKED, swizzled=True)
+
+
+def test_text_and_picture() -> None:
+    verify_graph(BANKED)
+    assert "input x: int32[64] in shared banks\n" in print_graph(BANKED)
+    assert "input x: int32[64] in shared banks, swizzled\n" in print_graph(SWIZZLED)
+    assert "shared banks x" in graph_to_dot(BANKED)
+    assert "shared banks" not in graph_to_dot(Gathering().graph)
+
+
+def test_json_says_of_swizzled_tensors_alone_that_they_are() -> None:
+    for graph in (BANKED, SWIZZLED):
+        assert graph_from_json(graph_to_json(graph)) == graph
+    assert '"Place.SHARED"' in graph_to_json(BANKED)
+    assert "swizzled" not in graph_to_json(BANKED)
+    assert json.loads(graph_to_json(SWIZZLED))["graph"]["tensors"][2]["swizzled"] is True
+
+
+def test_open_tensors_have_no_addresses() -> None:
+    refuse(
+        with_x(copying(), place=Place.SHARED),
+        "tensor 'x': an open tensor lies in shared banks",
+        "  expected: extents, from which the addresses of its words follow",
+        "  given:    int32[any] in shared banks",
+        "  hint:     give it the shape that it has at most, or Place.CHIP",
+    )
+
+
+def test_swizzled_and_not_shared() -> None:
+    refuse(
+        with_x(Gathering().graph, swizzled=True),
+        "tensor 'x': it is swizzled and in no shared banks",
+        "  expected: Place.SHARED, or a tensor that is not swizzled",
+        "  given:    Place.MEMORY",
+    )
+
+
+def test_pe_arrays_use_no_banks() -> None:
+    graph = systolic_gemm(2, 2, 2)
+    shared = replace(graph.tensors[0], place=Place.SHARED)
+    with pytest.raises(GraphError) as caught:
+        verify_graph(replace(graph, tensors=(shared, *graph.tensors[1:])))
+    lines = str(caught.value).splitlines()
+    assert "uses it" in lines[0]
+    expected = "  expected: machines alone to use open tensors, those on the chip and shared ones"
+    assert expected in lines
+    assert f"  given:    {shared.shape_text}" in lines
