@@ -330,5 +330,5 @@ def refuse_plan(plan: ExternalPlan, verb: str) -> UserError:
         location=user_location(),
         expected="an assignment with a schedule for streams",
         given=repr(plan),
-        hint="sparse.compile(A, schedule).run(inputs) runs a plan",
+        hint="plan.run(inputs) runs a plan, which sparse.compile(A, schedule) makes",
     )

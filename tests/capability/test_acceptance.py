@@ -12,7 +12,7 @@ from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import add8, described, saxpy, sdot
 from tests.errors.refusal import refused
 
-i, j, k, l, m, n = (Var(name) for name in "ijklmn")
+i, j, k, l, m, n = (Var(name) for name in "ijklmn")  # noqa: E741 - the letters of the papers
 EXTENTS = {"i": 7, "j": 5, "k": 6, "l": 4, "m": 3, "n": 2}
 BLAS = external.blas
 

@@ -12,9 +12,9 @@ from t2s.capability.reshape import Reshape
 from t2s.libraries.running import RunOfMapping, run_mapping, tiles_for
 from t2s.plan.candidates import candidates, distinct_calls
 from t2s.sparse import parse
+from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
-from t2s.sparse_repr.formats import dense
 from tests.capability.functions import NINE, THREE
 
 # statement, pairs + 1, with promotion, distinct calls: each for three and for nine functions
@@ -30,7 +30,7 @@ TABLE = [
 ]
 PLAIN = Reshape(fix=True, tile=True, pad=True)
 PROMOTED = Reshape(fix=True, tile=True, pad=True, promote=True)
-EXTENTS = {name: 10 for name in "ijkl"}
+EXTENTS = dict.fromkeys("ijkl", 10)
 
 
 def _statement(text: str) -> Assignment:
