@@ -312,7 +312,8 @@ def wrong_type(
     """The error for values of a type that a function does not compute."""
     bare = value.value if isinstance(value, Sum) else value
     types = function.capability.types
-    hint = f"plan.run(inputs, type=...) computes in another type, such as {types[0]}"
+    shown = f"t2s.{types[0].kind.name.title()}({types[0].bits})"
+    hint = f"plan.run(inputs, type={shown}) computes in that type"
     return UserError(
         f"{function.name} does not compute {print_expression(bare)} in {type}",
         location=location,

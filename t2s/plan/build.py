@@ -51,6 +51,7 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     accesses,
     all_variables,
+    is_finite,
     print_expression,
 )
 
@@ -283,7 +284,8 @@ class _PlanBuilder:
         )
 
     def _replace(self, taken: TakenOut, access: Access) -> None:
-        value = taken.left(access)
+        """Read the workspace in place of the part; quotients in it may be infinite or NaN."""
+        value = taken.left(replace(access, finite=is_finite(taken.value)))
         self.left = self._left(value)
 
     def _left(self, value: Expression) -> Assignment:

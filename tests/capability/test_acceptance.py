@@ -153,7 +153,7 @@ def test_9_another_type() -> None:
           --> ninth = sparse.compile(A, Schedule().bind(B[i, j] * C[j, k], BLAS.sgemm))
           expected: float32
           given:    int64
-          hint:     plan.run(inputs, type=...) computes in another type, such as float32
+          hint:     plan.run(inputs, type=t2s.Float(32)) computes in that type
     """):
         ninth = sparse.compile(A, Schedule().bind(B[i, j] * C[j, k], BLAS.sgemm))
         ninth.run({"B": np.ones((2, 3), np.int64), "C": np.ones((3, 4), np.int64)})
