@@ -119,12 +119,13 @@ def _places(assignment: Assignment, wanted: Expression) -> Iterator[TakenOut]:
 
 def _subtrees(value: Expression, wanted: Sum) -> Iterator[TakenOut]:
     """A sum that is written, wherever it is."""
-    for _ in (term for term in walk(value) if term == wanted):
-        yield TakenOut(
-            value=wanted,
-            free=free_variables(wanted),
-            left=lambda new: rewrite(value, lambda term: new if term == wanted else None),
-        )
+
+    def left(new: Expression) -> Expression:
+        return rewrite(value, lambda term: new if term == wanted else None)
+
+    for term in walk(value):
+        if term == wanted:
+            yield TakenOut(value=wanted, free=free_variables(wanted), left=left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from t2s.capability.ir import AllOf, Calculated, Compared, Condition, WholeNumbe
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 
-MOST_TRIALS = 30_000
+MOST_TRIALS = 10_000
 """Combinations of sizes that are tried; the best one until then is taken."""
 
 MOST_SHARED = 200

@@ -20,7 +20,7 @@ from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.libraries.child import ChildCrash, Say, in_child
-from t2s.libraries.finding import check_available
+from t2s.libraries.probing import check_available
 from t2s.libraries.trial import LARGEST_EXTENT, ClaimTrial, Finding
 
 Array = np.ndarray[Any, Any]

@@ -12,6 +12,7 @@ from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.match import PartForm, part_form
 from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.parts import TakenOut, find_part
+from t2s.capability.properties import symmetric_in
 from t2s.capability.refusals import Refusal
 from t2s.capability.reshape import (
     AS_IT_STANDS,
@@ -54,6 +55,7 @@ from t2s.sparse_repr.notation.ir import (
     is_finite,
     print_expression,
 )
+from t2s.sparse_repr.notation.tags import SYMMETRIC
 
 Resolve = Callable[[FunctionOrName, SourceLocation], ExternalFunction]
 
@@ -269,6 +271,9 @@ class _PlanBuilder:
     def _statement(self, result: Access, value: Expression, format: Format) -> Assignment:
         """The statement of a step, with the tensors that it has."""
         self.formats[result.tensor] = format
+        if frozenset(result.variables) in symmetric_in(value, self.properties):
+            self.properties[result.tensor] = (SYMMETRIC,)
+            self.checked.add((result.tensor, SYMMETRIC))  # it follows from those of the operands
         names = dict.fromkeys((result.tensor, *(access.tensor for access in accesses(value))))
         known = {tensor.name: tensor for tensor in self.assignment.tensors}
         declared = tuple(

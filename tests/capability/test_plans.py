@@ -216,7 +216,7 @@ def test_lists_of_coordinates_become_rows() -> None:
     with refused("""
         spmm does not take B as it is stored
           --> stored = Schedule().bind(B[i, j] * C[j, k], external.scipy.spmm)
-          expected: x ds:0,1
+          expected: x ds:0,1 or ds:1,0
           given:    B as uq:0,1
           hint:     map(...) converts it, which is a step of the plan
     """):
