@@ -218,9 +218,11 @@ class Refusal:
         if found.transposed:
             names = dict.fromkeys(one.access.tensor for one in found.transposed)
             ways.append(f"transposes {', '.join(names)}")
-        given = "; ".join(print_expression(one.access) for one in found.operands)
+        given = ", ".join(
+            f"{one.name} would be {print_expression(one.access)}" for one in found.operands
+        )
         hint = f"map(...) {', '.join(ways)}" if ways else None
-        return self._error(f"{self._text}: {given}", hint)
+        return self._error(given, hint)
 
     def _outside(self) -> UserError | None:
         """A sum of the function that is not private to the part."""

@@ -12,6 +12,7 @@ from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.match import PartForm, part_form
 from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.parts import TakenOut, find_part
+from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in
 from t2s.capability.refusals import Refusal
 from t2s.capability.reshape import (
@@ -168,6 +169,15 @@ class _PlanBuilder:
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
         mapping = self._mapping(part, function, reshape, asked, one)
+        proof = self._proof(mapping)
+        if proof.answer is Answer.FALSE and not reshape.tile:
+            raise UserError(
+                f"{function.name} is not for the extents that are assumed",
+                location=one.location,
+                expected=print_condition(mapping.condition),
+                given=" and ".join(print_condition(fact) for fact, _ in self.facts),
+                hint="map(...) makes tiles where it can",
+            )
         reads = tuple(
             (view.name, self._operand(view.name, view.access, mapping, mapped=mapped))
             for view in mapping.operands
@@ -184,7 +194,7 @@ class _PlanBuilder:
                 tiles=reshape.tile,
                 pads=reshape.pad,
                 falls_back=one.fallback,
-                proof=self._proof(mapping),
+                proof=proof,
                 location=one.location,
             )
         )

@@ -257,7 +257,7 @@ def test_17_a_promoted_operand() -> None:
         B(i,j)*c(j) is not what sgemm computes
           --> bare = Schedule().bind(B[i, j] * c[j], BLAS.sgemm)
           expected: z(i,k) = x(i,j)*y(j,k)
-          given:    B(i,j)*c(j): B(i,j); c(j)
+          given:    x would be B(i,j), y would be c(j)
           hint:     map(...) promotes to k of extent 1
     """):
         bare = Schedule().bind(B[i, j] * c[j], BLAS.sgemm)

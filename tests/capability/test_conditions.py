@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Var, sparse
+from t2s import UserError, Var, sparse
 from t2s.capability import solver as solving
 from t2s.capability.conditions import Answer, compiled, holds, instantiated, names_of
 from t2s.capability.ir import Condition
@@ -212,6 +212,31 @@ def test_what_is_assumed_is_proved_with_and_checked() -> None:
     """):
         assumed = Schedule().assume("i % 16 == 0").bind(b[i] + c[i], octets)
         sparse.compile(a, assumed).run({"b": np.arange(8.0), "c": np.ones(8)})
+
+
+def test_what_is_assumed_may_refute() -> None:
+    pytest.importorskip("z3")
+    eight = described("eight", "z(i) = x(i) + y(i) when i == 8", _plain_add)
+    a[i] = b[i] + c[i]
+    with refused("""
+        eight is not for the extents that are assumed
+          --> refuted = Schedule().assume("i % 16 == 0").bind(b[i] + c[i], eight)
+          expected: i == 8
+          given:    i % 16 == 0
+          hint:     map(...) makes tiles where it can
+    """):
+        refuted = Schedule().assume("i % 16 == 0").bind(b[i] + c[i], eight)
+        sparse.compile(a, refuted)
+    plan = sparse.compile(a, Schedule().assume("i % 16 == 0").map(b[i] + c[i], eight))
+    assert plan.run({"b": np.arange(32.0), "c": np.ones(32)}).steps[0].calls == 4
+
+
+def test_assumptions_are_conditions() -> None:
+    a[i] = b[i] + c[i]
+    with pytest.raises(UserError, match="this is no condition, at column 3"):
+        sparse.compile(a, Schedule().assume("i = 3").bind(b[i] + c[i], "numpy.add"))
+    with pytest.raises(UserError, match="what is assumed of extents is a text"):
+        Schedule().assume(3)  # type: ignore[arg-type]
 
 
 def test_without_z3_conditions_stay_guards(monkeypatch: pytest.MonkeyPatch) -> None:
