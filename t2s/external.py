@@ -30,7 +30,7 @@ from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
 from t2s.driver.external_plan import ExternalPlan, PlanResult, StepResult
 from t2s.libraries.checking import CheckReport, check
-from t2s.libraries.finding import Availability
+from t2s.libraries.probing import Availability
 from t2s.libraries.shelf import LIBRARIES, Library, available
 
 blas = LIBRARIES["blas"]

@@ -23,6 +23,7 @@ from benchmarks.hunt.notation import PLUS_TIMES, RINGS, Ring, Term
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import UserError, external, sparse
+from t2s.capability.printer import print_capability
 from t2s.core.walk import rewrite
 from t2s.plan.candidates import parts_of
 from t2s.sparse_repr.formats import dense
@@ -69,7 +70,8 @@ class Case:
         how = f"map(..., pad={self.pad}, densify={self.densify})" if self.maps else "bind(...)"
         return (
             f"{arrays}\nparse({self.text!r}, {self.formats}), {self.ring.name}, {self.extents}\n"
-            f"{how} of {self.part} by {self.function.name}: {self.function.capability}"
+            f"{how} of {self.part} by {self.function.name}: "
+            f"{print_capability(self.function.capability)}"
         )
 
 

@@ -45,6 +45,7 @@ def make_capability(
     them; ``strides`` one for all tensors, or one for each, rows if nothing is said of a tensor.
     """
     where = location or user_location()
+    _check_kinds(types, formats, properties, semirings, where)
     made = statement if isinstance(statement, Capability) else parse_capability(statement, where)
     names = dict.fromkeys(access.tensor for access in (made.result, *accesses(made.value)))
     for what, said in (("format", formats), ("property", properties)):
@@ -142,6 +143,30 @@ def function(
     return decorate
 
 
+def _check_kinds(
+    types: Any, formats: Any, properties: Any, semirings: Any, where: SourceLocation
+) -> None:
+    """What is said of a function is of the kinds that it can be."""
+    for what, given, kinds, expected in (
+        ("types", types, (str, Sequence), 'names of types, such as "float32 float64"'),
+        ("formats", formats, (Mapping, type(None)), 'formats by name, such as {"x": "ds"}'),
+        (
+            "properties",
+            properties,
+            (Mapping, type(None)),
+            'properties by name, such as {"x": "symmetric"}',
+        ),
+        ("semirings", semirings, (Sequence,), "a list, such as [sparse.MIN_PLUS]"),
+    ):
+        if not isinstance(given, kinds):
+            raise UserError(
+                f"the {what} of a function are of another kind",
+                location=where,
+                expected=expected,
+                given=repr(given),
+            )
+
+
 def _parameters(
     name: str, python: Callable[..., Any], made: Capability, where: SourceLocation
 ) -> tuple[str, ...]:
@@ -181,6 +206,7 @@ def _formats(given: Any, name: str, where: SourceLocation) -> tuple[Format, ...]
     if isinstance(given, Format):
         return (given,)
     words = given.split("|") if isinstance(given, str) else given
+    words = words if isinstance(words, Sequence) else (words,)
     return tuple(
         as_format(word.strip() if isinstance(word, str) else word, what=name, location=where)
         for word in words

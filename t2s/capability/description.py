@@ -130,7 +130,8 @@ class LibraryOf(Term):
     """Where symbols come from, and what C code of them needs.
 
     ``capsules`` is a module of Python that hands out its functions as capsules; ``path`` is that of
-    a shared object; ``package`` is imported by functions in Python.
+    a shared object; ``package`` is imported by functions in Python.  ``probe`` is a call without
+    tensors that a child process tries first: it creates a handle, or does nothing.
     """
 
     name: str
@@ -140,6 +141,7 @@ class LibraryOf(Term):
     includes: tuple[str, ...] = ()
     library_paths: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    probe: ExternalCall | None = None
     how_to_get: str = ""
 
 

@@ -40,8 +40,14 @@ class Summand(Term):
 
 
 def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Summand, ...]:
-    """The terms of an expression, from left to right; no variable is summed by two of a product."""
-    return _Normal(semiring, NameSupply(variables_of(value))).terms(value)
+    """The terms of an expression, from left to right.
+
+    No variable is summed by two of a product, nor by one term while it is free in another one.
+    """
+    normal = _Normal(semiring, NameSupply(variables_of(value)))
+    terms = normal.terms(value)
+    free = tuple({name for one in terms for name in free_of(one)})
+    return tuple(normal.renamed(one, free) for one in terms)
 
 
 class _Normal:
@@ -68,7 +74,7 @@ class _Normal:
                         summed=(*variables, *one.summed),
                         coefficient=one.coefficient,
                     )
-                    for one in (self._renamed(one, variables) for one in self.terms(inner))
+                    for one in (self.renamed(one, variables) for one in self.terms(inner))
                 )
             case Combine(operator=Op.ADD, left=left, right=right):
                 return (*self.terms(left), *self.terms(right))
@@ -103,9 +109,9 @@ class _Normal:
 
     def _apart(self, one: Summand, other: Summand) -> Summand:
         used = (name for factor in other.factors for name in variables_of(factor))
-        return self._renamed(one, (*used, *other.summed))
+        return self.renamed(one, (*used, *other.summed))
 
-    def _renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
+    def renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
         """The term with other names for those of its sums that are taken."""
         clashes = [name for name in one.summed if name in taken]
         if not clashes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
-from t2s.core.walk import Term, rebuild
+from t2s.core.walk import Term, rebuild, rewrite, walk
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Assignment,
@@ -100,6 +100,9 @@ def _without(items: Sequence[Term], some: Sequence[Term]) -> list[Term] | None:
 
 
 def _places(assignment: Assignment, wanted: Expression) -> Iterator[TakenOut]:
+    if isinstance(wanted, Sum) and any(term == wanted for term in walk(assignment.value)):
+        yield from _subtrees(assignment.value, wanted)
+        return
     if isinstance(wanted, Sum):
         bare, sums = wanted.value, set(wanted.variables)
     else:
@@ -112,6 +115,17 @@ def _places(assignment: Assignment, wanted: Expression) -> Iterator[TakenOut]:
                 yield found
         return
     yield from _sums(assignment, bare, sums)
+
+
+def _subtrees(value: Expression, wanted: Sum) -> Iterator[TakenOut]:
+    """A sum that is written, wherever it is."""
+
+    def left(new: Expression) -> Expression:
+        return rewrite(value, lambda term: new if term == wanted else None)
+
+    for term in walk(value):
+        if term == wanted:
+            yield TakenOut(value=wanted, free=free_variables(wanted), left=left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,9 +218,11 @@ class Refusal:
         if found.transposed:
             names = dict.fromkeys(one.access.tensor for one in found.transposed)
             ways.append(f"transposes {', '.join(names)}")
-        given = "; ".join(print_expression(one.access) for one in found.operands)
+        given = ", ".join(
+            f"{one.name} would be {print_expression(one.access)}" for one in found.operands
+        )
         hint = f"map(...) {', '.join(ways)}" if ways else None
-        return self._error(f"{self._text}: {given}", hint)
+        return self._error(given, hint)
 
     def _outside(self) -> UserError | None:
         """A sum of the function that is not private to the part."""
@@ -312,7 +314,8 @@ def wrong_type(
     """The error for values of a type that a function does not compute."""
     bare = value.value if isinstance(value, Sum) else value
     types = function.capability.types
-    hint = f"plan.run(inputs, type=...) computes in another type, such as {types[0]}"
+    shown = f"t2s.{types[0].kind.name.title()}({types[0].bits})"
+    hint = f"plan.run(inputs, type={shown}) computes in that type"
     return UserError(
         f"{function.name} does not compute {print_expression(bare)} in {type}",
         location=location,

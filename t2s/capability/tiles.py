@@ -12,14 +12,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from t2s.capability.conditions import Answer, compiled, holds, names_of, numbers_of
 from t2s.capability.ir import AllOf, Calculated, Compared, Condition, WholeNumber
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 
-MOST_TRIALS = 30_000
+MOST_TRIALS = 10_000
 """Combinations of sizes that are tried; the best one until then is taken."""
+
+MOST_SHARED = 200
+LARGEST_MULTIPLE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +79,24 @@ class _Tiling:
         self.may_pad = [name not in whole and may_pad(name) for name in names]
         numbers = [number for number in numbers_of(condition) if number > 0]
         every = sorted({size for extent in self.extents for size in _quotients(extent)})
-        mixed = len(set(self.extents)) > 1 and len(every) <= 200
+        mixed = not self.monotone and len(every) <= MOST_SHARED
+        if mixed:  # extents may be asked to be equal, or multiples of each other
+            small = [number for number in numbers if number <= LARGEST_MULTIPLE]
+            every += [size * number for size in every for number in small]
+            every += [size // number for size in every for number in small]
         self.sizes: list[list[int]] = []
         for name, extent in zip(names, self.extents, strict=True):
             if name in whole:
                 self.sizes.append([extent])
                 continue
             start = every if mixed else _quotients(extent)
-            self.sizes.append(_candidates(extent, start, numbers, self.may_pad[len(self.sizes)]))
+            padded = self.may_pad[len(self.sizes)]
+            most = max([*every, extent, *(2 * number for number in numbers)])
+            if not padded or self.monotone:
+                most = extent
+            self.sizes.append(_candidates(start, numbers, most))
         self.trials = 0
-        self.fewest: int | None = None
+        self.fewest: tuple[int, int] | None = None
         self.found: tuple[TileOf, ...] | None = None
 
     def best(self) -> tuple[TileOf, ...] | None:
@@ -92,13 +104,16 @@ class _Tiling:
         return self.found
 
     def _choose(self, sizes: list[int], calls: int) -> None:
-        if self.trials > MOST_TRIALS or (self.fewest is not None and calls >= self.fewest):
+        if self.trials > MOST_TRIALS or not self._better(calls):
             return
         at = len(sizes)
         if at == len(self.names):
+            volume = calls * prod(sizes)  # of equally many calls those with the least padding
+            if self.fewest is not None and (calls, volume) >= self.fewest:
+                return
             found = self._tiles(sizes) if self.test(sizes) else None
             if found is not None:
-                self.fewest, self.found = calls, found
+                self.fewest, self.found = (calls, volume), found
             return
         possible, first = self.sizes[at], 0
         if self.monotone:  # with the smallest sizes of the other modes: larger ones fail
@@ -107,9 +122,15 @@ class _Tiling:
         for size in possible[first:]:
             self.trials += 1
             count = -(-self.extents[at] // size)
-            if self.fewest is not None and calls * count >= self.fewest:
+            if not self._better(calls * count):
                 break  # sizes become smaller, and calls more
             self._choose([*sizes, size], calls * count)
+
+    def _better(self, calls: int) -> bool:
+        """Whether so many calls are as few as any that were found, or fewer."""
+        if self.fewest is None:
+            return True
+        return calls < self.fewest[0] or (not self.monotone and calls == self.fewest[0])
 
     def _tiles(self, sizes: Sequence[int]) -> tuple[TileOf, ...] | None:
         """The tiles of these sizes, if what is left of each mode can be treated."""
@@ -162,15 +183,13 @@ def _quotients(extent: int) -> list[int]:
     return [*found, 1] if extent >= 1 else []
 
 
-def _candidates(
-    extent: int, start: Sequence[int], numbers: Sequence[int], may_pad: bool
-) -> list[int]:
-    found = {size for size in start if size <= extent}
+def _candidates(start: Sequence[int], numbers: Sequence[int], most: int) -> list[int]:
+    """Sizes up to ``most``, largest first: those given, numbers, and multiples of numbers."""
+    found = {size for size in start if size <= most}
     for number in numbers:
         near = {number - 1, number, number + 1}
         if number <= 4096:
             for size in tuple(found):
                 near |= {size - size % number, size - size % number + number}
         found |= near
-    most = extent if not may_pad else max([extent, *(2 * number for number in numbers)])
     return sorted((size for size in found if 1 <= size <= most), reverse=True)

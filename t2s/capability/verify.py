@@ -29,6 +29,9 @@ from t2s.sparse_repr.notation.ir import Access, Sum, accesses, free_variables, v
 MOST_SHAPES = 20_000
 """Shapes that are tried before the solver is asked whether there is any."""
 
+LONGEST_LIST = 12
+"""Numbers up to which a condition may ask for the length of a list."""
+
 
 def verify_capability(capability: Capability) -> None:
     """Raise ``UserError`` for a capability that means nothing, or that no shape satisfies."""
@@ -207,7 +210,9 @@ def _check_tensors(capability: Capability) -> None:
 def _check_condition(capability: Capability) -> None:
     """Some shape satisfies the condition: one that is found, or one that the solver knows."""
     answers = []
-    for lengths in product(range(4), repeat=len(capability.lists)):
+    small = [number for number in numbers_of(capability.condition) if number <= LONGEST_LIST]
+    longest = max(small, default=0) + 2
+    for lengths in product(range(longest + 1), repeat=len(capability.lists)):
         images = {name: (name,) for name in _singles(capability)}
         lists = {
             name: tuple((f"{name}{number}",) for number in range(length))
@@ -219,7 +224,7 @@ def _check_condition(capability: Capability) -> None:
         answers.append(Solver().satisfiable(condition))
         if answers[-1] is Answer.TRUE:
             return
-    if all(answer is Answer.FALSE for answer in answers) and not capability.lists:
+    if all(answer is Answer.FALSE for answer in answers):
         raise _error(
             capability,
             f"no shape satisfies {print_condition(capability.condition)}",

@@ -22,6 +22,7 @@ from t2s.graph.serialize import graph_to_json
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.cut_short import RunInterrupted
+from t2s.sparse_repr.concrete.for_other_targets import refuse_external
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 
@@ -107,6 +108,12 @@ def tensor(
             inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
             _run_patterns(console, patterns, inputs, out, (memory, engine))
             return
+        if schedule.has_external:
+            if target != "streams":
+                refuse_external(schedule, "cells do not know it")
+            inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
+            _run_plan(console, assignment, schedule, inputs)
+            return
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
         _show_design(console, kernel)
@@ -153,6 +160,17 @@ def _run_patterns(
         console.out(f"\n{result}")
         found = result.tensor.to_dense()
     _compare(console, found, kernel.interpret(inputs, level="notation"))
+
+
+def _run_plan(
+    console: Console, assignment: Assignment, schedule: sparse.Schedule, inputs: dict[str, Any]
+) -> None:
+    """Show the plan of external functions, run it, and check it."""
+    plan = sparse.compile(assignment, schedule)
+    console.out(f"{plan}\n")
+    result = plan.run(inputs)
+    console.out(str(result))
+    _compare(console, result.output, sparse.interpret(assignment, inputs))
 
 
 def _run_on_cells(

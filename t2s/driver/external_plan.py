@@ -182,7 +182,7 @@ def resolved(given: FunctionOrName, location: SourceLocation) -> ExternalFunctio
 def _check_first(function: ExternalFunction, location: SourceLocation | None) -> None:
     """Libraries that are there, and ten trials of a claim that nobody has tried yet."""
     from t2s.libraries.checking import first_use
-    from t2s.libraries.finding import check_available
+    from t2s.libraries.probing import check_available
 
     if function.library is not None and function.call is not None:
         check_available(function.library, function.name, location)
@@ -330,5 +330,5 @@ def refuse_plan(plan: ExternalPlan, verb: str) -> UserError:
         location=user_location(),
         expected="an assignment with a schedule for streams",
         given=repr(plan),
-        hint="sparse.compile(A, schedule).run(inputs) runs a plan",
+        hint="plan.run(inputs) runs a plan, which sparse.compile(A, schedule) makes",
     )

@@ -26,9 +26,12 @@ from t2s.capability.description import (
 )
 from t2s.core.types import INT32, Float, Type
 
+_NOTHING = AddressOf(value=CallNumber(value=0, type=INT32))
+
 SCIPY_BLAS = LibraryOf(
     name="scipy's BLAS",
     capsules="scipy.linalg.cython_blas",
+    probe=ExternalCall(symbol="sdot", arguments=(_NOTHING,) * 5, returns=Float(32)),
     how_to_get="python -m pip install scipy",
 )
 

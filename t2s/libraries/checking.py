@@ -16,10 +16,11 @@ import numpy as np
 
 from t2s.capability.description import ExternalFunction
 from t2s.capability.printer import print_capability
+from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.libraries.child import ChildCrash, Say, in_child
-from t2s.libraries.finding import check_available
+from t2s.libraries.probing import check_available
 from t2s.libraries.trial import LARGEST_EXTENT, ClaimTrial, Finding
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +48,15 @@ def check(function: ExternalFunction, trials: int = 200, *, seed: int = 0) -> Ch
     Raises ``UserError`` with the smallest case that was found wrong, or the one in which the
     function crashed.
     """
+    checked_kind("what is checked", function, ExternalFunction, "an external function")
+    count = whole(trials)
+    if count is None or count < 1:
+        raise UserError(
+            "a claim is tried a number of times",
+            location=user_location(),
+            expected="trials, 1 or more",
+            given=repr(trials),
+        )
     location = function.location or user_location()
     if function.library is not None and function.call is not None:
         check_available(function.library, function.name, location)

@@ -40,8 +40,8 @@ class CallTally:
 class RunOfMapping:
     """What a mapping is run on: operands by the names of the capability, of the type ``kind``.
 
-    No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes that
-    have any.
+    No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes
+    that have any.
     """
 
     mapping: PartMapping

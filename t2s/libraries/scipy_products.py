@@ -1,4 +1,4 @@
-"""Products and sums of ``scipy.sparse``: operands in compressed rows, as they are stored."""
+"""Products and sums of ``scipy.sparse``: operands compressed, as they are stored."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ SCIPY = LibraryOf(name="scipy", package="scipy", how_to_get="python -m pip insta
 _TYPES = "float32 float64 int32 int64"
 
 
-def _rows(tensor: Any) -> Any:
-    """The array of scipy that shares the arrays of a tensor in compressed rows."""
+def _shared(tensor: Any) -> Any:
+    """The array of scipy that shares the arrays of a tensor in compressed rows or columns."""
     arrays = tensor.levels[1]
-    return late_module("scipy.sparse").csr_array(
-        (tensor.values, arrays["crd"], arrays["pos"]), shape=tensor.shape
-    )
+    library = late_module("scipy.sparse")
+    make = library.csr_array if tensor.format.modes == (0, 1) else library.csc_array
+    return make((tensor.values, arrays["crd"], arrays["pos"]), shape=tensor.shape)
 
 
 def _spmv(x: Any, y: Any, z: Any) -> None:
-    z[...] = _rows(x) @ y
+    z[...] = _shared(x) @ y
 
 
 def _spmm(x: Any, y: Any, z: Any) -> None:
-    z[...] = _rows(x) @ y
+    z[...] = _shared(x) @ y
 
 
 def _spgemm(x: Any, y: Any) -> Any:
-    return _in_order(_rows(x) @ _rows(y))
+    return _in_order(_shared(x) @ _shared(y))
 
 
 def _spadd(x: Any, y: Any) -> Any:
-    return _in_order(_rows(x) + _rows(y))
+    return _in_order(_shared(x) + _shared(y))
 
 
 def _in_order(made: Any) -> Any:
@@ -63,8 +63,8 @@ FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
     {
         one.name: one
         for one in (
-            _scipy("spmv", "z(i) = x(i,j) * y(j)", _spmv, {"x": "ds"}),
-            _scipy("spmm", "z(i,k) = x(i,j) * y(j,k)", _spmm, {"x": "ds"}),
+            _scipy("spmv", "z(i) = x(i,j) * y(j)", _spmv, {"x": "ds | ds:1,0"}),
+            _scipy("spmm", "z(i,k) = x(i,j) * y(j,k)", _spmm, {"x": "ds | ds:1,0"}),
             _scipy(
                 "spgemm",
                 "z(i,k) = x(i,j) * y(j,k)",

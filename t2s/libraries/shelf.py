@@ -9,7 +9,7 @@ from t2s.capability.description import ExternalFunction, LibraryOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.libraries import blas, numpy_functions, scipy_products
-from t2s.libraries.finding import Availability, availability
+from t2s.libraries.probing import Availability, availability
 
 
 class Library:

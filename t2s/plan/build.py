@@ -12,6 +12,8 @@ from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.match import PartForm, part_form
 from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.parts import TakenOut, find_part
+from t2s.capability.printer import print_condition
+from t2s.capability.properties import symmetric_in
 from t2s.capability.refusals import Refusal
 from t2s.capability.reshape import (
     AS_IT_STANDS,
@@ -51,8 +53,10 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     accesses,
     all_variables,
+    is_finite,
     print_expression,
 )
+from t2s.sparse_repr.notation.tags import SYMMETRIC
 
 Resolve = Callable[[FunctionOrName, SourceLocation], ExternalFunction]
 
@@ -165,6 +169,15 @@ class _PlanBuilder:
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
         mapping = self._mapping(part, function, reshape, asked, one)
+        proof = self._proof(mapping)
+        if proof.answer is Answer.FALSE and not reshape.tile:
+            raise UserError(
+                f"{function.name} is not for the extents that are assumed",
+                location=one.location,
+                expected=print_condition(mapping.condition),
+                given=" and ".join(print_condition(fact) for fact, _ in self.facts),
+                hint="map(...) makes tiles where it can",
+            )
         reads = tuple(
             (view.name, self._operand(view.name, view.access, mapping, mapped=mapped))
             for view in mapping.operands
@@ -181,7 +194,7 @@ class _PlanBuilder:
                 tiles=reshape.tile,
                 pads=reshape.pad,
                 falls_back=one.fallback,
-                proof=self._proof(mapping),
+                proof=proof,
                 location=one.location,
             )
         )
@@ -268,6 +281,9 @@ class _PlanBuilder:
     def _statement(self, result: Access, value: Expression, format: Format) -> Assignment:
         """The statement of a step, with the tensors that it has."""
         self.formats[result.tensor] = format
+        if frozenset(result.variables) in symmetric_in(value, self.properties):
+            self.properties[result.tensor] = (SYMMETRIC,)
+            self.checked.add((result.tensor, SYMMETRIC))  # it follows from those of the operands
         names = dict.fromkeys((result.tensor, *(access.tensor for access in accesses(value))))
         known = {tensor.name: tensor for tensor in self.assignment.tensors}
         declared = tuple(
@@ -283,7 +299,8 @@ class _PlanBuilder:
         )
 
     def _replace(self, taken: TakenOut, access: Access) -> None:
-        value = taken.left(access)
+        """Read the workspace in place of the part; quotients in it may be infinite or NaN."""
+        value = taken.left(replace(access, finite=is_finite(taken.value)))
         self.left = self._left(value)
 
     def _left(self, value: Expression) -> Assignment:

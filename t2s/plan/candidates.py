@@ -1,8 +1,8 @@
 """What functions could compute: all parts of a statement, and the mappings of each.
 
-A part is some of the factors of a product, or some of the terms of a sum, in each order: operands of
-``+`` and ``*`` may be exchanged, and every order that is printed differently counts as a pair of its
-own (papers/002, Table 5).
+A part is some of the factors of a product, or some of the terms of a sum, in each order: operands
+of ``+`` and ``*`` may be exchanged, and every order that is printed differently counts as a pair of
+its own (papers/002, Table 5).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import add8, described, saxpy, sdot
 from tests.errors.refusal import refused
 
-i, j, k, l, m, n = (Var(name) for name in "ijklmn")
+i, j, k, l, m, n = (Var(name) for name in "ijklmn")  # noqa: E741 - the letters of the papers
 EXTENTS = {"i": 7, "j": 5, "k": 6, "l": 4, "m": 3, "n": 2}
 BLAS = external.blas
 
@@ -153,7 +153,7 @@ def test_9_another_type() -> None:
           --> ninth = sparse.compile(A, Schedule().bind(B[i, j] * C[j, k], BLAS.sgemm))
           expected: float32
           given:    int64
-          hint:     plan.run(inputs, type=...) computes in another type, such as float32
+          hint:     plan.run(inputs, type=t2s.Float(32)) computes in that type
     """):
         ninth = sparse.compile(A, Schedule().bind(B[i, j] * C[j, k], BLAS.sgemm))
         ninth.run({"B": np.ones((2, 3), np.int64), "C": np.ones((3, 4), np.int64)})
@@ -257,7 +257,7 @@ def test_17_a_promoted_operand() -> None:
         B(i,j)*c(j) is not what sgemm computes
           --> bare = Schedule().bind(B[i, j] * c[j], BLAS.sgemm)
           expected: z(i,k) = x(i,j)*y(j,k)
-          given:    B(i,j)*c(j): B(i,j); c(j)
+          given:    x would be B(i,j), y would be c(j)
           hint:     map(...) promotes to k of extent 1
     """):
         bare = Schedule().bind(B[i, j] * c[j], BLAS.sgemm)

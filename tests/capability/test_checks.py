@@ -71,7 +71,7 @@ def test_a_leading_dimension_that_is_the_number_of_rows() -> None:
         arguments[at] = rows
     call = external.ExternalCall(symbol="sgemm", arguments=tuple(arguments))
     lie = _changed(made, statement="z(i,k) = x(i,j) * y(j,k)", call=call)
-    with pytest.raises(UserError, match="sgemm (does not compute|was killed by)"):
+    with pytest.raises(UserError, match=r"sgemm (does not compute|was killed by)"):
         external.check(lie)  # a step that is too long writes behind the result
 
 

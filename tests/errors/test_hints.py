@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import sparse
+from t2s import external, sparse
 from t2s.simulator.devices import Device
 
 ROOT = Path(t2s.__file__).parent
@@ -35,6 +35,7 @@ OWNERS: dict[str, Any] = {
     "matrix": np.ndarray,
     "device": Device,
     "kernel": sparse.Kernel,
+    "plan": external.ExternalPlan,
     "Type": t2s.Type,
 }
 ANY = (t2s.Func, sparse.Schedule, t2s.Chain, t2s.Representation)

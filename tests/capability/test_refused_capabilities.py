@@ -1,0 +1,173 @@
+"""What no capability may be, with the line that makes the function."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from t2s import UserError, external
+from t2s.core.location import SourceLocation
+from tests.errors.refusal import refused
+
+
+def _nothing(x: Any, z: Any) -> None:
+    del x, z
+
+
+def _made(statement: Any, **said: Any) -> external.ExternalFunction:
+    where = SourceLocation(__file__, sys._getframe(1).f_lineno)
+    return external.make_function("made", statement, python=_nothing, location=where, **said)
+
+
+# a statement, the message, what was expected, and what was given if it is not the statement
+STATEMENTS = [
+    (
+        "z(i,i) = x(i)",
+        "the result z has i twice",
+        "different variables, so that every element of the result is defined",
+        "z(i,i) = x(i)",
+    ),
+    (
+        "z(i) = x",
+        "nothing says how far i goes: only the result has it",
+        "variables and lists of the result that operands have too",
+        "z(i) = x",
+    ),
+    (
+        "z(i) = sum(i, x(i))",
+        "i is summed over, and the result has it",
+        "a sum over variables that the result does not have",
+        "z(i) = sum(i, x(i))",
+    ),
+    (
+        "z(i) = sum(j, x(i))",
+        "nothing in the sum over j has it",
+        "sums over variables and lists that they have",
+        "z(i) = sum(j, x(i))",
+    ),
+    (
+        "z(i) = sum(j,x(i,j)) * sum(j, x(i,j))",
+        "j is summed over in one place, and means something else in another one",
+        "a name of its own for each variable",
+        "z(i) = sum(j, x(i,j))*sum(j, x(i,j))",
+    ),
+    (
+        "z(i) = x(i) + x(i,j)",
+        "x has two orders",
+        "the same number of variables and lists wherever a tensor is",
+        "z(i) = x(i) + x(i,j)",
+    ),
+    (
+        "z(i) = z(j) * x(i,j)",
+        "z is overwritten, and read at other places",
+        "z at i only",
+        "z(i) = z(j)*x(i,j)",
+    ),
+    (
+        "z(i) += z(i) + x(i)",
+        "z is added to, and stands on the right as well",
+        "+= and the operands, or = and the result among them",
+        "z(i) += z(i) + x(i)",
+    ),
+    (
+        "z(i) = x(i) when q == 3",
+        "the condition asks about q, which the statement does not have",
+        "one of i",
+        "q == 3",
+    ),
+    (
+        "z(i) = x(i) when i / 0 == 1",
+        "the condition divides by zero",
+        "a divisor of 1 or more",
+        "i / 0 == 1",
+    ),
+    (
+        "z(i) = x(i) when i == 8 and i % 3 == 0",
+        "no shape satisfies i == 8 and i % 3 == 0",
+        "a condition that some extents satisfy",
+        "z(i) = x(i) when i == 8 and i % 3 == 0",
+    ),
+    (
+        "z(I) = x(I) when order(I) < 0",
+        "no shape satisfies order(I) < 0",
+        "a condition that some extents satisfy",
+        "z(I) = x(I) when order(I) < 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "message", "expected", "given"), STATEMENTS)
+def test_statements_that_mean_nothing(
+    statement: str, message: str, expected: str, given: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        _made(statement)
+    error = caught.value
+    assert (error.message, error.expected, error.given) == (message, expected, given)
+    assert error.location is not None
+    assert error.location.file == __file__
+
+
+def test_conditions_that_are_none() -> None:
+    with refused("""
+        this is no condition, at column 30:
+            z(i) = x(i) when i == 8 and i
+                                         ^
+          --> _made("z(i) = x(i) when i == 8 and i")  # a half
+          expected: a comparison: ==, !=, <, <=, > or >=
+          given:    the end
+    """):
+        _made("z(i) = x(i) when i == 8 and i")  # a half
+
+
+SAID = [
+    ({"types": "float31"}, "there is no type float31 for values"),
+    ({"types": 3}, "the types of a function are of another kind"),
+    ({"formats": "ds"}, "the formats of a function are of another kind"),
+    ({"formats": {"q": "d"}}, "there is a format for q, which the statement does not have"),
+    ({"formats": {"x": "ds"}}, "the format ds:0,1 does not fit x"),
+    ({"formats": {"x": 3}}, "there is something that is no format for x"),
+    ({"strides": "any way"}, "there are no steps 'any way'"),
+    ({"strides": {"y": "rows"}}, "there is a step for y, which the statement does not have"),
+    ({"strides": {"x": "columns"}}, "the steps of x are those of a matrix"),
+    ({"properties": {"x": "large"}}, "there is no property 'large'"),
+    ({"semirings": 3}, "the semirings of a function are of another kind"),
+]
+
+
+@pytest.mark.parametrize(("said", "message"), SAID)
+def test_what_is_said_beside_a_statement(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        _made("z(i) = x(i)", **said)
+    assert caught.value.message == message
+
+
+def test_parameters_are_the_tensors() -> None:
+    with refused("""
+        the parameters of add are not the tensors of its statement
+          --> @external.function("z(i) = x(i) + y(i)", types="float32")
+          expected: x, y, z, in any order; without z the function returns it
+          given:    x, z
+    """):
+
+        @external.function("z(i) = x(i) + y(i)", types="float32")
+        def add(x: Any, z: Any) -> None:
+            del x, z
+
+
+def test_functions_are_called_in_one_way() -> None:
+    with pytest.raises(UserError, match="made is called in no way, or in two"):
+        external.make_function("made", "z(i) = x(i)")
+
+
+@pytest.mark.parametrize("trials", [0, -1, 1.5, "many"])
+def test_numbers_of_trials(trials: Any) -> None:
+    with pytest.raises(UserError, match="a claim is tried a number of times"):
+        external.check(external.numpy.add, trials)
+
+
+def test_only_functions_are_checked() -> None:
+    with pytest.raises(UserError, match="what is checked is of another kind"):
+        external.check(3)  # type: ignore[arg-type]
