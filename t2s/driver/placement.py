@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from t2s.backends.cgra_tia.machine.extended import PlacedRun
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
+    from t2s.driver.assignment_design import SparseResult
     from t2s.simulator.devices import Device
+    from t2s.simulator.report.result import SimResult
 
 MOST_TURNS = 16
 """The most operations that may share a cell: it has as many instructions."""
@@ -114,29 +116,57 @@ class Placement(Design):
 
         return PlacementPicture(circle_svg(self.placed))
 
-    def picture_of_run(self, run: PlacedRun, kind: str = "busy") -> PlacementPicture:
-        """Where the cycles of each part went in a run of ``Placement.run``: blue none, red all.
+    def picture_of_run(
+        self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"
+    ) -> PlacementPicture:
+        """Where the cycles of each part went in a run: blue none, red all.
 
-        ``kind`` is ``"busy"``, ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises
-        ``UserError`` for another one, and for a run of another design.
+        ``run`` is what ``Placement.run`` or ``t2s.simulate`` of the placement gives.  The simulator
+        counts parts that are alike together, so each of them has the mean.  ``kind`` is ``"busy"``,
+        ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError`` for another
+        one, and for a run of another design.
         """
         from t2s.backends.cgra_tia.files.picture import PlacementPicture, heat_svg
         from t2s.backends.cgra_tia.machine.extended import SHARES, PlacedRun
+        from t2s.driver.assignment_design import SparseResult
+        from t2s.simulator.report.result import SimResult
 
-        expected = "what Placement.run gives; t2s.simulate has its own report"
-        checked_kind("the run", run, PlacedRun, expected)
         if kind not in SHARES:
             _refuse_name("kind of cycles", kind, SHARES)
-        shares = run.shares()
+        match run:
+            case PlacedRun():
+                shares = run.shares()
+            case SimResult():
+                shares = self._shares(run)
+            case SparseResult(stages=(SimResult() as only,)):
+                shares = self._shares(only)
+            case _:
+                expected = "what Placement.run gives, or t2s.simulate of a placement"
+                checked_kind("the run", run, PlacedRun, expected)
         if set(shares) != set(self.placed.sites):
             raise UserError(
-                f"the run of {run.name!r} is not of this placement of {self.name!r}",
+                f"the run of {getattr(run, 'name', self.name)!r} is not of this placement of "
+                f"{self.name!r}",
                 location=user_location(),
                 expected="a run of the same cells and units",
                 given=f"one of {len(shares)} parts, and the placement has {len(self.placed.sites)}",
                 hint="placement.picture_of_run(placement.run(inputs))",
             )
         return PlacementPicture(heat_svg(self.placed, shares, kind))
+
+    def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
+        """The shares of cycles of each part, from those of the nodes that parts became."""
+        from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
+        from t2s.backends.cgra_tia.machine.extended import SHARES
+
+        known = parts_of_nodes(self.placed)
+        found: dict[str, dict[str, float]] = {}
+        for name, row in result.nodes.items():
+            parts = known.get(name, (name,))
+            cycles = max(result.cycles * len(parts), 1)
+            shares = {kind: getattr(row, kind) / cycles for kind in SHARES}
+            found |= dict.fromkeys(parts, shares)
+        return found
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return GraphDesign(self.graph).lower(given)
