@@ -119,6 +119,7 @@ class FlatBlock:
     put there is an address: of which tensor.  ``loose`` are locals of type int32 of whose words the
     upper half is undefined, because they may be sums and products.  ``ties`` are heads that come
     and go with another one, by whose tag theirs is known: the references beside coordinates.
+    ``coordinates`` are the heads that bring these.
     """
 
     name: str
@@ -132,6 +133,7 @@ class FlatBlock:
     loaded: dict[str, str] = field(default_factory=dict)
     loose: frozenset[str] = frozenset()
     ties: dict[str, str] = field(default_factory=dict)
+    coordinates: frozenset[str] = frozenset()
 
     @property
     def subject(self) -> str:

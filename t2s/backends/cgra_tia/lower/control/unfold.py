@@ -93,6 +93,11 @@ class _BlockUnfolding:
             trees=self.trees,
             loose=self._loose(),
             ties=self.ties if self.tied else {},
+            coordinates=frozenset(
+                head.channel
+                for head in machine.heads
+                if self.graph.channel(head.channel).stream.kind is StreamKind.COORDINATE
+            ),
         )
 
     def _loose(self) -> frozenset[str]:
