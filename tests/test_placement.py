@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, RDom, UnsupportedError, UserError, Var
+from t2s import Float, Func, ImageParam, Int, RDom, UnsupportedError, UserError, Var, sparse
+from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
 from t2s.driver.placement import find_fabric
 
 A4 = np.arange(16.0).reshape(4, 4) - 7
@@ -148,6 +149,33 @@ def test_pictures_of_a_run(placed: t2s.Placement, tmp_path: Path) -> None:
         assert shapes[name].get("fill") == f"hsl({round(240 - 240 * shares['idle'])},70%,55%)"
     path = placed.picture_of_run(run).write(tmp_path / "busy.svg")
     assert path.read_text(encoding="utf-8") == placed.picture_of_run(run)._repr_svg_()
+
+
+def test_pictures_of_a_simulation(placed: t2s.Placement) -> None:
+    """Parts that are alike have the mean of all of them."""
+    inputs = {"A": A4, "x": X4}
+    shares = placed.run(inputs).shares()
+    nodes = parts_of_nodes(placed.placed)
+    assert {part for parts in nodes.values() for part in parts} == set(shares)
+    for kind in ("busy", "blocked", "idle"):
+        shapes = _shapes(placed.picture_of_run(t2s.simulate(placed, inputs), kind))
+        assert set(shapes) == set(shares)
+        for parts in nodes.values():
+            mean = sum(shares[part][kind] for part in parts) / len(parts)
+            assert all(f"{kind} {mean:.1%}" in "".join(shapes[p].itertext()) for p in parts)
+
+
+def test_pictures_of_a_sparse_run() -> None:
+    kernel = sparse.compile(sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}))
+    inputs = {"A": np.diag([1.0, 2.0, 0.0]), "x": np.arange(3.0)}
+    placed = t2s.place(kernel, inputs)
+    for run in (placed.run(inputs), t2s.simulate(placed, inputs)):
+        shapes = _shapes(placed.picture_of_run(run))
+        assert set(shapes) == set(placed.placed.sites)
+        assert shapes["reduce_j"].get("fill") != "none"
+    other = t2s.simulate(kernel, inputs)
+    with pytest.raises(UserError, match="is not of this placement of"):
+        placed.picture_of_run(other)
 
 
 def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.Placement) -> None:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 import t2s
 from t2s.command.agreement import compare
-from t2s.command.design import find_design, graph_inputs
+from t2s.command.design import (
+    Found,
+    find_design,
+    graph_inputs,
+    kernel_inputs,
+    product_inputs,
+)
 from t2s.command.tensor import INTERRUPTED, failed
-from t2s.core.errors import T2SError, UserError
+from t2s.core.errors import T2SError
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
-from t2s.graph.graph import Graph
 
 
 def cgra(
-    file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs or a Graph")],
+    file: Annotated[Path, typer.Argument(help="a Python file that defines a design")],
     func: Annotated[
         str | None, typer.Option(help="the Func to place, if there are several")
     ] = None,
@@ -28,13 +33,20 @@ def cgra(
         str | None, typer.Option(help="cgra8, cgra16 or cgra32; the smallest that is large enough")
     ] = None,
     place_seed: Annotated[int, typer.Option(help="chooses among placements")] = 0,
+    interval: Annotated[
+        int, typer.Option(help="operations of a PE that may share a cell, and take turns")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
+    size: Annotated[
+        int, typer.Option(help="rows and columns of random sparse operands", min=1)
+    ] = 16,
     out: Annotated[Path | None, typer.Option(help="folder for assembly, places, picture")] = None,
 ) -> None:
     """Print where a design is placed, its cycles and its stalls; check against numpy; write it."""
     console = Console(highlight=False)
     try:
-        _place_and_run(console, file, func, fabric, place_seed, seed, out)
+        options = {"fabric": fabric, "seed": place_seed, "interval": interval}
+        _place_and_run(console, find_design(file, func), options, seed, size, out)
     except t2s.RunInterrupted as interrupt:
         console.out(str(interrupt))
         raise typer.Exit(code=INTERRUPTED) from None
@@ -44,40 +56,33 @@ def cgra(
 
 def _place_and_run(
     console: Console,
-    file: Path,
-    func: str | None,
-    fabric: str | None,
-    place_seed: int,
+    found: Found,
+    options: dict[str, Any],
     seed: int,
+    size: int,
     out: Path | None,
 ) -> None:
-    found = find_design(file, func)
-    design = _dense(found.design, file)
-    inputs = graph_inputs(t2s.lower(design), seed, found.given(seed))
-    placed = t2s.place(design, fabric=fabric, seed=place_seed)
+    design: Any = found.design
+    given = found.given(seed)
+    match design:
+        case Kernel() as kernel:
+            inputs = kernel_inputs(kernel, seed, size, given)
+        case (product,) if is_sparse(product):
+            design = product
+            inputs = product_inputs(product, seed, size, given)[1]
+        case _:
+            design = design[0] if isinstance(design, tuple) and len(design) == 1 else design
+            inputs = graph_inputs(t2s.lower(design), seed, given)
+    sparse = isinstance(design, Kernel) or (isinstance(design, t2s.Func) and is_sparse(design))
+    placed = t2s.place(design, inputs if sparse else None, **options)
     console.out(str(placed))
-    result = t2s.simulate(placed, inputs)
+    result: Any = t2s.simulate(placed, inputs)
     console.out(str(result).rstrip())
     expected = t2s.interpret(design, inputs)
     by_name = expected if isinstance(expected, dict) else {found.name: expected}
+    outputs = {found.name: result.output} if isinstance(design, Kernel) else result.outputs
     for name, array in by_name.items():
-        console.out(compare(result.outputs[name], array, what=f"simulator, {name}"))
+        console.out(compare(outputs[name], array, what=f"simulator, {name}"))
     if out is not None:
         for path in write_texts(out, placed.files):
             console.out(f"wrote {path}")
-
-
-def _dense(design: object, file: Path) -> object:
-    """A Func, several, or a graph; the command makes inputs for nothing else."""
-    match design:
-        case Kernel():
-            pass
-        case (only,) if not is_sparse(only):
-            return only
-        case Graph() | tuple() if isinstance(design, Graph) or not is_sparse(design[0]):
-            return design
-    raise UserError(
-        f"{file} defines a design with sparse operands",
-        expected="Funcs of dense arrays, or a Graph",
-        hint="t2s.place(design, inputs) places it from Python",
-    )

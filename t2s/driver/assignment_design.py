@@ -32,6 +32,7 @@ from t2s.sparse_repr.lowering.construct import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
+from t2s.sparse_repr.lowering.small_joins import with_joins_of_two
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
@@ -78,11 +79,15 @@ class SparseResult:
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """What the channels of a graph are; see ``t2s.sparse.simulate``.  Raises ``UserError``."""
+    """What the channels of a graph are; see ``t2s.sparse.simulate``.  Raises ``UserError``.
+
+    ``joins_of_two`` puts joins of two sides behind one another in place of larger ones.
+    """
 
     capacity: int = UNBOUNDED
     latency: int = 1
     balance: bool = True
+    joins_of_two: bool = False
 
     def __post_init__(self) -> None:
         for name in ("capacity", "latency"):
@@ -147,6 +152,8 @@ class Compiled:
             void = frozenset(name for name, extent in binding.extents.items() if not extent)
             if void:
                 diagram = lower_stage(self.program, self.program.stages[number], void)
+            if channels.joins_of_two:
+                diagram = with_joins_of_two(diagram)
             self._graphs[key] = diagram_to_graph(
                 diagram,
                 self.program,

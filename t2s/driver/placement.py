@@ -12,7 +12,7 @@ designs that the fabric has no operators, no cells or no wires for, with the use
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from t2s.backends.cgra_tia.machine.extended import PlacedRun
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
+    from t2s.driver.assignment_design import SparseResult
     from t2s.simulator.devices import Device
+    from t2s.simulator.report.result import SimResult
 
 MOST_TURNS = 16
 """The most operations that may share a cell: it has as many instructions."""
@@ -114,29 +116,57 @@ class Placement(Design):
 
         return PlacementPicture(circle_svg(self.placed))
 
-    def picture_of_run(self, run: PlacedRun, kind: str = "busy") -> PlacementPicture:
-        """Where the cycles of each part went in a run of ``Placement.run``: blue none, red all.
+    def picture_of_run(
+        self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"
+    ) -> PlacementPicture:
+        """Where the cycles of each part went in a run: blue none, red all.
 
-        ``kind`` is ``"busy"``, ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises
-        ``UserError`` for another one, and for a run of another design.
+        ``run`` is what ``Placement.run`` or ``t2s.simulate`` of the placement gives.  The simulator
+        counts parts that are alike together, so each of them has the mean.  ``kind`` is ``"busy"``,
+        ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError`` for another
+        one, and for a run of another design.
         """
         from t2s.backends.cgra_tia.files.picture import PlacementPicture, heat_svg
         from t2s.backends.cgra_tia.machine.extended import SHARES, PlacedRun
+        from t2s.driver.assignment_design import SparseResult
+        from t2s.simulator.report.result import SimResult
 
-        expected = "what Placement.run gives; t2s.simulate has its own report"
-        checked_kind("the run", run, PlacedRun, expected)
         if kind not in SHARES:
             _refuse_name("kind of cycles", kind, SHARES)
-        shares = run.shares()
+        match run:
+            case PlacedRun():
+                shares = run.shares()
+            case SimResult():
+                shares = self._shares(run)
+            case SparseResult(stages=(SimResult() as only,)):
+                shares = self._shares(only)
+            case _:
+                expected = "what Placement.run gives, or t2s.simulate of a placement"
+                checked_kind("the run", run, PlacedRun, expected)
         if set(shares) != set(self.placed.sites):
             raise UserError(
-                f"the run of {run.name!r} is not of this placement of {self.name!r}",
+                f"the run of {getattr(run, 'name', self.name)!r} is not of this placement of "
+                f"{self.name!r}",
                 location=user_location(),
                 expected="a run of the same cells and units",
                 given=f"one of {len(shares)} parts, and the placement has {len(self.placed.sites)}",
                 hint="placement.picture_of_run(placement.run(inputs))",
             )
         return PlacementPicture(heat_svg(self.placed, shares, kind))
+
+    def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
+        """The shares of cycles of each part, from those of the nodes that parts became."""
+        from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
+        from t2s.backends.cgra_tia.machine.extended import SHARES
+
+        known = parts_of_nodes(self.placed)
+        found: dict[str, dict[str, float]] = {}
+        for name, row in result.nodes.items():
+            parts = known.get(name, (name,))
+            cycles = max(result.cycles * len(parts), 1)
+            shares = {kind: getattr(row, kind) / cycles for kind in SHARES}
+            found |= dict.fromkeys(parts, shares)
+        return found
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return GraphDesign(self.graph).lower(given)
@@ -252,7 +282,7 @@ def place(
             given=repr(interval),
             hint="interval=2 puts two operations of a PE on a cell, at half the rate",
         )
-    found = design_of(design)
+    found = _with_small_joins(design_of(design))
     graph = found.only_stage(inputs, "place").graph
     placed = placed_graph(
         graph,
@@ -264,6 +294,15 @@ def place(
         progress=progress,
     )
     return Placement(placed, source=found, unplaced=graph)
+
+
+def _with_small_joins(design: Design) -> Design:
+    """A design of index notation with joins of two sides: larger ones are too much for a cell."""
+    from t2s.driver.assignment_design import AssignmentDesign
+
+    if isinstance(design, AssignmentDesign):
+        return replace(design, channels=replace(design.channels, joins_of_two=True))
+    return design
 
 
 def read_placement(directory: str | Path) -> Placement:

@@ -55,12 +55,29 @@ def test_errors_name_the_line(tmp_path: Path) -> None:
     assert "cgra8, cgra16, cgra32" in result.stderr or "sqrt" in result.stderr
 
 
-def test_sparse_designs_are_placed_from_python(tmp_path: Path) -> None:
-    file = tmp_path / "design.py"
+def test_sparse_designs_are_placed_for_random_operands(tmp_path: Path) -> None:
+    file, out = tmp_path / "design.py", tmp_path / "out"
     file.write_text(
         "from t2s import sparse\n"
         'kernel = sparse.compile(sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}))\n'
     )
-    result = run(file)
+    result = run(file, "--size", 6, "--fabric", "cgra8", "--out", out)
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "on cgra8" in result.output
+    assert "scan_A_j_A_vals" in result.output
+    assert "simulator, y: matches numpy exactly" in result.output
+    assert len(list(out.iterdir())) == 3
+    file.write_text(file.read_text().replace("kernel = ", "inputs = {'x': [1, 2, 3]}\nkernel = "))
+    assert "simulator, y: matches numpy exactly" in run(file, "--size", 6).output
+
+
+def test_operations_share_cells_if_asked(tmp_path: Path) -> None:
+    file = tmp_path / "design.py"
+    file.write_text(DESIGN.replace("A[i, k] * x[k]", "(A[i, k] * x[k]) * x[k]"))
+    result = run(file, "--interval", 2)
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "2 of 16" in result.output  # it has two PEs, and four operations
+    assert "4 of 16" in run(file).output
+    result = run(file, "--interval", 0)
     assert result.exit_code == 1
-    assert "t2s.place(design, inputs)" in result.stderr
+    assert "so many operations cannot share a cell" in result.stderr

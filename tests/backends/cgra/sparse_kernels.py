@@ -87,6 +87,14 @@ def _inner_product() -> Any:
     return kernel, {"A": whole(16, 4, 5), "B": whole(17, 5, 3)}
 
 
+def _parsed(text: str, result: str, kind: str, *shape: int) -> Any:
+    """Index notation whose operands a, b, ... all have one format and one shape."""
+    names = sorted({letter for letter in text if letter in "abcde"})
+    formats = {**dict.fromkeys(names, kind), "y": result}
+    inputs = {n: whole(20 + at, *shape, density=0.6) for at, n in enumerate(names)}
+    return sparse.compile(sparse.parse(text, formats)), inputs
+
+
 KERNELS: dict[str, Kernel] = {
     "spmv": _spmv,
     "spmv of int64": lambda: _spmv(np.int64),
@@ -107,6 +115,13 @@ KERNELS: dict[str, Kernel] = {
     "residual": _residual,
     "three levels": _three_levels,
     "inner product": _inner_product,
+    "three factors": lambda: _parsed("y(i) = a(i)*b(i)*c(i)", "s", "s", 12),
+    "five factors": lambda: _parsed("y(i) = a(i)*b(i)*c(i)*d(i)*e(i)", "d", "s", 12),
+    "three terms": lambda: _parsed("y(i) = a(i)+b(i)+c(i)", "s", "s", 12),
+    "four terms": lambda: _parsed("y(i) = a(i)+b(i)+c(i)+d(i)", "d", "s", 12),
+    "product and sum": lambda: _parsed("y(i) = a(i)*b(i)+c(i)", "s", "s", 12),
+    "three matrices": lambda: _parsed("y(i,j) = a(i,j)+b(i,j)+c(i,j)", "ds", "ds", 4, 5),
+    "three dcsr": lambda: _parsed("y(i,j) = a(i,j)+b(i,j)+c(i,j)", "ss", "ss", 4, 5),
 }
 
 

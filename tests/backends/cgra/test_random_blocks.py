@@ -15,7 +15,7 @@ from t2s.backends.cgra_tia.machine.extended import run_placed
 from t2s.backends.cgra_tia.netlist import unplaced
 from t2s.core.errors import T2SError, UnsupportedError
 from t2s.core.ops import Array
-from t2s.driver.assignment_design import AssignmentDesign
+from t2s.driver.assignment_design import AssignmentDesign, Channels
 from t2s.graph.graph import Graph
 from t2s.sparse import Kernel
 from tests.sparse_repr.expressions import Case, cases
@@ -43,7 +43,8 @@ def same(graph: Graph, arrays: dict[str, Array], wanted: Any) -> None:
 @given(case=cases())
 def test_cells_do_what_blocks_do(case: Case) -> None:
     try:
-        stages = AssignmentDesign(Kernel(case.assignment, case.schedule)).stages(case.inputs)
+        kernel, channels = Kernel(case.assignment, case.schedule), Channels(joins_of_two=True)
+        stages = AssignmentDesign(kernel, channels=channels).stages(case.inputs)
         stage = next(stages)
     except (T2SError, StopIteration):
         return  # what random schedules may be refused for: tests/sparse_repr

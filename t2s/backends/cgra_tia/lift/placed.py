@@ -63,6 +63,13 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     return graph
 
 
+def parts_of_nodes(design: PlacedDesign) -> dict[str, tuple[str, ...]]:
+    """For each node of the graph of a design the cells or units that it stands for, by name."""
+    kinds = WordKinds(design.netlist)
+    classes = classes_of(design.netlist, StaticCells(design.netlist).firings, kinds)
+    return {found.name: tuple(part.name for part in found.parts) for found in classes}
+
+
 def machine_of(
     found: PartClass,
     links: Sequence[Link],

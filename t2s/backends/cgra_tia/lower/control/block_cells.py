@@ -37,6 +37,7 @@ from t2s.backends.cgra_tia.lower.control.places import (
     with_fewer,
 )
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
+from t2s.backends.cgra_tia.lower.control.ties import without_ties
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -78,8 +79,12 @@ def cells_of(block: FlatBlock, refusals: BlockRefusals, *, contract: bool) -> li
 def _fitting(
     block: FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
 ) -> list[BlockCell]:
-    cell, sizes = _BlockWriter(block, outputs, refusals, contract).cell(f"{block.name}{suffix}")
-    fits = all(count <= most for _, count, most in sizes)
+    for alone in (False, True):
+        writer = _BlockWriter(block, outputs, refusals, contract, alone=alone)
+        cell, sizes = writer.cell(f"{block.name}{suffix}")
+        fits = all(count <= most for _, count, most in sizes)
+        if fits or not block.ties:
+            break
     asks = any(asks_of(tree) for tree in block.trees.values())
     if fits or len(outputs) < 2 or asks:
         refusals.too_large(sizes)
@@ -95,12 +100,19 @@ def _fitting(
 
 class _BlockWriter:
     def __init__(
-        self, block: FlatBlock, outputs: Sequence[str], refusals: BlockRefusals, contract: bool
+        self,
+        block: FlatBlock,
+        outputs: Sequence[str],
+        refusals: BlockRefusals,
+        contract: bool,
+        *,
+        alone: bool,
     ) -> None:
         self._same = alike(block)
         own = set(outputs)
         narrowed = {s: changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()}
-        self._needed: NeededBlock = needed(replace(block, trees=narrowed))
+        found = replace(block, trees=narrowed)
+        self._needed: NeededBlock = needed(without_ties(found) if alone else found)
         self._block = self._needed.block
         self._refusals = refusals
         self._cell = Cellular(refusals=refusals, contract=contract, loose=block.loose)
@@ -329,7 +341,7 @@ class _BlockWriter:
     ) -> list[PlaceOption]:
         """FiringSteps one after the other; the first one waits for the heads of its way."""
         first, *rest = steps.steps
-        waits = {self._cell.inputs[name]: tag for name, tag in checks} | dict(first.checks)
+        waits = dict(first.checks) | {self._cell.inputs[name]: tag for name, tag in checks}
         first = replace(first, checks=tuple(sorted(waits.items())))
         place = after
         for step in reversed(rest):

@@ -26,8 +26,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
 )
 from t2s.backends.cgra_tia.lower.control.folding import given, reduced, split
 from t2s.backends.cgra_tia.lower.control.liveness import needed_by
-from t2s.core.expr import Apply, Expr, Local
+from t2s.core.expr import Apply, Expr, Local, const
 from t2s.core.ops import Op
+from t2s.core.types import value_range
 from t2s.core.walk import walk
 
 _BELOW, _EQUAL, _ABOVE = 1, 2, 4
@@ -47,8 +48,19 @@ Facts = Mapping[tuple[Expr, Expr], int]
 
 def with_single_tests(block: FlatBlock) -> FlatBlock:
     """The block with one comparison in each test, and none that is decided."""
-    trees = {state: _tested(tree, {}) for state, tree in block.trees.items()}
+    facts = _of_coordinates(block)
+    trees = {state: _tested(tree, facts) for state, tree in block.trees.items()}
     return replace(block, trees=trees)
+
+
+def _of_coordinates(block: FlatBlock) -> Facts:
+    """Coordinates are below the largest number, which stands for what is not there."""
+    found: dict[tuple[Expr, Expr], int] = {}
+    for head in block.coordinates & block.values.keys():
+        type = block.heads[head]
+        name = Local(name=block.values[head], type=type)
+        found[name, const(int(value_range(type)[1]), type)] = _BELOW
+    return found
 
 
 def _tested(tree: Tree, facts: Facts) -> Tree:

@@ -117,7 +117,9 @@ class FlatBlock:
     ``values`` are the names by which expressions call the values of heads.  ``answers`` are heads
     of loads that are asked for, which have values alone; ``loaded`` says of outputs that what is
     put there is an address: of which tensor.  ``loose`` are locals of type int32 of whose words the
-    upper half is undefined, because they may be sums and products.
+    upper half is undefined, because they may be sums and products.  ``ties`` are heads that come
+    and go with another one, by whose tag theirs is known: the references beside coordinates.
+    ``coordinates`` are the heads that bring these.
     """
 
     name: str
@@ -130,6 +132,8 @@ class FlatBlock:
     trees: dict[ControlState, Tree]
     loaded: dict[str, str] = field(default_factory=dict)
     loose: frozenset[str] = frozenset()
+    ties: dict[str, str] = field(default_factory=dict)
+    coordinates: frozenset[str] = frozenset()
 
     @property
     def subject(self) -> str:

@@ -6,11 +6,13 @@ their values is a state of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower.control.flat import (
+    EMPTY_TAG,
     NOTHING,
     VALUE_TAG,
     ControlState,
@@ -43,11 +45,14 @@ _Known = dict[str, Expr]
 _Then = Callable[[_Known], Tree | None]
 
 
-def unfolded(graph: Graph, machine: Machine, tags: Tags) -> FlatBlock:
+def unfolded(graph: Graph, machine: Machine, tags: Tags, ties: dict[str, str]) -> FlatBlock:
     """The flat block of a machine, for the tags that may come; raises ``NotLowered``."""
     refusals = BlockRefusals(machine)
     refusals.check_machine(graph)
-    return _BlockUnfolding(graph=graph, machine=machine, tags=tags, refusals=refusals).block()
+    unfolding = _BlockUnfolding(
+        graph=graph, machine=machine, tags=tags, ties=ties, refusals=refusals
+    )
+    return unfolding.block()
 
 
 @dataclass(kw_only=True)
@@ -55,8 +60,10 @@ class _BlockUnfolding:
     graph: Graph
     machine: Machine
     tags: Tags
+    ties: dict[str, str]
     refusals: BlockRefusals
     control: tuple[str, ...] = ()
+    tied: bool = False
     trees: dict[ControlState, Tree] = field(default_factory=dict)
     _waiting: list[ControlState] = field(default_factory=list)
     _loads: int = 0
@@ -85,6 +92,12 @@ class _BlockUnfolding:
             first=first,
             trees=self.trees,
             loose=self._loose(),
+            ties=self.ties if self.tied else {},
+            coordinates=frozenset(
+                head.channel
+                for head in machine.heads
+                if self.graph.channel(head.channel).stream.kind is StreamKind.COORDINATE
+            ),
         )
 
     def _loose(self) -> frozenset[str]:
@@ -113,9 +126,11 @@ class _BlockUnfolding:
         new = tuple(n for n in dict.fromkeys(needs) if f"?{n}" not in known)
         if not new:
             return then(known)
-        self.refusals.check_heads(new)
+        if len(new) > EXTENDED_CORE.checks:  # then ties are needed
+            self.tied = True
+            self.refusals.check_heads([name for name in new if self.ties.get(name) not in new])
         cases: list[tuple[tuple[int, ...], Tree]] = []
-        for combination in product(*(sorted(self.tags.get(name, ())) for name in new)):
+        for combination in self._combinations(new, known, self.ties if self.tied else {}):
             here = dict(known)
             for name, tag in zip(new, combination, strict=True):
                 head, stream = heads[name], self.graph.channel(name).stream
@@ -128,6 +143,22 @@ class _BlockUnfolding:
             if below is not None:
                 cases.append((combination, below))
         return HeadWait(heads=new, cases=tuple(cases)) if cases else None
+
+    def _combinations(
+        self, new: Sequence[str], known: _Known, ties: Mapping[str, str]
+    ) -> Iterator[tuple[int, ...]]:
+        """The tags that heads may have together."""
+        found: list[dict[str, int]] = [{}]
+        for name in sorted(new, key=lambda name: name in ties):
+            leader = ties.get(name)
+            wider: list[dict[str, int]] = []
+            for tags, own in product(found, sorted(self.tags.get(name, ()))):
+                by = known.get(f"?{leader}")
+                other = tags.get(leader or "", None if by is None else number_of(by))
+                if other in (None, own) or (other, own) == (VALUE_TAG, EMPTY_TAG):
+                    wider.append({**tags, name: own})
+            found = wider
+        yield from sorted(tuple(tags[name] for name in new) for tags in found)
 
     def _choices(self, choices: Sequence[Choice], known: _Known) -> Tree | None:
         if not choices:

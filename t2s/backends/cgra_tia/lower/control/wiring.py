@@ -30,6 +30,7 @@ from t2s.backends.cgra_tia.lower.control.sequences import (
     sequence_of,
     tokens_of,
 )
+from t2s.backends.cgra_tia.lower.control.ties import ties_of
 from t2s.backends.cgra_tia.lower.control.unfold import unfolded
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
 from t2s.backends.cgra_tia.netlist import (
@@ -70,7 +71,8 @@ def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
     while waiting:
         name = waiting.pop(0)
         try:
-            blocks[name] = unfolded(graph, machines[name], tags)
+            ties = ties_of(graph, machines[name], blocks)
+            blocks[name] = unfolded(graph, machines[name], tags, ties)
         except NotLowered as refused:
             problems[name] = refused.problem
             continue
@@ -81,6 +83,15 @@ def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
                     sink = graph.channel(put.channel).sink
                     if sink not in waiting and sink not in problems:
                         waiting.append(sink)
+        sinks = dict.fromkeys(channel.sink for channel in graph.outputs_of(name))
+        waiting += [
+            sink
+            for sink in sinks
+            if sink in blocks
+            and sink not in (*waiting, *problems)
+            and blocks[sink].ties
+            and blocks[sink].ties != ties_of(graph, machines[sink], blocks)
+        ]
     return blocks, [problems[name] for name in machines if name in problems]
 
 
