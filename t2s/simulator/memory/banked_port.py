@@ -21,9 +21,9 @@ with several vectors, and an element is a word, whatever its type.
   once waits until none is under way.
 
 **Words.**  Shared tensors lie one behind the other in the order of the graph, each at a multiple of
-the lanes; an open one has 2^24 words of addresses, whatever its extent.  A swizzled one begins and ends at a multiple of all banks, and the unit of its words is
-hashed: the number of a row of banks, in base ``ports``, has its lowest digit combined with all
-others by exclusive or.
+the lanes; an open one has 2^24 words of addresses, whatever its extent.  A swizzled one begins and
+ends at a multiple of all banks, and the unit of its words is hashed: the number of a row of banks,
+in base ``ports``, has its lowest digit combined with all others by exclusive or.
 """
 
 from __future__ import annotations
