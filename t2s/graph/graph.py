@@ -136,7 +136,7 @@ class Tensor(Term):
 
     Of a tensor of single assignment (``once``) each element is stored at most once, by any machine,
     and a machine loads it only if a token told it that it is there.  So values do not depend on
-    time, although several machines use the tensor.
+    time, although several machines use the tensor.  It is open; the plain engine checks that.
 
     ``origin`` says what an input is a part of, and what was promised of it, where a program is
     right for such arrays only.

@@ -28,6 +28,7 @@ from t2s.graph.semantics import (
     port_uses,
     space_points,
 )
+from t2s.graph.single_assignment import StoredOnce
 
 Fifos = dict[PortUse, deque[Any]]
 
@@ -103,12 +104,15 @@ def _is_endless(node: Machine | PEArray) -> bool:
 def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The memory at the start: copies of the inputs, zeros elsewhere.
 
-    Open tensors that are stored into are empty lists, which machines extend.
+    Open tensors that are stored into are empty lists, which machines extend; those of single
+    assignment check that they are.
     """
 
     def initial(tensor: Tensor) -> Array:
         if tensor.role is TensorRole.INPUT:
             return pack(tensor, np.array(inputs[tensor.array]))
+        if tensor.open and tensor.once:
+            return StoredOnce(tensor.name)
         return [] if tensor.open else np.zeros(tensor.allocated, tensor.type.numpy)
 
     return {tensor.name: initial(tensor) for tensor in graph.tensors}

@@ -34,6 +34,7 @@ from t2s.graph.kept import KeptFor
 from t2s.graph.layout import verify_arrays, verify_layout
 from t2s.graph.machine_shapes import firsts_of_shapes
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
+from t2s.graph.single_assignment import verify_promises
 from t2s.graph.verify_body import BodyVerifier, verify_bounds
 from t2s.graph.verify_expr import (
     ExprScope,
@@ -76,7 +77,7 @@ def _verify(graph: Graph) -> None:
         verify_scalar_type(subject, tensor.type)
         verify_extents(subject, () if tensor.open else tensor.padded or tensor.shape)
         _verify_place(graph, subject, tensor)
-        _verify_use(graph, subject, tensor)
+        verify_promises(graph, subject, tensor)
         _verify_ascending(graph, subject, tensor)
         _verify_padding(subject, tensor)
         verify_layout(subject, tensor)
@@ -187,31 +188,6 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
                 given=tensor.shape_text,
                 notes=[(node.location, f"node {node.name!r} is made here")],
             )
-
-
-def _verify_use(graph: Graph, subject: Subject, tensor: Tensor) -> None:
-    """Copies are those of inputs in memory, and what is stored once is stored at all."""
-    if tensor.once and tensor.role is TensorRole.INPUT:
-        raise subject.error(
-            "an input is stored once", expected="an output or an intermediate", given="an input"
-        )
-    if tensor.copy_of is None:
-        return
-    copied = [t for t in graph.tensors if t.name == tensor.copy_of]
-    right = [
-        t
-        for t in copied
-        if t.copy_of is None and t.layout is None and t.place is Place.MEMORY
-        if (t.role, t.type, t.shape, t.padded, t.open)
-        == (TensorRole.INPUT, tensor.type, tensor.shape, tensor.padded, tensor.open)
-    ]
-    alike = tensor.role is TensorRole.INPUT and tensor.layout is None
-    if not right or not alike or tensor.place is Place.MEMORY:
-        raise subject.error(
-            f"it is no copy of {tensor.copy_of!r}",
-            expected="an input on the chip, of the type and the shape of an input in memory",
-            given=f"{tensor.shape_text} beside {copied[0].shape_text if copied else 'nothing'}",
-        )
 
 
 def _verify_ascending(graph: Graph, subject: Subject, tensor: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -15,10 +16,10 @@ from benchmarks.stardust.paper import PAPER
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.sparse import CapstanKernel, SparseTensor, compile
 from t2s.sparse_repr.notation.ir import accesses
+from tests.capstan.kernels import TEN
 from tests.capstan.random_kernels import RandomKernel, random_kernels
 
 SIMULATED = tuple(row.name for row in PAPER)
-VECTORS = {"SpMV": 1, "MatTransMul": 1, "Residual": 1, "TTV": 1}
 SHAPES = ({"i": 5, "j": 4, "k": 3, "l": 6}, {"i": 0}, {"i": 1, "j": 1}, {"j": 0}, {"k": 0, "l": 1})
 """Extents of the variables; 3 where nothing is said."""
 
@@ -107,6 +108,31 @@ def test_the_slowest_memory_takes_longest(kernel: CapstanKernel) -> None:
     for result, peak in ((hbm, 1800.0), (slow, 68.3)):
         moved = sum(array.nbytes for array in inputs.values()) / 4
         assert result.nanoseconds >= min(moved, result.dram_bytes) / peak
+
+
+@pytest.mark.slow
+def test_random_inputs(kernel: CapstanKernel) -> None:
+    generator = np.random.default_rng(0)
+    for seed in range(60):
+        extents = {name: int(generator.integers(0, 41)) for name in "ijkl"}
+        density = (0.0, 0.01, 0.3, 1.0)[seed % 4]
+        if math.prod(extents.values()) > 50_000:
+            extents = {name: extent // 4 for name, extent in extents.items()}
+        inputs = inputs_of(kernel, extents, density, seed)
+        for type in (t2s.Int(32), t2s.Float(32), t2s.Int(64), t2s.Float(64))[
+            : 4 if seed < 4 else 2
+        ]:
+            result = kernel.simulate(inputs, type=type)
+            assert same(result.tensor, kernel.run_patterns(inputs, type=type))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIMULATED)
+def test_without_a_schedule(name: str) -> None:
+    kernel = compile(TEN[name]().result, target="capstan")
+    for seed, extents in enumerate(SHAPES):
+        inputs = inputs_of(kernel, extents, 0.4, seed)
+        assert same(kernel.simulate(inputs).tensor, kernel.run_patterns(inputs))
 
 
 def _random(found: RandomKernel, memories: tuple[str, ...], engines: tuple[str, ...]) -> str:

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import t2s
-from benchmarks.stardust import runtimes
+from benchmarks.stardust import bandwidth, runtimes
 from t2s.command.main import app
 from t2s.core.errors import UserError
+from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.report.progress import Progress
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.sources import ROOT
@@ -165,6 +166,15 @@ def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(run.slower < 1800 / 68.27 for run in runs)
     assert runtimes.table_7(runs).row_count == len(runs) + 2
     assert runtimes.sensitivity(runs[:1]).row_count == 1
+
+
+def test_memories_of_other_bandwidths() -> None:
+    for wanted in bandwidth.BANDWIDTHS:
+        memory = bandwidth.memory_of(wanted)
+        assert memory.peak_bytes_per_second == wanted * 10**9
+    same, base = bandwidth.memory_of(1800), MEMORIES["hbm2e-1800"]
+    assert (same.channels, same.timing, same.mapping) == (base.channels, base.timing, base.mapping)
+    assert bandwidth.largest_rise([10, 8, 9]) == 0.125
 
 
 def test_published_data_is_made_exactly() -> None:

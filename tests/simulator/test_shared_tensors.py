@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Index, Local, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
+from t2s.core.walk import Term, rewrite
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
 from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
@@ -170,12 +171,54 @@ def test_what_is_no_copy() -> None:
     )
 
 
-def test_an_input_is_not_stored_once() -> None:
+def test_what_cannot_be_stored_once() -> None:
+    expected = "  expected: an open output or intermediate"
     refuse(
         changed("x", once=True),
-        "tensor 'x': an input is stored once",
-        "  expected: an output or an intermediate",
-        "  given:    an input",
+        "tensor 'x': it cannot be stored once",
+        expected,
+        "  given:    input int32[any] stored once",
+    )
+    refuse(
+        changed("z", open=False, shape=(4,)),
+        "tensor 'z': it cannot be stored once",
+        expected,
+        "  given:    intermediate int32[4] on the chip stored once",
+    )
+
+
+def together() -> Graph:
+    """All writers store into one element."""
+
+    def first(node: Term) -> Term | None:
+        stores = isinstance(node, Store) and node.tensor == "z"
+        return replace(node, indices=(const(0),)) if stores else None
+
+    graph = doubled()
+    return replace(graph, nodes=tuple(rewrite(node, first) for node in graph.nodes))
+
+
+def too_early() -> Graph:
+    """The reader loads before it takes a token."""
+    graph = doubled()
+    loader, writer, reader = graph.nodes
+    assert isinstance(reader, Machine)
+    early = Load(target="early", tensor="z", indices=(const(0),), type=INT32)
+    store = Store(tensor="y", indices=(const(1),), value=value("early"))
+    (mode,) = reader.modes
+    look = Choice(inside=Rule(name="look", body=(early, store), next=mode.name))
+    modes = (Mode(name="look", needs=(), choices=(look,)), mode)
+    return replace(graph, nodes=(replace(reader, modes=modes), loader, writer))
+
+
+@pytest.mark.parametrize(("graph", "before"), [(together(), "stored"), (too_early(), "loaded")])
+def test_the_plain_engine_checks_the_promise(graph: Graph, before: str) -> None:
+    x = np.array([3, 4, 5], np.int32)
+    with pytest.raises(InternalError) as found:
+        simulate(graph, {"x": x}, device="capstan", engine="python")
+    assert str(found.value).startswith(
+        f"internal error in t2s: element 0 of 'z' is stored, and was {before} before: in a tensor"
+        " of single assignment each is stored once, before it is loaded"
     )
 
 

@@ -1,0 +1,78 @@
+"""Run times over the DRAM's bandwidth: ``python -m benchmarks.stardust.bandwidth [--quick]``.
+
+Figure 10 of papers/000: twelve bandwidths from 20 to 2000 GB/s.  The memories are the HBM2E of 1800
+GB/s with other numbers of channels and other clocks, its times in nanoseconds as they are.  Each
+kernel runs once and is timed again; times are relative to those at the highest bandwidth.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields, replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.stardust.runtimes import HBM, QUICK, TIMED, TimedKernel
+from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import Coordinate, Dram, mapping_of
+
+BANDWIDTHS = tuple(round(float(number)) for number in np.geomspace(20, 2000, 12))
+"""In GB/s."""
+
+
+def memory_of(bandwidth: int) -> Dram:
+    """A memory of so many GB/s: as many channels as their clock is near that of the real ones."""
+    base = MEMORIES[HBM]
+    each = float(base.peak_bytes_per_second) / base.channels / 1e9
+    bits = max(0, round(np.log2(bandwidth / each)))
+    clock = Fraction(bandwidth * 10**9 * base.burst_clocks, base.burst_bytes << bits)
+    faster = clock / base.clock_hz
+    timing = {
+        item.name: -(-getattr(base.timing, item.name) * faster // 1)
+        for item in fields(base.timing)
+        if item.name not in ("tCCD_S", "tCCD_L", "turnaround")
+    }
+    pieces = (
+        (Coordinate.CHANNEL, bits) if which is Coordinate.CHANNEL else (which, count)
+        for which, count in base.mapping
+    )
+    return replace(
+        base,
+        name=f"hbm2e-{bandwidth}",
+        description=f"HBM2E of {bandwidth} GB/s",
+        clock_hz=clock,
+        channels=1 << bits,
+        mapping=mapping_of(*pieces),
+        timing=replace(base.timing, **timing),
+    )
+
+
+def cycles_over_bandwidth(kernel: TimedKernel, part: float) -> list[int]:
+    """The cycles of a kernel on its first data set."""
+    inputs = kernel.operands(kernel.data[0].make(part * kernel.part))
+    run = kernel.published.kernel().simulate(inputs)
+    return [run.retime(memory=memory_of(bandwidth)).cycles for bandwidth in BANDWIDTHS]
+
+
+def largest_rise(cycles: list[int]) -> float:
+    """The largest share by which cycles rise from a bandwidth to the next."""
+    return max(after / before - 1 for before, after in pairwise(cycles))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size")
+    options = parser.parse_args()
+    table = Table("kernel", *map(str, BANDWIDTHS), title="Figure 10: run time over GB/s")
+    for kernel in TIMED:
+        cycles = cycles_over_bandwidth(kernel, QUICK if options.quick else 1.0)
+        table.add_row(kernel.name, *(f"{count / cycles[-1]:.2f}" for count in cycles))
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
