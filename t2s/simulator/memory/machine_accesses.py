@@ -99,7 +99,8 @@ class AddressedGraph:
     ``channels`` are those of the addresses, by machine: bytes from the start of the tensor, int64
     (elements of tensors in shared banks, int32), a token for the first access of every firing that
     has one, for the second one, and so on; then in the same way for accesses by vectors, whose
-    tokens are vectors in which -1 stands for a lane that touches nothing.  They are the last channels of the graph; nothing takes their tokens.
+    tokens are vectors in which -1 stands for a lane that touches nothing.  They are the last
+    channels of the graph; nothing takes their tokens.
     ``rules`` are those of the same machines, by code.
     """
 
