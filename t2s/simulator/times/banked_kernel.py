@@ -78,7 +78,7 @@ from t2s.simulator.times.banked_layout import (
     UNDER_WAY,
     WAITED,
 )
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.table_layout import (
     BEGIN,
     END,
@@ -112,7 +112,7 @@ def _wake(tables: Tables, pe: Word, time: Word) -> None:
         tables.wake[pe] = time
 
 
-@compiled
+@within
 def _settle(tables: Tables, memory: Any, sharer: Word, now: Word) -> None:
     """Say when the tokens of firings leave whose loads are answered, and those of all before."""
     record = SHARER * sharer
@@ -144,7 +144,7 @@ def _settle(tables: Tables, memory: Any, sharer: Word, now: Word) -> None:
         sharers[record + FIRINGS] -= 1
 
 
-@compiled
+@within
 def _complete(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> None:
     """A vector is answered, or stored: those done, in order, free places of its machine."""
     slots, sharers = memory.slots, memory.sharers
@@ -165,7 +165,7 @@ def _complete(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) ->
     _wake(tables, sharers[record + PE], now + 1)
 
 
-@compiled
+@within
 def _answer(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> None:
     """A load is answered."""
     slots, sharers, firings, deciding = (
@@ -194,7 +194,7 @@ def _answer(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> N
     _settle(tables, memory, sharer, now)
 
 
-@compiled
+@within
 def _finish(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> None:
     """All words of a vector are served; a load is answered at ``time``, or later."""
     slots, ports, rings = memory.slots, memory.ports, memory.rings
@@ -218,7 +218,7 @@ def _finish(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> N
         _answer(tables, memory, first, answered, now)
 
 
-@compiled
+@within
 def _enter(tables: Tables, memory: Any, port: Word, now: Word) -> None:
     """Let the oldest vector that waits for a port enter it, if there is room."""
     ports, links, slots, banks = memory.ports, memory.links, memory.slots, memory.banks
@@ -266,7 +266,7 @@ def _address(memory: Any, word: Word) -> Word:
     return memory.slot_words[word >> 32] >> ADDRESS_SHIFT
 
 
-@compiled
+@within
 def _has_to_wait(memory: Any, unit: Word, older: Word, word: Word) -> bool:
     """Whether one of so many older vectors has the word too, and one of the two is stored."""
     banks, lanes = memory.banks, memory.banks[LANES]
@@ -284,7 +284,7 @@ def _has_to_wait(memory: Any, unit: Word, older: Word, word: Word) -> bool:
     return False
 
 
-@compiled
+@within
 def _take(memory: Any, unit: Word) -> None:
     """Move a vector from the last link into the queue of a unit."""
     links, queues, banks = memory.links, memory.queues, memory.banks
@@ -343,7 +343,7 @@ def _grant(memory: Any, unit: Word, free: Word, idle: Word) -> Word:
     return count
 
 
-@compiled
+@within
 def _serve(tables: Tables, memory: Any, unit: Word, now: Word) -> None:
     """Serve a word of every bank that some lane proposes."""
     queues, places, slots, banks = memory.queues, memory.places, memory.slots, memory.banks
@@ -461,7 +461,7 @@ def _move_to(memory: Any, rank: Word, output: Word) -> None:
         links[after + COUNT] += 1
 
 
-@compiled
+@within
 def _move(memory: Any, rank: Word) -> None:
     """Let all merge units of a rank make a vector each, and heads go of which nothing is left."""
     links, banks = memory.links, memory.banks
@@ -476,7 +476,7 @@ def _move(memory: Any, rank: Word) -> None:
                 links[2 * link + COUNT] -= 1
 
 
-@compiled
+@within
 def step(tables: Tables, memory: Any, now: Word) -> None:
     """One cycle of the banks, after all firings in it."""
     banks = memory.banks
