@@ -160,7 +160,7 @@ class BankedFirings:
                 words.append(NOTHING)
                 continue
             for word in range(access.bytes // tensor.type.bytes):
-                address = self.bases[access.tensor] + offset // tensor.type.bytes + word
+                address = self.bases[access.tensor] + offset + word
                 words.append(swizzled(address, self.banked) if tensor.swizzled else address)
         for begin in range(0, len(words), self.banked.lanes):
             yield PlannedVector(

@@ -117,13 +117,13 @@ class BankedVectors:
     def _words(self, access: RuleAccess, offsets: Numbers) -> Numbers:
         """The words at these offsets, in rows."""
         tensor = self._graph.tensor(access.tensor)
-        bytes, base = tensor.type.bytes, self._bases[access.tensor]
+        base = self._bases[access.tensor]
         if offsets.ndim > 1:
-            packed = self._packed(tensor, base + np.maximum(offsets, 0) // bytes)
+            packed = self._packed(tensor, base + np.maximum(offsets, 0))
             packed[offsets == HOLE] = NOTHING
             return packed
-        width = access.bytes // bytes
-        return self._packed(tensor, (base + offsets // bytes)[:, None] + np.arange(width))
+        width = access.bytes // tensor.type.bytes
+        return self._packed(tensor, (base + offsets)[:, None] + np.arange(width))
 
     def _packed(self, tensor: Tensor, addresses: Numbers) -> Numbers:
         banked = self._banked

@@ -29,7 +29,7 @@ from math import prod
 
 from t2s.core.expr import Broadcast, Cast, Expr, Index, Local, Select, apply, const, equals
 from t2s.core.ops import Op
-from t2s.core.types import Kind, Type
+from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import (
     Let,
@@ -56,7 +56,8 @@ from t2s.graph.machine import (
 )
 from t2s.graph.semantics import HOLE
 
-_ADDRESS = Type(Kind.INT, 64)
+_ADDRESS, _WORD = Type(Kind.INT, 64), INT32
+"""Of bytes of a tensor, and of words in shared banks."""
 _ROOM = 64
 """Tokens that a channel of addresses begins with; it grows."""
 
@@ -95,10 +96,11 @@ class RuleAccesses:
 class AddressedGraph:
     """A graph whose machines say where they access memory.
 
-    ``channels`` are those of the addresses, by machine: bytes from the start of the tensor, int64,
-    a token for the first access of every firing that has one, for the second one, and so on; then
-    in the same way for accesses by vectors, whose tokens are vectors in which -1 stands for a lane
-    that touches nothing.  They are the last channels of the graph; nothing takes their tokens.
+    ``channels`` are those of the addresses, by machine: bytes from the start of the tensor, int64
+    (elements of tensors in shared banks, int32), a token for the first access of every firing that
+    has one, for the second one, and so on; then in the same way for accesses by vectors, whose
+    tokens are vectors in which -1 stands for a lane that touches nothing.  They are the last
+    channels of the graph; nothing takes their tokens.
     ``rules`` are those of the same machines, by code.
     """
 
@@ -137,10 +139,18 @@ def _kind(access: RuleAccess) -> tuple[str, int]:
     return access.place.value, access.lanes
 
 
-def lanes_of_channels(rules: Sequence[RuleAccesses]) -> tuple[int, ...]:
-    """The lanes of the addresses in each channel of a machine."""
-    found = {access.channel: access.lanes for rule in rules for access in rule.accesses}
+def types_of_channels(rules: Sequence[RuleAccesses]) -> tuple[Type, ...]:
+    """The types of the addresses in each channel of a machine."""
+    found = {
+        access.channel: _address_type(access.place).with_lanes(access.lanes)
+        for rule in rules
+        for access in rule.accesses
+    }
     return tuple(found[channel] for channel in range(len(found)))
+
+
+def _address_type(place: Place) -> Type:
+    return _WORD if place is Place.SHARED else _ADDRESS
 
 
 def ports_of(rules: Sequence[RuleAccesses]) -> tuple[tuple[str, bool], ...]:
@@ -250,17 +260,17 @@ def _with_addresses(graph: Graph, places: frozenset[Place]) -> AddressedGraph:
         if not isinstance(node, Machine):
             continue
         rules = accesses_of_rules(graph, node, places)
-        lanes = lanes_of_channels(rules)
-        if not lanes:
+        types = types_of_channels(rules)
+        if not types:
             continue
         accesses[node.name] = rules
         sink = _fresh(f"{node.name}_addresses", taken)
-        names[node.name] = tuple(_fresh(f"{sink}_{number}", taken) for number in range(len(lanes)))
+        names[node.name] = tuple(_fresh(f"{sink}_{number}", taken) for number in range(len(types)))
         nodes[position] = _putting(graph, node, rules, names[node.name], places)
         nodes.append(_sink(node, sink, names[node.name]))
         channels += [
-            _channel(node, sink, name, _ADDRESS.with_lanes(width))
-            for name, width in zip(names[node.name], lanes, strict=True)
+            _channel(node, sink, name, type)
+            for name, type in zip(names[node.name], types, strict=True)
         ]
     return AddressedGraph(
         graph=replace(graph, nodes=tuple(nodes), channels=tuple(channels)),
@@ -343,7 +353,7 @@ def _putting(
 
 
 def _address(graph: Graph, statement: Statement, places: frozenset[Place]) -> Expr | None:
-    """The byte of the tensor at which an access begins, if the statement is one."""
+    """Where in the tensor an access begins, if the statement is one."""
     match statement:
         case Load(tensor=name, indices=indices) | Store(tensor=name, indices=indices):
             tensor = graph.tensor(name)
@@ -355,19 +365,20 @@ def _address(graph: Graph, statement: Statement, places: frozenset[Place]) -> Ex
 
 
 def _offset(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
-    bytes = tensor.type.bytes
-    address: Expr = const(0, _ADDRESS)
+    type = _address_type(tensor.place)
+    bytes = 1 if tensor.place is Place.SHARED else tensor.type.bytes
+    address: Expr = const(0, type)
     for dimension, index in enumerate(indices[:-1] if by_lanes(indices) else indices):
         stride = bytes * prod(tensor.allocated[dimension + 1 :])
-        wide = Cast(value=index, type=_ADDRESS)
-        address = apply(Op.ADD, address, apply(Op.MULTIPLY, wide, const(stride, _ADDRESS)))
+        wide = Cast(value=index, type=type)
+        address = apply(Op.ADD, address, apply(Op.MULTIPLY, wide, const(stride, type)))
     return _offsets(address, indices[-1], bytes) if by_lanes(indices) else address
 
 
 def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
-    """The bytes of the elements that a vector names in a row; -1 for those of no lane."""
-    type = _ADDRESS.with_lanes(index.type.lanes)
+    """Where the elements are that a vector names in a row; -1 for those of no lane."""
+    type = row.type.with_lanes(index.type.lanes)
     wide = Cast(value=index, type=type)
-    hole, stride = (Broadcast(value=const(number, _ADDRESS), type=type) for number in (HOLE, bytes))
+    hole, stride = (Broadcast(value=const(n, row.type), type=type) for n in (HOLE, bytes))
     place = apply(Op.ADD, Broadcast(value=row, type=type), apply(Op.MULTIPLY, wide, stride))
     return Select(condition=equals(wide, hole), if_true=hole, if_false=place, type=type)

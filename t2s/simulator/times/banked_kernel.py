@@ -1,7 +1,8 @@
-"""The compiled model of shared banks: the meaning of ``memory/banked.py`` on ``banked_layout``.
+"""The compiled network and units of shared banks: ``memory/banked.py`` on ``banked_layout``.
 
 Lanes are bits of masks.  A word on its way is the number of its vector's slot and of the lane in
-which it was asked for, its unit and its bank, from the left.
+which it was asked for, its unit and its bank, from the left.  What follows from words that are
+served is in ``banked_replies``.
 """
 
 from __future__ import annotations
@@ -10,89 +11,47 @@ from typing import Any
 
 import numpy as np
 
-from t2s.simulator.memory.banked_port import UNKNOWN
-from t2s.simulator.memory.banked_vectors import ADDRESS_SHIFT, DECIDES, LEVEL, STORE, UNIT_SHIFT
-from t2s.simulator.report.tally import FOREVER
+from t2s.simulator.memory.banked_vectors import ADDRESS_SHIFT, STORE, UNIT_SHIFT
 from t2s.simulator.times.banked_layout import (
     AGE,
     BANKS,
     BUSY_CYCLES,
     COUNT,
     ENTRY,
-    F_AFTER,
-    F_FIRED,
-    F_ROW,
-    F_UNANSWERED,
-    F_WAITS,
-    FIRING_WORDS,
-    FIRINGS,
-    FIRINGS_BEGIN,
-    FIRINGS_SIZE,
-    FIRST_FIRING,
     HEAD,
-    HELD,
     IN_PORT,
-    KEPT,
     LANE_BITS,
     LANES,
-    LAST_DONE,
-    LAST_STORED,
-    LATENCY,
-    LEFT,
-    LEVELS,
     LINK,
-    MADE,
     MAGIC,
     MASK,
     MOVES,
     ONES,
     P_BEGIN,
     P_FIRST,
-    P_LAST,
-    P_REPLIES,
-    P_REPLY,
     P_SIZE,
     P_VECTORS,
     P_WAITING,
-    PE,
-    POPPED,
-    PORT,
     PORT_WORDS,
     PORTS,
     QUEUE,
     RANKS,
     REPLY,
     ROUNDS,
-    S_DONE,
     S_ENTERED,
     S_FIRED,
-    S_FIRING,
     S_LEFT,
-    S_SERVED,
-    S_SHARER,
     S_WHAT,
-    SHARER,
     SLOT,
     STORES,
-    UNDECIDED,
-    UNDER_WAY,
     WAITED,
 )
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.banked_replies import finish
+from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.table_layout import (
-    BEGIN,
-    END,
-    RECEIVER,
-    RECEIVES_END,
-    USES_END,
-    WRITE,
     Signed,
     Tables,
-    U,
     Word,
-)
-from t2s.simulator.times.table_layout import (
-    LATENCY as CHANNEL_LATENCY,
 )
 
 _HALF = 0xFFFF
@@ -105,120 +64,7 @@ def _lowest(numbers: Signed, mask: Word) -> Word:
     return numbers[((mask & -mask) * MAGIC & 0xFFFFFFFF) >> 27]
 
 
-@inlined
-def _wake(tables: Tables, pe: Word, time: Word) -> None:
-    """Let a PE that waits for something unknown look again."""
-    if UNKNOWN <= tables.wake[pe] < FOREVER:
-        tables.wake[pe] = time
-
-
-@compiled
-def _settle(tables: Tables, memory: Any, sharer: Word, now: Word) -> None:
-    """Say when the tokens of firings leave whose loads are answered, and those of all before."""
-    record = SHARER * sharer
-    sharers, firings, ring = memory.sharers, memory.firings, tables.ring
-    elements = tables.elements
-    while sharers[record + FIRINGS] > 0:
-        at = sharers[record + FIRINGS_BEGIN] + sharers[record + FIRST_FIRING]
-        at *= memory.banks[FIRING_WORDS]
-        if firings[at + F_UNANSWERED] > 0:
-            return
-        leaves = firings[at + F_FIRED]
-        for level in range(memory.banks[LEVELS]):
-            leaves += firings[at + F_WAITS + level]
-        leaves = max(leaves, sharers[record + LEFT])
-        sharers[record + LEFT] = max(leaves, firings[at + F_AFTER])
-        row = U(firings[at + F_ROW])
-        for use in range(tables.rows[row + RECEIVES_END], tables.rows[row + USES_END]):
-            element = tables.uses[use]
-            number = element >> U(3)
-            begin, end = elements[element + BEGIN], elements[element + END]
-            place = np.int64(elements[element + WRITE]) - memory.unsettled[number]
-            if place < np.int64(begin):
-                place += np.int64(end - begin)
-            memory.unsettled[number] -= 1
-            ring[place] = leaves + np.int64(elements[element + CHANNEL_LATENCY])
-            _wake(tables, elements[element + RECEIVER], now + 1)
-        first = sharers[record + FIRST_FIRING] + 1
-        sharers[record + FIRST_FIRING] = 0 if first == sharers[record + FIRINGS_SIZE] else first
-        sharers[record + FIRINGS] -= 1
-
-
-@compiled
-def _complete(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> None:
-    """A vector is answered, or stored: those done, in order, free places of its machine."""
-    slots, sharers = memory.slots, memory.sharers
-    slots[SLOT * slot + S_DONE] = time
-    sharer = slots[SLOT * slot + S_SHARER]
-    record, kept = SHARER * sharer, memory.banks[KEPT]
-    popped, made = sharers[record + POPPED], sharers[record + MADE]
-    while popped < made:
-        at = sharer * kept + popped % kept
-        done = slots[SLOT * at + S_DONE]
-        if done >= UNKNOWN:
-            break
-        done = max(done, sharers[record + LAST_DONE])
-        sharers[record + LAST_DONE] = done
-        memory.ends[at] = done
-        popped += 1
-    sharers[record + POPPED] = popped
-    _wake(tables, sharers[record + PE], now + 1)
-
-
-@compiled
-def _answer(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> None:
-    """A load is answered."""
-    slots, sharers, firings, deciding = (
-        memory.slots,
-        memory.sharers,
-        memory.firings,
-        memory.deciding,
-    )
-    at = SLOT * slot
-    sharer, fired, firing = slots[at + S_SHARER], slots[at + S_FIRED], slots[at + S_FIRING]
-    record, levels = SHARER * sharer, memory.banks[LEVELS]
-    what = slots[at + S_WHAT]
-    wait, level = time - fired, what // LEVEL
-    sharers[record + LATENCY] += wait
-    firings[firing + F_UNANSWERED] -= 1
-    firings[firing + F_WAITS + level] = max(wait, firings[firing + F_WAITS + level])
-    if what & DECIDES:
-        sharers[record + UNDECIDED] -= 1
-        deciding[sharer * levels + level] = max(wait + 1, deciding[sharer * levels + level])
-        if sharers[record + UNDECIDED] == 0:
-            held = fired
-            for level in range(levels):
-                held += deciding[sharer * levels + level]
-            sharers[record + HELD] = held
-    _complete(tables, memory, slot, time, now)
-    _settle(tables, memory, sharer, now)
-
-
-@compiled
-def _finish(tables: Tables, memory: Any, slot: Word, time: Word, now: Word) -> None:
-    """All words of a vector are served; a load is answered at ``time``, or later."""
-    slots, ports, rings = memory.slots, memory.ports, memory.rings
-    memory.tally[UNDER_WAY] -= 1
-    if slots[SLOT * slot + S_WHAT] & STORE:
-        memory.tally[LAST_STORED] = now
-        _complete(tables, memory, slot, now, now)
-        return
-    slots[SLOT * slot + S_SERVED] = time
-    port = PORT_WORDS * memory.sharers[SHARER * slots[SLOT * slot + S_SHARER] + PORT]
-    begin = ports[port + P_BEGIN] + ports[port + P_SIZE]
-    while ports[port + P_REPLIES] > 0:
-        first = rings[begin + ports[port + P_REPLY]]
-        if slots[SLOT * first + S_LEFT] > 0:
-            return
-        answered = max(ports[port + P_LAST], slots[SLOT * first + S_SERVED])
-        ports[port + P_LAST] = answered
-        following = ports[port + P_REPLY] + 1
-        ports[port + P_REPLY] = 0 if following == ports[port + P_SIZE] else following
-        ports[port + P_REPLIES] -= 1
-        _answer(tables, memory, first, answered, now)
-
-
-@compiled
+@within
 def _enter(tables: Tables, memory: Any, port: Word, now: Word) -> None:
     """Let the oldest vector that waits for a port enter it, if there is room."""
     ports, links, slots, banks = memory.ports, memory.links, memory.slots, memory.banks
@@ -248,7 +94,7 @@ def _enter(tables: Tables, memory: Any, port: Word, now: Word) -> None:
             memory.entry_words[entry * lanes + lane] = (number + lane) << 32 | (word & _PLACE)
     slots[SLOT * slot + S_LEFT] = count
     if count == 0:
-        _finish(tables, memory, slot, now, now)
+        finish(tables, memory, slot, now, now)
         return
     links[link + COUNT] += 1
     memory.entries[ENTRY * entry + MASK] = mask
@@ -266,7 +112,7 @@ def _address(memory: Any, word: Word) -> Word:
     return memory.slot_words[word >> 32] >> ADDRESS_SHIFT
 
 
-@compiled
+@within
 def _has_to_wait(memory: Any, unit: Word, older: Word, word: Word) -> bool:
     """Whether one of so many older vectors has the word too, and one of the two is stored."""
     banks, lanes = memory.banks, memory.banks[LANES]
@@ -284,7 +130,7 @@ def _has_to_wait(memory: Any, unit: Word, older: Word, word: Word) -> bool:
     return False
 
 
-@compiled
+@within
 def _take(memory: Any, unit: Word) -> None:
     """Move a vector from the last link into the queue of a unit."""
     links, queues, banks = memory.links, memory.queues, memory.banks
@@ -343,7 +189,7 @@ def _grant(memory: Any, unit: Word, free: Word, idle: Word) -> Word:
     return count
 
 
-@compiled
+@within
 def _serve(tables: Tables, memory: Any, unit: Word, now: Word) -> None:
     """Serve a word of every bank that some lane proposes."""
     queues, places, slots, banks = memory.queues, memory.places, memory.slots, memory.banks
@@ -368,7 +214,7 @@ def _serve(tables: Tables, memory: Any, unit: Word, now: Word) -> None:
             memory.tally[WAITED] += now - slots[SLOT * slot + S_ENTERED] - banks[RANKS]
             slots[SLOT * slot + S_LEFT] -= 1
             if slots[SLOT * slot + S_LEFT] == 0:
-                _finish(tables, memory, slot, now + banks[REPLY], now)
+                finish(tables, memory, slot, now + banks[REPLY], now)
         memory.served[unit] += count
     while queues[queue + COUNT] > 0:
         at = queues[queue + HEAD]
@@ -461,7 +307,7 @@ def _move_to(memory: Any, rank: Word, output: Word) -> None:
         links[after + COUNT] += 1
 
 
-@compiled
+@within
 def _move(memory: Any, rank: Word) -> None:
     """Let all merge units of a rank make a vector each, and heads go of which nothing is left."""
     links, banks = memory.links, memory.banks
@@ -476,7 +322,7 @@ def _move(memory: Any, rank: Word) -> None:
                 links[2 * link + COUNT] -= 1
 
 
-@compiled
+@within
 def step(tables: Tables, memory: Any, now: Word) -> None:
     """One cycle of the banks, after all firings in it."""
     banks = memory.banks

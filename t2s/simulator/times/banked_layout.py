@@ -105,7 +105,8 @@ DramBanks = _named("DramBanks", (*DramUnits._fields, *Banks._fields))
 _ARRAYS = (Argument.INT64_ARRAY,) * len(Banks._fields)
 _ROOM = "t2s.simulator.times"
 _SOURCES = (
-    *(f"{_ROOM}.{name}" for name in ("table_banked", "banked_kernel", "table_credit")),
+    *(f"{_ROOM}.{name}" for name in ("table_banked", "table_credit")),
+    *(f"{_ROOM}.{name}" for name in ("banked_kernel", "banked_replies")),
     "t2s.simulator.memory.banked_port",
     "t2s.simulator.memory.banked_vectors",
     __name__,

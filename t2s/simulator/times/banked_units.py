@@ -150,7 +150,8 @@ class BankedUnits:
         self.sharers[:count, columns] = self.begin
         if self.streams:
             self.asked, self.vectors, self.words = (
-                np.concatenate(parts).astype(np.int64) for parts in zip(*self.ready, strict=True)
+                np.concatenate(parts).astype(np.int64, copy=False)
+                for parts in zip(*self.ready, strict=True)
             )
 
     def lasts(self) -> int:

@@ -15,6 +15,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # cannot be written, or is damaged.
 _njit = late_module("numba").njit
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
-_OPTIONS |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels call them
+_ALONE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 compiled: Callable[[F], F] = _njit(**_OPTIONS)
-inlined: Callable[[F], F] = _njit(**_OPTIONS, forceinline=True)
+"""A function that tests call, too."""
+
+within: Callable[[F], F] = _njit(**_OPTIONS, **_ALONE)
+"""A function that kernels alone may call: there is no way into it from Python, and it takes half as
+long to compile."""
+
+inlined: Callable[[F], F] = _njit(**_OPTIONS, **_ALONE, forceinline=True)
+"""The same, put where it is called."""

@@ -58,13 +58,13 @@ from t2s.simulator.times.banked_layout import (
     VECTOR_AT,
     WORDS,
 )
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.table_credit import credit_policy
 from t2s.simulator.times.table_kernel import advance_with
 from t2s.simulator.times.table_layout import NOW, RECEIVES_END, USES_END, Tables, U, Word
 
 
-@compiled
+@within
 def _insert(memory: Any, begin: Word, size: Word, first: Word, count: Word, slot: Word) -> None:
     """Put a vector into a ring, behind those of earlier cycles and of machines before its own.
 
@@ -84,7 +84,7 @@ def _insert(memory: Any, begin: Word, size: Word, first: Word, count: Word, slot
     rings[begin + (at if at < size else at - size)] = slot
 
 
-@compiled
+@within
 def _queue(memory: Any, port: Word, slot: Word, what: Word) -> None:
     """Let a vector wait to enter a port, and a load for its answer."""
     ports = memory.ports
@@ -97,7 +97,7 @@ def _queue(memory: Any, port: Word, slot: Word, what: Word) -> None:
         ports[port + P_REPLIES] += 1
 
 
-@compiled
+@within
 def _make(memory: Any, sharer: Word, firing: Word, now: Word) -> Word:
     """Ask with the machine's next vector; what is said of it."""
     record, banks, slots = SHARER * sharer, memory.banks, memory.slots
@@ -127,7 +127,7 @@ def _make(memory: Any, sharer: Word, firing: Word, now: Word) -> Word:
     return what
 
 
-@compiled
+@within
 def _wait(tables: Tables, memory: Any, sharer: Word, firing: Word, row: Word) -> None:
     """Keep a firing until its tokens leave."""
     sharers = memory.sharers
@@ -148,7 +148,7 @@ def banked_policy(
     those loads that decide.
     """
 
-    @compiled
+    @within
     def ask(tables: Tables, memory: Any, pe: Word, row: Word, now: Word) -> Word:
         """Ask with the vectors of a firing; when its tokens leave, or ``UNKNOWN``."""
         sharer, banks, sharers = memory.sharer_of[pe], memory.banks, memory.sharers

@@ -106,7 +106,8 @@ def test_every_vector_is_answered_once(
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("lanes", 0), ("queue_depth", 2.0), ("rounds", True), ("lane_moves", -1)]
+    ("field", "value"),
+    [("lanes", 0), ("queue_depth", 2.0), ("rounds", True), ("lane_moves", -1), ("lanes", 33)],
 )
 def test_fields_that_cannot_be(field: str, value: object) -> None:
     with pytest.raises(Exception, match=f"cannot have these {field.replace('_', ' ')}"):

@@ -20,7 +20,7 @@ from t2s.graph.nodes import Role, SpaceDimension
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
-from t2s.simulator.memory.machine_accesses import accesses_of_rules, lanes_of_channels
+from t2s.simulator.memory.machine_accesses import accesses_of_rules, types_of_channels
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.report import UnitCounts
 from t2s.simulator.program.build import build_program
@@ -86,7 +86,7 @@ def test_vectors_have_channels_of_their_own() -> None:
         ("take", 0, 1, 64, 0), ("to", 0, 1, 64, 1), ("rows", 0, 1, 4, 2),
         ("x", 1, 16, 4, 3), ("y", 1, 16, 4, 4),
     ]  # fmt: skip
-    assert lanes_of_channels(rules) == (1, 1, 1, 16, 16)
+    assert [type.lanes for type in types_of_channels(rules)] == [1, 1, 1, 16, 16]
 
 
 def test_an_array_of_machines_has_a_port_each() -> None:
