@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -24,7 +24,9 @@ from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import UserError, external, sparse
 from t2s.capability.printer import print_capability
+from t2s.core.ops import OPERATORS
 from t2s.core.walk import rewrite
+from t2s.libraries.calling import suits
 from t2s.plan.candidates import parts_of
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
@@ -42,6 +44,7 @@ from t2s.sparse_repr.notation.ir import (
 from t2s.sparse_repr.notation.parse import parse_expression
 
 VARIABLES = "ijkl"
+KINDS = ("float64", "float32", "int64", "float64", "int8", "uint16", "int32", "uint64")
 
 
 @dataclass(slots=True)
@@ -82,7 +85,7 @@ def generate(c: Choices) -> Case:
     if c.chance(3):
         extents = dict.fromkeys(names, c.between(1, 4))
     ring = c.one_of(RINGS) if c.chance(8) else PLUS_TIMES
-    kind = c.one_of(["float64", "float32", "int64", "float64"]) if ring == PLUS_TIMES else "float64"
+    kind = c.one_of(KINDS) if ring == PLUS_TIMES else "float64"
     result = "".join(c.shuffled(names)[: c.one_of([1, 2, 1, 0, 3])])
     generator = np.random.default_rng(c.below(1 << 20))
     leaves: list[Term] = []
@@ -109,7 +112,7 @@ def generate(c: Choices) -> Case:
     assignment = sparse.parse(text, formats, {"X": shape} if result else {})
     parts = parts_of(assignment)
     part = c.one_of(parts)
-    function = _function(c, part, kind, ring)
+    function = _function(c, part, formats, ring)
     return Case(
         text=text,
         formats=formats,
@@ -140,7 +143,7 @@ def _format(c: Choices, order: int) -> str:
 def _values(c: Choices, generator: Any, shape: tuple[int, ...], kind: str, ring: Ring) -> Any:
     there = generator.random(shape) < c.one_of([0.7, 1.0, 0.3])
     array = generator.integers(1, 5, shape)
-    if ring == PLUS_TIMES and c.chance(2):
+    if ring == PLUS_TIMES and not kind.startswith("u") and c.chance(2):
         array = array * generator.choice([-1, 1], shape)
     type = np.dtype(kind)
     values = np.where(there, array.astype(type), type.type(ring.zero))
@@ -151,12 +154,14 @@ def _values(c: Choices, generator: Any, shape: tuple[int, ...], kind: str, ring:
     return values
 
 
-def _function(c: Choices, part: Expression, kind: str, ring: Ring) -> external.ExternalFunction:
+def _function(
+    c: Choices, part: Expression, formats: dict[str, str], ring: Ring
+) -> external.ExternalFunction:
     if c.chance(3):
         pool = [one for one in _pool() if ring == PLUS_TIMES]
         if pool:
             return c.one_of(pool)
-    return _of_part(c, part, ring)
+    return _of_part(c, part, formats, ring)
 
 
 @cache
@@ -192,7 +197,9 @@ STATEMENTS = (
 )
 
 
-def _of_part(c: Choices, part: Expression, ring: Ring) -> external.ExternalFunction:
+def _of_part(
+    c: Choices, part: Expression, formats: dict[str, str], ring: Ring
+) -> external.ExternalFunction:
     """A function that computes the part, or nearly so."""
     names = variables_of(part)
     new = dict(zip(names, c.shuffled("pqrstu")[: len(names)], strict=True))
@@ -233,25 +240,48 @@ def _of_part(c: Choices, part: Expression, ring: Ring) -> external.ExternalFunct
         )
     free = [name for name in new.values() if name in free_variables(value)]
     kept = [name for name in c.shuffled(free) if not c.chance(3)]
-    text = f"z({','.join(kept)}) = " if kept else "z = "
+    result, sign = "z", "+=" if c.chance(6) else "="
+    alike = [one.tensor for one in accesses(value) if set(one.variables) == set(kept)]
+    if alike and c.chance(4):  # the result comes in the place of an operand
+        result, sign = c.one_of(alike), "="
+        kept = list(next(one for one in accesses(value) if one.tensor == result).variables)
+    text = f"{result}({','.join(kept)}) {sign} " if kept else f"{result} {sign} "
+    stored = {letters[name]: formats[name] for name in tensors if "s" in formats.get(name, "")}
+    named = {access.tensor for access in accesses(value)}
+    taken = {name: one for name, one in stored.items() if name in named and c.chance(2)}
     condition = f" when {c.one_of(kept)} {c.one_of(['==', '<=', '%'])}" if kept else ""
     if condition and c.chance(4):
         size = c.between(1, 3)
         condition += f" {size} == 0" if condition.endswith("%") else f" {size}"
     else:
         condition = ""
-    return _evaluated(f"{text}{print_expression(value)}{condition}", ring)
+    steps = c.one_of(["any", "dense", "steps", "rows"])
+    taken.pop(result, None)
+    return _evaluated(f"{text}{print_expression(value)}{condition}", ring, taken, steps)
 
 
-def _evaluated(text: str, ring: Ring) -> external.ExternalFunction:
+def _evaluated(
+    text: str, ring: Ring, formats: Mapping[str, str] | None = None, steps: str = "any"
+) -> external.ExternalFunction:
     """A function that is run by its own statement, for arrays of any order."""
     semiring = getattr(sparse, ring.name)
-    made = external.make_capability(text, strides="any", semirings=(semiring,))
+    made = external.make_capability(
+        text, strides=steps, semirings=(semiring,), formats=dict(formats or {})
+    )
     tensors = tuple(dict.fromkeys(access.tensor for access in accesses(made.value)))
     result = made.result.tensor
 
     def run(**given: Any) -> None:
         place = given[result]
+        places = {}
+        for name, one in given.items():
+            if isinstance(one, sparse.SparseTensor):
+                assert str(one.format) == str(made.needs_of(name).formats[0])
+                places[name] = np.zeros(one.shape, bool)
+                places[name][tuple(one.coordinates()[0].T)] = True
+                given[name] = one.to_dense()
+            else:
+                assert suits(one, made.needs_of(name).strides)
         lists = _lengths(made, given)
 
         def expand(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -279,9 +309,11 @@ def _evaluated(text: str, ring: Ring) -> external.ExternalFunction:
             tensors=tuple(declared),
             semiring=semiring,
         )
-        found = evaluate(statement, {name: given[name] for name in tensors}, place.dtype)
+        values = {name: given[name] for name in tensors}
+        found = evaluate(statement, values, place.dtype, places)
         assert found.shape == place.shape, (found.shape, place.shape)
-        place[...] = place + found if made.accumulates else found
+        add = OPERATORS[semiring.add].evaluate
+        place[...] = add(place, found) if made.accumulates else found
 
     function = external.make_function(
         "evaluated", made, python=_with_parameters(run, (*tensors, result)), trusted=True

@@ -18,7 +18,7 @@ from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import NINE
 from tests.errors.refusal import refused
 
-assert scipy.linalg.cython_blas and scipy.sparse
+assert scipy.linalg.cython_blas
 
 SHELVES = (external.numpy, external.blas, external.scipy)
 
