@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -250,3 +252,9 @@ def test_libraries_say_whether_they_are_there() -> None:
     )
     with pytest.raises(UserError, match="nothing_dot is not available: nothing is not there"):
         external.check(function)
+
+
+def test_the_public_names_load_no_library() -> None:
+    program = "import sys; from t2s import external; sys.stdout.write(' '.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"scipy", "z3", "llvmlite", "numba"} & set(run.stdout.split())
