@@ -238,6 +238,22 @@ def test_a_library_that_is_not_there_is_refused_where_it_is_bound() -> None:
         sparse.compile(a, absent)
 
 
+def test_results_that_are_none() -> None:
+    @external.function("z(i,k) = x(i,j) * y(j,k)", types="float64")
+    def turned(x: Any, y: Any) -> Any:
+        return (x @ y).T
+
+    with pytest.raises(UserError, match="given:    a result of shape"):
+        external.check(turned)
+
+    @external.function("z(i) = x(i)", types="float64", formats={"z": "s"})
+    def words(x: Any) -> Any:
+        return "no tensor"
+
+    with pytest.raises(UserError, match="given:    a str is not a tensor"):
+        external.check(words)
+
+
 def test_libraries_say_whether_they_are_there() -> None:
     found = {one.name: one for one in external.available()}
     assert found["numpy"].there
@@ -256,5 +272,6 @@ def test_libraries_say_whether_they_are_there() -> None:
 
 def test_the_public_names_load_no_library() -> None:
     program = "import sys; from t2s import external; sys.stdout.write(' '.join(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"scipy", "z3", "llvmlite", "numba"} & set(run.stdout.split())
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert not {"scipy", "z3", "llvmlite", "numba"} & set(loaded)
