@@ -197,10 +197,9 @@ def evaluated(
         add = OPERATORS[semiring.add].evaluate
         place[...] = add(place, found) if made.accumulates else found
 
-    function = external.make_function(
+    return external.make_function(
         "evaluated", made, python=_with_parameters(run, (*tensors, result)), trusted=True
     )
-    return replace(function, capability=made)
 
 
 def _lengths(made: Any, given: dict[str, Any]) -> dict[str, tuple[str, ...]]:

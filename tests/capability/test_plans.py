@@ -95,8 +95,7 @@ def test_statements_of_table_2(text: str, formats: dict[str, str], part: str, na
 def test_sampled_products_in_every_way(fixed: tuple[str, ...], function: str) -> None:
     assignment = sparse.parse("A(i,k) = B(i,k)*C(i,j)*D(j,k)", {"B": "ds"})
     said = f"fix({','.join(fixed)}), " if fixed else ""
-    how = "map" if function == "blas.sgemv_columns" else "bind"
-    plan = sparse.compile(assignment, f"{said}{how}(C(i,j)*D(j,k),{function})")
+    plan = sparse.compile(assignment, f"{said}bind(C(i,j)*D(j,k),{function})")
     _checked(plan, _inputs(assignment))
 
 
