@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.capability.description import ArrayOfLevelOf, CallNumber, LibraryOf
 from t2s.core.types import INT32
 from t2s.libraries.calling import CallFrame, DoesNotFit, call
+from t2s.libraries.child import ChildCrash, in_child
 from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import NINE
 from tests.errors.refusal import refused
@@ -162,6 +164,24 @@ def test_a_function_that_ends_the_process() -> None:
 
     with pytest.raises(UserError, match="leave ended the process with status 3"):
         external.check(leave)
+
+
+def test_children_that_do_not_end() -> None:
+    found = in_child(lambda say: (say("waiting"), time.sleep(60)), seconds=0.2)
+    assert isinstance(found, ChildCrash)
+    assert (found.why, found.last) == ("did not end within 0.2 seconds", "waiting")
+
+
+def test_what_children_return_and_raise() -> None:
+    assert in_child(lambda say: list(range(100_000))) == list(range(100_000))
+
+    def fail(say: Any) -> None:
+        raise UserError("no", expected="yes")
+
+    with pytest.raises(UserError, match="no\n  expected: yes"):
+        in_child(fail)
+    with pytest.raises(RuntimeError, match="lambda"):
+        in_child(lambda say: lambda: None)  # what cannot be told
 
 
 def test_an_exception_is_the_case_that_failed() -> None:
