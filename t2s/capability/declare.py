@@ -22,14 +22,18 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.formats import Format, as_format
-from t2s.sparse_repr.notation.ir import accesses
+from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.notation.tags import checked_properties
 from t2s.sparse_repr.notation.types import TYPES
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
+Statement = str | Capability | Assignment | Tensor
+"""What a function computes: a text, an assignment, or the tensor that one is for."""
+
 
 def make_capability(
-    statement: str | Capability,
+    statement: Statement,
     *,
     types: str | Sequence[Type] = (),
     formats: Mapping[str, str | Format | Sequence[Format]] | None = None,
@@ -41,12 +45,14 @@ def make_capability(
 ) -> Capability:
     """A capability of its text and of what is said of its tensors; checked.
 
+    In place of a text an assignment of Python says a statement without lists, and its formats.
     ``types`` are names of types; ``formats`` the letters of formats, several with ``|`` between
     them; ``strides`` one for all tensors, or one for each, rows if nothing is said of a tensor.
     """
     where = location or user_location()
     _check_kinds(types, formats, properties, semirings, where)
-    made = statement if isinstance(statement, Capability) else parse_capability(statement, where)
+    made, said_formats = _stated(statement, where)
+    formats = {**said_formats, **(formats or {})}
     names = dict.fromkeys(access.tensor for access in (made.result, *accesses(made.value)))
     for what, said in (("format", formats), ("property", properties)):
         _check_said(what, said or {}, names, where)
@@ -77,7 +83,7 @@ def make_capability(
 
 def make_function(
     name: str,
-    capability: str | Capability,
+    capability: Statement,
     *,
     call: ExternalCall | None = None,
     python: Callable[..., Any] | None = None,
@@ -98,7 +104,10 @@ def make_function(
     parameters are not its tensors.
     """
     where = location or user_location()
-    made = make_capability(capability, location=where, **said)
+    if isinstance(capability, Capability) and not said:
+        made = capability  # as make_capability has checked it
+    else:
+        made = make_capability(capability, location=where, **said)
     if (call is None) == (python is None):
         raise UserError(
             f"{name} is called in no way, or in two",
@@ -125,7 +134,7 @@ def make_function(
 
 
 def function(
-    statement: str, *, name: str | None = None, strides: Any = Strides.ANY, **said: Any
+    statement: Statement, *, name: str | None = None, strides: Any = Strides.ANY, **said: Any
 ) -> Callable[[Callable[..., Any]], ExternalFunction]:
     """The short form: a decorator of a function in Python on numpy views.
 
@@ -141,6 +150,28 @@ def function(
         )
 
     return decorate
+
+
+def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, dict[str, Format]]:
+    """The capability that a text says, or an assignment of Python, with its formats."""
+    if isinstance(statement, Capability):
+        return statement, {}
+    if isinstance(statement, Tensor):
+        statement = statement.definition or statement.name
+    if not isinstance(statement, Assignment):
+        return parse_capability(statement, where), {}
+    read = {access.tensor for access in accesses(statement.value)}
+    result = statement.result
+    made = Capability(
+        result=result,
+        value=statement.value,
+        overwritten=result.tensor if result.tensor in read else None,
+        location=where,
+    )
+    stored = {one.name: one.format for one in statement.tensors}
+    return made, {
+        name: one for name, one in stored.items() if not all(level.full for level in one.levels)
+    }
 
 
 def _check_kinds(

@@ -7,8 +7,11 @@ from itertools import product
 
 from t2s.capability.conditions import Answer, holds, instantiated, names_of, numbers_of
 from t2s.capability.ir import (
+    AllOf,
     Calculated,
     Capability,
+    Compared,
+    Condition,
     ListExtent,
     ListOrder,
     ListProduct,
@@ -221,7 +224,8 @@ def _check_condition(capability: Capability) -> None:
         condition = instantiated(capability.condition, images, lists)
         if _some_shape(condition):
             return
-        answers.append(Solver().satisfiable(condition))
+        known = _pinned(condition)  # then the only shape has been tried
+        answers.append(Answer.FALSE if known else Solver().satisfiable(condition))
         if answers[-1] is Answer.TRUE:
             return
     if all(answer is Answer.FALSE for answer in answers):
@@ -241,17 +245,31 @@ def _singles(capability: Capability) -> set[str]:
     return names - set(capability.lists)
 
 
-def _some_shape(condition: object) -> bool:
+def _pinned(condition: Condition) -> bool:
+    """Whether the condition says of every extent what it is."""
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    pinned = {
+        part.left.variable
+        for part in parts
+        if isinstance(part, Compared)
+        and part.operator is Op.EQUAL
+        and isinstance(part.left, VariableExtent)
+        and isinstance(part.right, WholeNumber)
+    }
+    return pinned >= set(names_of(condition))
+
+
+def _some_shape(condition: Condition) -> bool:
     """Whether one of the shapes that the numbers of the condition suggest satisfies it."""
-    names = names_of(condition)  # type: ignore[arg-type]
+    names = names_of(condition)
     numbers = [1, 2, 3]
-    for number in numbers_of(condition):  # type: ignore[arg-type]
+    for number in numbers_of(condition):
         numbers += [number - 1, number, number + 1, 2 * number]
     sizes = list(dict.fromkeys(number for number in numbers if number >= 1))
     for tried, shape in enumerate(product(sizes, repeat=len(names))):
         if tried > MOST_SHAPES:
             return False
         extents = dict(zip(names, shape, strict=True))
-        if holds(condition, extents) is Answer.TRUE:  # type: ignore[arg-type]
+        if holds(condition, extents) is Answer.TRUE:
             return True
     return False

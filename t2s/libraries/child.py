@@ -47,10 +47,13 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
         os.close(reading)
         _child(work, writing)
     os.close(writing)
-    messages, late = _messages(reading, seconds)
-    if late:
-        os.kill(process, signal.SIGKILL)
-    _, status = os.waitpid(process, 0)
+    late = True
+    try:
+        messages, late = _messages(reading, seconds)
+    finally:  # Ctrl-C ends the child too
+        if late:
+            os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
     last = next((text for kind, text in reversed(messages) if kind == "said"), "")
     if late:
         return ChildCrash(why=f"did not end within {seconds:g} seconds", last=last)
@@ -88,17 +91,14 @@ def _messages(reading: int, seconds: float) -> tuple[list[tuple[str, Any]], bool
     """All that a child writes, and whether it is too late."""
     end = time.monotonic() + seconds
     data = bytearray()
-    late = False
-    while True:
-        ready, _, _ = select.select([reading], [], [], max(0.0, end - time.monotonic()))
-        if not ready:
-            late = True
-            break
-        part = os.read(reading, 1 << 16)
-        if not part:
-            break
-        data += part
-    os.close(reading)
+    with os.fdopen(reading, "rb", buffering=0) as link:
+        while True:
+            ready, _, _ = select.select([link], [], [], max(0.0, end - time.monotonic()))
+            part = link.read(1 << 16) if ready else b""
+            if not part:
+                late = not ready
+                break
+            data += part
     return _unpickled(bytes(data)), late
 
 

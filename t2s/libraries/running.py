@@ -17,12 +17,13 @@ from t2s.capability.conditions import Answer, Mode, holds, mode_extent, mode_nam
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
 from t2s.capability.tiles import TileOf, tiles_of
+from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
 from t2s.libraries.calling import CallFrame, call, suited, suits
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
-from t2s.sparse_repr.tensors.interchange import tensor
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
 
 Array = np.ndarray[Any, Any]
 Operand = Array | SparseTensor
@@ -122,7 +123,24 @@ class _MappingRun:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
         self.run.tally.calls += 1
         found = call(self._frame(views, self._whole_extents()))
-        return tensor(found)
+        format = self.capability.needs_of(self.result_name).formats[0]
+        shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)
+        zero = self.run.semiring.zero
+        made = filled_tensor(tensor(found), zero, as_array=isinstance(found, np.ndarray))
+        if made.shape != shape:
+            raise self._misshapen(made.shape, shape)
+        values = made.values.astype(self.run.kind, copy=False)
+        made = as_stored(made.shape, made.format, made.levels, values, fill=made.fill)
+        return made.convert(format)
+
+    def _misshapen(self, given: tuple[int, ...], shape: tuple[int, ...]) -> UserError:
+        return UserError(
+            f"{self.function.name} returned a result of another shape",
+            location=self.run.location,
+            expected=f"shape {' x '.join(map(str, shape)) or 'of a scalar'}",
+            given=f"shape {' x '.join(map(str, given)) or 'of a scalar'}",
+            notes=[(self.function.location, f"{self.function.name} is described here")],
+        )
 
     def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
@@ -225,7 +243,10 @@ class _MappingRun:
         else:
             returns = self.result_name not in self.function.parameters
         if returns:
-            place[...] = np.asarray(returned, place.dtype)
+            value = np.asarray(returned)
+            if value.shape != place.shape:
+                raise self._misshapen(value.shape, place.shape)
+            place[...] = value
 
     def _whole_extents(self) -> dict[str, int]:
         return {name: mode_extent(mode, self.extents) for name, mode in self.mapping.images}

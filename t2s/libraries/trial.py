@@ -233,18 +233,24 @@ class ClaimTrial:
         before = [(base, base.copy()) for base, _ in self.bases]
         try:
             returned = call(CallFrame(self.function, handed, self.extents, None))
+            result = self._result(returned, place)
         except T2SError as error:
-            return self._finding(str(expected.tolist()), str(error).splitlines()[0])
-        if stored:
-            result = tensor(returned).to_dense()
-        else:
-            assert place is not None
-            if self._returns():
-                place[...] = np.asarray(returned, place.dtype)
-            result = np.array(place)
+            return self._finding(_short(expected), str(error).splitlines()[0])
         if result.shape != expected.shape or not self._equal(result, expected):
             return self._finding(_short(expected), _short(result))
         return self._written(place, before)
+
+    def _result(self, returned: Any, place: Array | None) -> Array:
+        """The result, wherever it is."""
+        if place is None:
+            return tensor(returned).to_dense()
+        if self._returns():
+            value = np.asarray(returned)
+            if value.shape != place.shape:
+                shape = " x ".join(map(str, value.shape))
+                raise UserError(f"a result of shape {shape or 'of a scalar'}")
+            place[...] = value
+        return np.array(place)
 
     def _written(self, place: Array | None, before: list[tuple[Array, Array]]) -> Finding | None:
         """Nothing but the result has changed."""

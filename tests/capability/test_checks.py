@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg.cython_blas  # here, so that no child has to import it
+import scipy.sparse
 
-from t2s import Float, UserError, external
-from t2s.capability.description import CallNumber, LibraryOf
+from t2s import Float, Int, UserError, Var, external, sparse
+from t2s.capability.description import ArrayOfLevelOf, CallNumber, LibraryOf
 from t2s.core.types import INT32
+from t2s.libraries.calling import CallFrame, DoesNotFit, call
+from t2s.libraries.child import ChildCrash, in_child
+from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import NINE
 from tests.errors.refusal import refused
+
+assert scipy.linalg.cython_blas
 
 SHELVES = (external.numpy, external.blas, external.scipy)
 
@@ -156,6 +166,24 @@ def test_a_function_that_ends_the_process() -> None:
         external.check(leave)
 
 
+def test_children_that_do_not_end() -> None:
+    found = in_child(lambda say: (say("waiting"), time.sleep(60)), seconds=0.2)
+    assert isinstance(found, ChildCrash)
+    assert (found.why, found.last) == ("did not end within 0.2 seconds", "waiting")
+
+
+def test_what_children_return_and_raise() -> None:
+    assert in_child(lambda say: list(range(100_000))) == list(range(100_000))
+
+    def fail(say: Any) -> None:
+        raise UserError("no", expected="yes")
+
+    with pytest.raises(UserError, match="no\n  expected: yes"):
+        in_child(fail)
+    with pytest.raises(RuntimeError, match="lambda"):
+        in_child(lambda say: lambda: None)  # what cannot be told
+
+
 def test_an_exception_is_the_case_that_failed() -> None:
     @external.function("z(i) = x(i)")
     def fail(x: Any, z: Any) -> None:
@@ -163,6 +191,87 @@ def test_an_exception_is_the_case_that_failed() -> None:
 
     with pytest.raises(UserError, match="given:    fail failed: ValueError: no"):
         external.check(fail, trials=4)
+
+
+def test_the_first_use_of_a_function_tries_it() -> None:
+    i = Var("i")
+    a, b = Tensor("a", dense(1)), Tensor("b", dense(1))
+    a[i] = b[i]
+
+    @external.function("z(i) = x(i)", types="float64")
+    def halved(x: Any, z: Any) -> None:
+        z[...] = x / 2
+
+    with pytest.raises(UserError, match=r"halved does not compute z\(i\) = x\(i\)"):
+        sparse.compile(a, Schedule().bind(b[i], halved))
+
+    @external.function("z(i) = x(i)", types="float64", trusted=True)
+    def quartered(x: Any, z: Any) -> None:
+        z[...] = x / 4
+
+    plan = sparse.compile(a, Schedule().bind(b[i], quartered))
+    assert plan.run({"b": np.array([4.0])}).output.tolist() == [1.0]
+
+
+def test_arrays_of_levels_in_the_integers_of_an_interface() -> None:
+    """memcmp of the coordinates of a sparse tensor, which it has in 64 bits, with 32-bit ones."""
+    crd = ArrayOfLevelOf(tensor="x", level=1, array="crd")
+    size = CallNumber(value=12, type=Int(64))
+    function = external.make_function(
+        "memcmp",
+        "z = x(i,j) * y(j)",
+        call=external.ExternalCall(
+            symbol="memcmp", arguments=(crd, external.DataOf(tensor="y"), size), returns=INT32
+        ),
+        library=LibraryOf(name="the C library", path="libc.so.6"),
+        index=INT32,
+        formats={"x": "ds"},
+    )
+    stored = sparse.tensor(np.array([[0, 1.0, 2.0], [0, 0, 3.0]]), "ds")
+    tensors = {"x": stored, "y": np.array([1, 2, 2], np.int32)}
+    assert call(CallFrame(function, tensors, {})) == 0
+    large = sparse.from_levels(
+        (1, 2**40), "ds", ({}, {"pos": np.array([0, 1]), "crd": np.array([2**33])}), np.ones(1)
+    )
+    with pytest.raises(DoesNotFit, match="a position of x does not fit the interface of memcmp"):
+        call(CallFrame(function, tensors | {"x": large}, {}))
+
+
+def test_a_library_that_is_not_there_is_refused_where_it_is_bound() -> None:
+    i = Var("i")
+    a, b = Tensor("a", dense(1)), Tensor("b", dense(1))
+    a[i] = b[i]
+    missing = external.make_function(
+        "copy",
+        "z(i) = x(i)",
+        call=external.ExternalCall(symbol="copy", arguments=()),
+        library=LibraryOf(name="nowhere", path="/nowhere.so", how_to_get="apt install nowhere"),
+    )
+    with refused("""
+        copy is not available: nowhere is not there
+          --> absent = Schedule().bind(b[i], missing)
+          expected: nowhere, found by its path or as a package of Python
+          given:    /nowhere.so: cannot open shared object file: No such file or directory
+          hint:     apt install nowhere
+    """):
+        absent = Schedule().bind(b[i], missing)
+        sparse.compile(a, absent)
+
+
+def test_results_that_are_none() -> None:
+    @external.function("z(i,k) = x(i,j) * y(j,k)", types="float64")
+    def turned(x: Any, y: Any) -> Any:
+        return (x @ y).T
+
+    with pytest.raises(UserError, match="given:    a result of shape"):
+        external.check(turned)
+
+    @external.function("z(i) = x(i)", types="float64", formats={"z": "s"})
+    def words(x: Any) -> Any:
+        return "no tensor"
+
+    with pytest.raises(UserError, match="given:    a str is not a tensor"):
+        external.check(words)
 
 
 def test_libraries_say_whether_they_are_there() -> None:
@@ -179,3 +288,10 @@ def test_libraries_say_whether_they_are_there() -> None:
     )
     with pytest.raises(UserError, match="nothing_dot is not available: nothing is not there"):
         external.check(function)
+
+
+def test_the_public_names_load_no_library() -> None:
+    program = "import sys; from t2s import external; sys.stdout.write(' '.join(sys.modules))"
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert not {"scipy", "z3", "llvmlite", "numba"} & set(loaded)

@@ -7,34 +7,14 @@ import time
 import numpy as np
 import pytest
 
+from benchmarks.mosaic.table5 import EXTENTS, PLAIN, PROMOTED, TABLE, statement
 from t2s import Float
-from t2s.capability.reshape import Reshape
 from t2s.libraries.running import RunOfMapping, run_mapping, tiles_for
 from t2s.plan.candidates import candidates, distinct_calls
-from t2s.sparse import parse
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
 from tests.capability.functions import NINE, THREE
-
-# statement, pairs + 1, with promotion, distinct calls: each for three and for nine functions
-TABLE = [
-    ("A(i) = B(i) + C(i)", (3, 7), (3, 7), (2, 5)),
-    ("A = B(i) * C(i)", (3, 7), (5, 13), (1, 3)),
-    ("A(i) = B(i,j) * C(j)", (3, 7), (5, 13), (1, 3)),
-    ("A(i,k) = B(i,j) * C(j,k) + C(i,k)", (5, 13), (5, 13), (2, 6)),
-    ("A(i,j,k) = B(i,j,k) + C(i,j,k)", (3, 7), (3, 7), (6, 15)),
-    ("A(i,k) = B(i,k) * C(i,j) * D(j,k)", (5, 13), (5, 13), (2, 6)),
-    ("A(i,j,k) = B(i,j,l) * C(k,l)", (3, 7), (5, 13), (1, 3)),
-    ("A(i,k) = B(i,j) * C(j,k)", (5, 13), (5, 13), (2, 6)),
-]
-PLAIN = Reshape(fix=True, tile=True, pad=True)
-PROMOTED = Reshape(fix=True, tile=True, pad=True, promote=True)
-EXTENTS = dict.fromkeys("ijkl", 10)
-
-
-def _statement(text: str) -> Assignment:
-    return parse(text, {"B": "ds"} if "D(" in text else {})
 
 
 @pytest.mark.parametrize(("text", "pairs", "promoted", "calls"), TABLE)
@@ -47,10 +27,10 @@ def test_pairs_of_table_5(
     at: int,
     functions: tuple[object, ...],
 ) -> None:
-    found = candidates(_statement(text), functions, PLAIN, EXTENTS)  # type: ignore[arg-type]
+    found = candidates(statement(text), functions, PLAIN, EXTENTS)  # type: ignore[arg-type]
     assert len({one.pair for one in found}) + 1 == pairs[at]
     assert len(distinct_calls(found)) == calls[at]
-    more = candidates(_statement(text), functions, PROMOTED, EXTENTS)  # type: ignore[arg-type]
+    more = candidates(statement(text), functions, PROMOTED, EXTENTS)  # type: ignore[arg-type]
     assert len({one.pair for one in more}) + 1 == promoted[at]
 
 
@@ -58,14 +38,14 @@ def test_all_searches_take_less_than_two_seconds() -> None:
     begun = time.process_time()
     for text, *_ in TABLE:
         for functions in (THREE, NINE):
-            candidates(_statement(text), functions, PLAIN, EXTENTS)
+            candidates(statement(text), functions, PLAIN, EXTENTS)
     assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("text", [row[0] for row in TABLE])
 def test_every_mapping_is_right(text: str) -> None:
     """On extents that are not alike, where the statement lets them differ."""
-    assignment = _statement(text)
+    assignment = statement(text)
     extents = {"i": 7, "j": 5, "k": 6, "l": 4}
     if text.count("C(") == 2:  # C stands at (j,k) and at (i,k)
         extents["j"] = extents["i"]
@@ -95,8 +75,8 @@ def test_every_mapping_is_right(text: str) -> None:
             ]
             result = Access(tensor="W", variables=mapping.variables)
             declared.append(TensorDeclaration(name="W", format=dense(len(mapping.variables))))
-            statement = Assignment(result=result, value=mapping.part, tensors=tuple(declared))
+            meaning = Assignment(result=result, value=mapping.part, tensors=tuple(declared))
             used = {name: arrays[name] for name in names}
-            expected = evaluate(statement, used, Float(32).numpy)
+            expected = evaluate(meaning, used, Float(32).numpy)
             assert np.array_equal(value, expected), str(mapping)
             assert all(np.array_equal(arrays[name], before[name]) for name in arrays)

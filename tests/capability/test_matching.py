@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, UserError, external, sparse
+from t2s import Float, UserError, Var, external, sparse
 from t2s.capability.conditions import mode_name
 from t2s.capability.match import part_form
 from t2s.capability.parts import find_part
+from t2s.capability.printer import print_capability
 from t2s.capability.properties import symmetric_in
 from t2s.capability.reshape import EVERYTHING, Reshape, fewest, mappings
-from t2s.sparse import Schedule
+from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.ir import Assignment, print_expression
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import described
@@ -304,6 +305,23 @@ def test_the_proof_says_what_was_matched() -> None:
         "where I is (i,k), K is (j,l), J is (m,n)"
     ]
     assert repr(found[0]) == "<sum(j,l, B(i,k,j,l)*C(j,l,m,n)) by contract>"
+
+
+def test_an_assignment_is_a_statement() -> None:
+    i, j = Var("i"), Var("j")
+    z, x, y = Tensor("z", dense(1)), Tensor("x", csr), Tensor("y", dense(1))
+    z[i] = x[i, j] * y[j]
+
+    @external.function(z, types="float64")
+    def product(x: Any, y: Any, z: Any) -> None:
+        assert isinstance(x, sparse.SparseTensor)
+        z[...] = x.to_dense() @ y
+
+    assert print_capability(product.capability) == "z(i) = x(i,j)*y(j)"
+    assert product.capability.needs_of("x").formats == (csr,)
+    external.check(product, trials=20)
+    with pytest.raises(UserError, match="w does not say what a function computes"):
+        external.function(Tensor("w", dense(1)))(lambda w: None)
 
 
 def test_types_are_chosen_in_a_run() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from t2s import UserError, external
+from t2s.capability import solver
 from t2s.core.location import SourceLocation
 from tests.errors.refusal import refused
 
@@ -108,6 +109,13 @@ def test_statements_that_mean_nothing(
     assert (error.message, error.expected, error.given) == (message, expected, given)
     assert error.location is not None
     assert error.location.file == __file__
+
+
+def test_clashing_numbers_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "_z3", lambda: None)
+    with pytest.raises(UserError, match="no shape satisfies i == 8 and i % 3 == 0"):
+        _made("z(i) = x(i) when i == 8 and i % 3 == 0")
+    _made("z(i) = x(i) when i % 2 == 1 and i % 4 == 0")  # nobody is there who knows
 
 
 def test_conditions_that_are_none() -> None:
