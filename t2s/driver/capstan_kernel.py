@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2s.backends.capstan.machines.chip_times import TIMES as CHIP_TIMES
-from t2s.backends.capstan.machines.chip_times import CapstanTimes
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
@@ -39,6 +37,7 @@ from t2s.sparse_repr.stardust.lower import LoweredPatterns, lower_to_patterns
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
+    from t2s.backends.capstan.machines.chip_times import CapstanTimes
     from t2s.backends.capstan.resources import ChipResources
     from t2s.driver.capstan_result import CapstanResult
     from t2s.graph.graph import Graph
@@ -189,9 +188,12 @@ class CapstanKernel:
 
         Raises ``UnsupportedError``, with the user's line, for patterns that have no units yet.
         """
+        if not backend_is_there():
+            raise backend_missing("graph()")
+        from t2s.backends.capstan.machines.chip_times import TIMES
         from t2s.backends.capstan.machines.lower import machines_of
 
-        key = TYPES[0] if type is None else type, CHIP_TIMES if times is None else times
+        key = TYPES[0] if type is None else type, TIMES if times is None else times
         if key not in self._graphs:
             self._graphs[key] = machines_of(self.patterns(key[0]), key[1])
         return self._graphs[key]
@@ -216,10 +218,13 @@ class CapstanKernel:
         ``UnsupportedError`` for patterns that have no units yet, and ``CycleLimitError`` at
         ``max_cycles``.
         """
+        if not backend_is_there():
+            raise backend_missing("simulate()")
+        from t2s.backends.capstan.machines.chip_times import TIMES
         from t2s.driver.capstan_result import CapstanResult
         from t2s.driver.capstan_simulation import capstan_device, memory_name, outcome_of, run_units
 
-        chip = CHIP_TIMES if times is None else times
+        chip = TIMES if times is None else times
         started = self._start(inputs, type)
         program = started.lowered.program
         run = run_units(

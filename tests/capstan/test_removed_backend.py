@@ -27,6 +27,8 @@ for wanted in (
     kernel.resources,
     kernel.spatial,
     lambda: kernel.emit("build"),
+    kernel.graph,
+    lambda: kernel.simulate({}),
     lambda: compiled(Schedule().environment(outer_par="fit")),
 ):
     try:
@@ -54,6 +56,8 @@ def test_patterns_without_the_backend(tmp_path: Path) -> None:
         "resources() needs the Capstan backend, which is not installed",
         "spatial() needs the Capstan backend, which is not installed",
         "emit() needs the Capstan backend, which is not installed",
+        "graph() needs the Capstan backend, which is not installed",
+        "simulate() needs the Capstan backend, which is not installed",
         "outer_par='fit' needs the Capstan backend, which is not installed",
     ]
     assert not (tmp_path / "build").exists()

@@ -12,9 +12,10 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, Var
-from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, FABRICS
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, FABRICS, CgraFabric
 from t2s.backends.cgra_tia.files import read_files, write_files
 from t2s.backends.cgra_tia.files.summary import figures_of
+from t2s.backends.cgra_tia.lift import lift_placed
 from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
 from t2s.backends.cgra_tia.lower.design import lowered
 from t2s.backends.cgra_tia.machine.extended import run_placed
@@ -291,4 +292,15 @@ def _agrees(text: str, graph: Graph, seed: int) -> str:
     run = ran(netlist, inputs, latency=latency, fma_latency=fma_latency)
     for name, array in t2s.simulate(graph, inputs, progress=False).outputs.items():
         assert np.array_equal(run.outputs[name], array, equal_nan=array.dtype.kind == "f"), text
-    return "shared" if fused(netlist) else "alone"
+    if not fused(netlist):
+        return "alone"
+    fabric = CgraFabric(name="open", rows=64, columns=64, fma_latency=fma_latency)
+    try:
+        lifted = lift_placed(unplaced(netlist, fabric, latency))
+    except UserError:  # it looks at the bits of floats
+        return "shared"
+    found = t2s.simulate(lifted, inputs, engine="python", progress=False)
+    assert found.cycles == run.cycles, text
+    for name, array in found.outputs.items():
+        assert np.array_equal(run.outputs[name], array, equal_nan=array.dtype.kind == "f"), text
+    return "shared"
