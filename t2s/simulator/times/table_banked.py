@@ -138,6 +138,62 @@ def _wait(tables: Tables, memory: Any, sharer: Word, firing: Word, row: Word) ->
         memory.unsettled[tables.uses[use] >> U(3)] += 1
 
 
+@inlined
+def _place(memory: Any, record: Word, number: Word) -> Word:
+    """Where the words are of the waiting firing with this number, of a machine's."""
+    sharers = memory.sharers
+    at = sharers[record + FIRST_FIRING] + number
+    if at >= sharers[record + FIRINGS_SIZE]:
+        at -= sharers[record + FIRINGS_SIZE]
+    return (sharers[record + FIRINGS_BEGIN] + at) * memory.banks[FIRING_WORDS]
+
+
+@within
+def _ask(
+    tables: Tables, memory: Any, sharer: Word, row: Word, now: Word, leaving: Word, held: Word
+) -> Word:
+    """Ask with the vectors of a firing; when its tokens leave, or ``UNKNOWN``.
+
+    For other memories they leave at ``leaving``, and the next firing may be at ``held``.
+    """
+    record, sharers, firings = SHARER * sharer, memory.sharers, memory.firings
+    firing = _place(memory, record, sharers[record + FIRINGS])
+    unanswered = undecided = 0
+    for _ in range(memory.asking[sharers[record + ASKED_AT]]):
+        what = _make(memory, sharer, firing, now)
+        if what & STORE == 0:
+            unanswered += 1
+            undecided += what & DECIDES == DECIDES
+    sharers[record + ASKED_AT] += 1
+    sharers[record + UNDECIDED] = undecided
+    sharers[record + HELD] = held
+    if sharers[record + FIRINGS] == 0 and unanswered == 0:
+        sharers[record + LEFT] = max(leaving, sharers[record + LEFT])
+        return sharers[record + LEFT]
+    if unanswered == 0 and tables.rows[row + RECEIVES_END] == tables.rows[row + USES_END]:
+        last = _place(memory, record, sharers[record + FIRINGS] - 1)
+        firings[last + F_AFTER] = max(firings[last + F_AFTER], leaving)
+        return UNKNOWN
+    firings[firing + F_FIRED] = now
+    firings[firing + F_UNANSWERED] = unanswered
+    _wait(tables, memory, sharer, firing, row)
+    return UNKNOWN
+
+
+@inlined
+def _free(memory: Any, sharer: Word) -> Word:
+    """The cycle from which a machine may ask with the vectors of its next firing."""
+    record, banks, sharers = SHARER * sharer, memory.banks, memory.sharers
+    if sharers[record + UNDECIDED] > 0:
+        return UNKNOWN
+    asked, made = memory.asking[sharers[record + ASKED_AT]], sharers[record + MADE]
+    blocking = min(made + asked - banks[OUTSTANDING], made) - 1
+    if asked == 0 or blocking < 0:
+        return sharers[record + HELD]
+    slot = sharer * banks[KEPT] + blocking % banks[KEPT]
+    return max(sharers[record + HELD], memory.ends[slot] + 1)
+
+
 def banked_policy(
     make: Callable[..., tuple[Callable[..., Any], ...]], waits: Callable[..., Word]
 ) -> tuple[Callable[..., Any], ...]:
@@ -148,49 +204,23 @@ def banked_policy(
     those loads that decide.
     """
 
-    @within
-    def ask(tables: Tables, memory: Any, pe: Word, row: Word, now: Word) -> Word:
-        """Ask with the vectors of a firing; when its tokens leave, or ``UNKNOWN``."""
-        sharer, banks, sharers = memory.sharer_of[pe], memory.banks, memory.sharers
-        record, levels, firings = SHARER * sharer, banks[LEVELS], memory.firings
-        at = sharers[record + FIRST_FIRING] + sharers[record + FIRINGS]
-        if at >= sharers[record + FIRINGS_SIZE]:
-            at -= sharers[record + FIRINGS_SIZE]
-        firing = (sharers[record + FIRINGS_BEGIN] + at) * banks[FIRING_WORDS]
-        leaving = held = now
-        for level in range(levels):
-            firings[firing + F_WAITS + level] = wait = waits(memory, pe, now, level)
-            leaving += wait
-            memory.deciding[sharer * levels + level] = wait = waits(memory, pe, now, levels + level)
-            held += wait
-        unanswered = undecided = 0
-        for _ in range(memory.asking[sharers[record + ASKED_AT]]):
-            what = _make(memory, sharer, firing, now)
-            if what & STORE == 0:
-                unanswered += 1
-                undecided += what & DECIDES == DECIDES
-        sharers[record + ASKED_AT] += 1
-        sharers[record + UNDECIDED] = undecided
-        sharers[record + HELD] = held
-        if sharers[record + FIRINGS] == 0 and unanswered == 0:
-            sharers[record + LEFT] = max(leaving, sharers[record + LEFT])
-            return sharers[record + LEFT]
-        if unanswered == 0 and tables.rows[row + RECEIVES_END] == tables.rows[row + USES_END]:
-            last = sharers[record + FIRST_FIRING] + sharers[record + FIRINGS] - 1
-            if last >= sharers[record + FIRINGS_SIZE]:
-                last -= sharers[record + FIRINGS_SIZE]
-            last = (sharers[record + FIRINGS_BEGIN] + last) * banks[FIRING_WORDS]
-            firings[last + F_AFTER] = max(firings[last + F_AFTER], leaving)
-            return UNKNOWN
-        firings[firing + F_FIRED] = now
-        firings[firing + F_UNANSWERED] = unanswered
-        _wait(tables, memory, sharer, firing, row)
-        return UNKNOWN
-
     @inlined
     def leaves(tables: Tables, memory: Any, pe: Word, row: Word, now: Word, sent: Word) -> Word:
         """When the tokens of a firing leave; those of others than machines here, at ``sent``."""
-        return sent if memory.sharer_of[pe] < 0 else ask(tables, memory, pe, row, now)
+        sharer, levels = memory.sharer_of[pe], memory.banks[LEVELS]
+        if sharer < 0:
+            return sent
+        record = SHARER * sharer
+        firing = _place(memory, record, memory.sharers[record + FIRINGS])
+        leaving = held = now
+        for level in range(levels):
+            wait = waits(memory, pe, now, level)
+            memory.firings[firing + F_WAITS + level] = wait
+            leaving += wait
+            wait = waits(memory, pe, now, levels + level)
+            memory.deciding[sharer * levels + level] = wait
+            held += wait
+        return _ask(tables, memory, sharer, row, now, leaving, held)
 
     other_begin, other_allows, other_asks, other_serves, other_ends = make(leaves)
 
@@ -203,21 +233,9 @@ def banked_policy(
 
     @inlined
     def allows(tables: Tables, memory: Any, pe: Word, now: Word) -> Word:
-        """The cycle from which the machine may ask with the vectors of its firing."""
+        """The cycle from which both memories allow the firing."""
         other, sharer = other_allows(tables, memory, pe, now), memory.sharer_of[pe]
-        if sharer < 0:
-            return other
-        record, banks, sharers = SHARER * sharer, memory.banks, memory.sharers
-        if sharers[record + UNDECIDED] > 0:
-            return UNKNOWN
-        held = max(other, sharers[record + HELD])
-        asked = memory.asking[sharers[record + ASKED_AT]]
-        made = sharers[record + MADE]
-        blocking = min(made + asked - banks[OUTSTANDING], made) - 1
-        if asked == 0 or blocking < 0:
-            return held
-        slot = sharer * banks[KEPT] + blocking % banks[KEPT]
-        return max(held, memory.ends[slot] + 1)
+        return other if sharer < 0 else max(other, _free(memory, sharer))
 
     @inlined
     def serves(tables: Tables, memory: Any, now: Word) -> Word:
