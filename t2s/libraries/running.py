@@ -146,7 +146,7 @@ class _MappingRun:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
         given = self.run.operands[one.name]
         if isinstance(given, SparseTensor):
-            return given
+            return _read_only(given)
         index = tuple(at.get(name, slice(None)) for name in one.access.variables)
         view = given[index] if index else given
         names = [name for name in one.access.variables if name not in at]
@@ -217,8 +217,7 @@ class _MappingRun:
                 if handed[name] is not part:
                     self.run.tally.copied += part.nbytes
                 if name != self.capability.overwritten:
-                    handed[name] = handed[name].view()
-                    handed[name].flags.writeable = False
+                    handed[name] = _locked(handed[name])
         if self.capability.overwritten is not None:
             place[...] = handed[self.result_name]
         handed[self.result_name] = place
@@ -253,6 +252,18 @@ class _MappingRun:
 
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
         return CallFrame(self.function, handed, extents, self.run.location)
+
+
+def _read_only(tensor: SparseTensor) -> SparseTensor:
+    """The tensor over the same arrays, which nobody can write through it."""
+    levels = [{name: _locked(array) for name, array in level.items()} for level in tensor.levels]
+    return as_stored(tensor.shape, tensor.format, levels, _locked(tensor.values), fill=tensor.fill)
+
+
+def _locked(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _index(place: Sequence[Any]) -> Any:

@@ -243,6 +243,24 @@ def test_sparse_results_stay_sparse() -> None:
     assert np.array_equal(found.output, given["C"])
 
 
+def test_functions_cannot_write_what_they_are_given() -> None:
+    def scribble(x: Any, y: Any, z: Any) -> None:
+        x.values[...] = 0
+
+    def blot(x: Any, y: Any, z: Any) -> None:
+        y[...] = 0
+
+    assignment = sparse.parse("a(i) = B(i,j)*c(j)", {"B": "ds"})
+    given = {"B": scipy.sparse.csr_array(np.eye(3)), "c": np.ones(3)}
+    for python in (scribble, blot):
+        function = described("wild", "z(i) = x(i,j) * y(j)", python, formats={"x": "ds"})
+        plan = sparse.compile(assignment, Schedule().bind(_part("B(i,j)*c(j)"), function))
+        with pytest.raises(UserError, match="wild failed: ValueError: assignment destination"):
+            plan.run(given)
+    assert np.array_equal(given["B"].toarray(), np.eye(3))
+    assert np.array_equal(given["c"], np.ones(3))
+
+
 def test_results_of_another_shape() -> None:
     assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k)")
     given = {"B": np.ones((2, 3)), "C": np.ones((3, 4))}
