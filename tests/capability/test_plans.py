@@ -388,6 +388,33 @@ def test_fix_and_promote_are_for_what_comes_behind_them() -> None:
         sparse.compile(assignment, lost)
 
 
+def test_schedules_in_text_say_the_same() -> None:
+    assignment = sparse.parse("a(i) = B(i,j)*c(j)")
+    part = _part("B(i,j)*c(j)")
+    c = Tensor("c", dense(1))
+    for text, schedule in [
+        ("bind(B(i,j)*c(j),blas.sgemv)", Schedule().bind(part, BLAS.sgemv)),
+        ("map(B(i,j)*c(j), blas.sdot)", Schedule().map(part, BLAS.sdot)),
+        ("fix(i), bind(B(i,j)*c(j),blas.sdot)", Schedule().fix(i).bind(part, BLAS.sdot)),
+        ("promote(c,1); bind(B(i,j)*c(j),blas.sgemm)", Schedule().promote(c, 1)),
+        (
+            "assume(i % 16 == 0 and j <= 255) map(B(i,j)*c(j),blas.sdot)",
+            Schedule().assume("i % 16 == 0 and j <= 255"),
+        ),
+    ]:
+        if "promote" in text:
+            schedule = schedule.bind(part, BLAS.sgemm)
+        elif "assume" in text:
+            schedule = schedule.map(part, BLAS.sdot)
+        assert str(sparse.compile(assignment, text)) == str(sparse.compile(assignment, schedule))
+    with pytest.raises(UserError, match=r"promote\(c\) does not say a directive"):
+        sparse.schedule("promote(c)")
+    with pytest.raises(UserError, match="a dimension is added at a position of a tensor"):
+        Schedule().promote(c, 2)
+    with pytest.raises(UserError, match="bind takes a part of the expression and a function"):
+        Schedule().bind(part, 3)  # type: ignore[arg-type]
+
+
 def test_names_of_functions() -> None:
     assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k)")
     with refused("""
