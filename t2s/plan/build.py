@@ -157,6 +157,21 @@ class _PlanBuilder:
                     expected=f"one of {', '.join(known)}",
                 )
 
+    def _check_asked(self, part: PartForm, asked: Asked, location: SourceLocation) -> None:
+        """What is fixed and promoted is of the part that is bound."""
+        text = print_expression(part.value)
+        names = [name for name in asked.fixed if name not in part.variables]
+        tensors = {access.tensor for access in part.reads}
+        names += [name for name, _ in asked.promoted if name not in tensors]
+        if names:
+            raise UserError(
+                f"{text} does not have {names[0]}, which is to be reshaped for it",
+                location=location,
+                expected=f"fix of {', '.join(part.variables) or 'nothing'}, "
+                f"promote of {', '.join(sorted(tensors))}",
+                given=names[0],
+            )
+
     def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
         """The steps of a part that a function computes; what is left reads its workspace."""
         function = self.resolve(one.function, one.location)
@@ -164,6 +179,7 @@ class _PlanBuilder:
         part = part_form(
             taken.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
+        self._check_asked(part, asked, one.location)
         mapped = isinstance(one, MapPart)
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):

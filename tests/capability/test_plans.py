@@ -388,6 +388,20 @@ def test_fix_and_promote_are_for_what_comes_behind_them() -> None:
         sparse.compile(assignment, lost)
 
 
+def test_only_what_the_part_has_is_reshaped() -> None:
+    assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k)*d(l)")
+    with refused("""
+        sum(j, B(i,j)*C(j,k)) does not have l, which is to be reshaped for it
+          --> other = Schedule().fix("l").bind(_part("B(i,j)*C(j,k)"), BLAS.sgemm)
+          expected: fix of i, k, j, promote of B, C
+          given:    l
+    """):
+        other = Schedule().fix("l").bind(_part("B(i,j)*C(j,k)"), BLAS.sgemm)
+        sparse.compile(assignment, other)
+    with pytest.raises(UserError, match="does not have d, which is to be reshaped"):
+        sparse.compile(assignment, "promote(d,1), bind(B(i,j)*C(j,k),blas.sgemm)")
+
+
 def test_schedules_in_text_say_the_same() -> None:
     assignment = sparse.parse("a(i) = B(i,j)*c(j)")
     part = _part("B(i,j)*c(j)")
