@@ -271,6 +271,8 @@ class Refusal:
         """Nothing relaxed helps: other operators, or other sums."""
         wanted = normal_form(self.function.capability.value, self.part.semiring)
         given = self.part.summands
+        if len(given) == 1 != len(wanted):
+            return self._error(f"a product of {_count(len(given[0].factors), 'factor')}")
         if len(wanted) != len(given):
             return self._error(f"a sum of {_count(len(given), 'term')}")
         for one, other in zip(wanted, given, strict=True):

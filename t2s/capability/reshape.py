@@ -95,7 +95,11 @@ def fewest(
     extents: Mapping[str, int] | None = None,
     asked: Asked = Asked(),
 ) -> tuple[PartMapping, ...]:
-    """The mappings with as few fixed variables as possible, and of equally fixed ones the first."""
+    """The mappings with as few fixed variables as possible.
+
+    For each set of these, the ones with equally few promoted variables whose operands are seen
+    alike.
+    """
     found: list[PartMapping] = []
     for one in mappings(part, function, reshape, extents, asked):
         if found and len(one.fixed) > len(found[0].fixed):

@@ -37,6 +37,10 @@ def _multiply(x: Any, y: Any, z: Any) -> None:
     np.multiply(x, y, out=z)
 
 
+def _scale(a: Any, x: Any, z: Any) -> None:
+    np.multiply(a, x, out=z)
+
+
 def _divide(x: Any, y: Any, z: Any) -> None:
     with np.errstate(all="ignore"):
         np.divide(x, y, out=z)
@@ -78,10 +82,12 @@ FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
         one.name: one
         for one in (
             _numpy("matmul", "z(i,k) = x(i,j) * y(j,k)", _matmul),
+            _numpy("batched", "z(I,i,k) = x(I,i,j) * y(I,j,k)", _matmul),
             _numpy("dot", "s = x(i) * y(i)", _dot),
             _numpy("add", "z(I) = x(I) + y(I)", _add),
             _numpy("subtract", "z(I) = x(I) - y(I)", _subtract),
             _numpy("multiply", "z(I) = x(I) * y(I)", _multiply),
+            _numpy("scale", "z(I) = a * x(I)", _scale),
             _numpy("divide", "z(I) = x(I) / y(I)", _divide, _FLOATS),
             _numpy("negative", "z(I) = -x(I)", _negative),
             _numpy("total", "z(I) = x(I,J)", _total),

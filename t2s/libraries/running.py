@@ -101,6 +101,7 @@ class _MappingRun:
         self.capability = self.function.capability
         self.result_name = self.capability.result.tensor
         self.sizes = {one.mode: one for one in run.tiles}
+        self.shapes = {one.name: self._shape(one) for one in run.mapping.operands}
 
     def result(self) -> Operand:
         mapping, run = self.mapping, self.run
@@ -142,20 +143,22 @@ class _MappingRun:
             notes=[(self.function.location, f"{self.function.name} is described here")],
         )
 
+    def _shape(self, one: OperandView) -> tuple[list[int], list[int]]:
+        """The order of the modes of an operand without the fixed ones, and what they become."""
+        names = [name for name in one.access.variables if name not in self.mapping.fixed]
+        wanted = [name for mode in one.modes for name in mode]
+        return _order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
+
     def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
         given = self.run.operands[one.name]
         if isinstance(given, SparseTensor):
-            return given
+            return _read_only(given)
         index = tuple(at.get(name, slice(None)) for name in one.access.variables)
-        view = given[index] if index else given
-        names = [name for name in one.access.variables if name not in at]
-        wanted = [name for mode in one.modes for name in mode]
-        order = _order(names, wanted)
-        view = view.transpose(order)
-        shape = [mode_extent(mode, self.extents) for mode in one.modes]
+        order, shape = self.shapes[one.name]
+        view = (given[index] if index else given).transpose(order)
         seen = view.reshape(shape)
-        if seen.size and not np.shares_memory(seen, view):
+        if seen.size and not np.may_share_memory(seen, view):
             self.run.tally.copied += seen.nbytes
         return seen
 
@@ -217,8 +220,7 @@ class _MappingRun:
                 if handed[name] is not part:
                     self.run.tally.copied += part.nbytes
                 if name != self.capability.overwritten:
-                    handed[name] = handed[name].view()
-                    handed[name].flags.writeable = False
+                    handed[name] = _locked(handed[name])
         if self.capability.overwritten is not None:
             place[...] = handed[self.result_name]
         handed[self.result_name] = place
@@ -253,6 +255,18 @@ class _MappingRun:
 
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
         return CallFrame(self.function, handed, extents, self.run.location)
+
+
+def _read_only(tensor: SparseTensor) -> SparseTensor:
+    """The tensor over the same arrays, which nobody can write through it."""
+    levels = [{name: _locked(array) for name, array in level.items()} for level in tensor.levels]
+    return as_stored(tensor.shape, tensor.format, levels, _locked(tensor.values), fill=tensor.fill)
+
+
+def _locked(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _index(place: Sequence[Any]) -> Any:

@@ -157,6 +157,21 @@ class _PlanBuilder:
                     expected=f"one of {', '.join(known)}",
                 )
 
+    def _check_asked(self, part: PartForm, asked: Asked, location: SourceLocation) -> None:
+        """What is fixed and promoted is of the part that is bound."""
+        text = print_expression(part.value)
+        names = [name for name in asked.fixed if name not in part.variables]
+        tensors = {access.tensor for access in part.reads}
+        names += [name for name, _ in asked.promoted if name not in tensors]
+        if names:
+            raise UserError(
+                f"{text} does not have {names[0]}, which is to be reshaped for it",
+                location=location,
+                expected=f"fix of {', '.join(part.variables) or 'nothing'}, "
+                f"promote of {', '.join(sorted(tensors))}",
+                given=names[0],
+            )
+
     def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
         """The steps of a part that a function computes; what is left reads its workspace."""
         function = self.resolve(one.function, one.location)
@@ -164,6 +179,7 @@ class _PlanBuilder:
         part = part_form(
             taken.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
+        self._check_asked(part, asked, one.location)
         mapped = isinstance(one, MapPart)
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):
@@ -284,35 +300,23 @@ class _PlanBuilder:
         if frozenset(result.variables) in symmetric_in(value, self.properties):
             self.properties[result.tensor] = (SYMMETRIC,)
             self.checked.add((result.tensor, SYMMETRIC))  # it follows from those of the operands
+        tensors = self._declared(result, value)
+        return replace(self.assignment, result=result, value=value, tensors=tensors)
+
+    def _declared(self, result: Access, value: Expression) -> tuple[TensorDeclaration, ...]:
+        """The tensors of a statement: those of the user, and workspaces."""
         names = dict.fromkeys((result.tensor, *(access.tensor for access in accesses(value))))
         known = {tensor.name: tensor for tensor in self.assignment.tensors}
-        declared = tuple(
+        return tuple(
             known.get(name, TensorDeclaration(name=name, format=self.formats[name]))
             for name in names
-        )
-        return Assignment(
-            result=result,
-            value=value,
-            tensors=declared,
-            semiring=self.assignment.semiring,
-            location=self.assignment.location,
         )
 
     def _replace(self, taken: TakenOut, access: Access) -> None:
         """Read the workspace in place of the part; quotients in it may be infinite or NaN."""
         value = taken.left(replace(access, finite=is_finite(taken.value)))
-        self.left = self._left(value)
-
-    def _left(self, value: Expression) -> Assignment:
-        names = dict.fromkeys(
-            (self.assignment.result.tensor, *(access.tensor for access in accesses(value)))
-        )
-        known = {tensor.name: tensor for tensor in self.assignment.tensors}
-        declared = tuple(
-            known.get(name, TensorDeclaration(name=name, format=self.formats[name]))
-            for name in names
-        )
-        return replace(self.left, value=value, tensors=declared)
+        tensors = self._declared(self.assignment.result, value)
+        self.left = replace(self.left, value=value, tensors=tensors)
 
     def _precompute(self, one: Precompute) -> None:
         """A part that we compute first, into a dense workspace."""

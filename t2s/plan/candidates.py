@@ -15,7 +15,8 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.match import part_form
 from t2s.capability.parts import factors_of, find_part, product_of, sum_of, terms_of
-from t2s.capability.reshape import EVERYTHING, Reshape, fewest
+from t2s.capability.refusals import Refusal
+from t2s.capability.reshape import EVERYTHING, Asked, Reshape, fewest
 from t2s.core.errors import UserError
 from t2s.core.walk import walk
 from t2s.sparse_repr.notation.ir import (
@@ -116,9 +117,7 @@ def candidates(
             taken = find_part(assignment, part, None)
         except UserError:
             continue  # it is there twice, so it has no name of its own
-        names = {access.tensor for access in accesses(taken.value)}
-        known = {name: formats[name] for name in names}
-        form = part_form(taken.value, known, properties, assignment.semiring)
+        form = part_form(taken.value, formats, properties, assignment.semiring)
         for function in functions:
             mapped = fewest(form, function, reshape, extents)
             if mapped:
@@ -127,6 +126,31 @@ def candidates(
                     for order in _orders(part)
                 ]
     return tuple(found)
+
+
+def refusal_of(
+    assignment: Assignment,
+    part: Expression,
+    function: ExternalFunction,
+    reshape: Reshape = EVERYTHING,
+    extents: Mapping[str, int] | None = None,
+) -> UserError | None:
+    """The first rule by which a function does not compute a part; ``None`` if it does."""
+    formats = {tensor.name: tensor.format for tensor in assignment.tensors}
+    properties = {tensor.name: tensor.properties for tensor in assignment.tensors}
+    taken = find_part(assignment, part, assignment.location)
+    form = part_form(taken.value, formats, properties, assignment.semiring)
+    if fewest(form, function, reshape, extents):
+        return None
+    return Refusal(
+        assignment=assignment,
+        part=form,
+        function=function,
+        reshape=reshape,
+        asked=Asked(),
+        extents=extents or {},
+        location=assignment.location,
+    ).error()
 
 
 def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:

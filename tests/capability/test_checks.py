@@ -124,6 +124,16 @@ def test_an_operand_that_is_written() -> None:
         external.check(scribble)
 
 
+def test_a_stored_operand_that_is_written() -> None:
+    @external.function("z(i) = x(i,j) * y(j)", types="float64", formats={"x": "ds"})
+    def scribble(x: Any, y: Any, z: Any) -> None:
+        z[...] = x.to_dense() @ y
+        x.values[...] = 0
+
+    with pytest.raises(UserError, match="an array that was written"):
+        external.check(scribble)
+
+
 def test_a_crash_takes_a_child_along() -> None:
     parent = os.getpid()
 

@@ -10,10 +10,11 @@ import pytest
 from benchmarks.mosaic.table5 import EXTENTS, PLAIN, PROMOTED, TABLE, statement
 from t2s import Float
 from t2s.libraries.running import RunOfMapping, run_mapping, tiles_for
-from t2s.plan.candidates import candidates, distinct_calls
+from t2s.plan.candidates import candidates, distinct_calls, refusal_of
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
+from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import NINE, THREE
 
 
@@ -40,6 +41,18 @@ def test_all_searches_take_less_than_two_seconds() -> None:
         for functions in (THREE, NINE):
             candidates(statement(text), functions, PLAIN, EXTENTS)
     assert time.process_time() - begun < 2
+
+
+def test_why_a_function_computes_nothing_of_a_part() -> None:
+    assignment = statement("A(i,j,k) = B(i,j,l) * C(k,l)")
+    part = parse_expression("B(i,j,l) * C(k,l)")
+    messages = {}
+    for function in NINE:
+        error = refusal_of(assignment, part, function, PLAIN, EXTENTS)
+        messages[function.name] = None if error is None else error.given
+    assert messages["sdot"] is messages["gsl_dot"] is None
+    assert messages["sgemm"] == "y(j,k) would be C(l,k), and is C(k,l)"
+    assert messages["add8"] == "a product of 2 factors"
 
 
 @pytest.mark.parametrize("text", [row[0] for row in TABLE])

@@ -243,6 +243,24 @@ def test_sparse_results_stay_sparse() -> None:
     assert np.array_equal(found.output, given["C"])
 
 
+def test_functions_cannot_write_what_they_are_given() -> None:
+    def scribble(x: Any, y: Any, z: Any) -> None:
+        x.values[...] = 0
+
+    def blot(x: Any, y: Any, z: Any) -> None:
+        y[...] = 0
+
+    assignment = sparse.parse("a(i) = B(i,j)*c(j)", {"B": "ds"})
+    given = {"B": scipy.sparse.csr_array(np.eye(3)), "c": np.ones(3)}
+    for python in (scribble, blot):
+        function = described("wild", "z(i) = x(i,j) * y(j)", python, formats={"x": "ds"})
+        plan = sparse.compile(assignment, Schedule().bind(_part("B(i,j)*c(j)"), function))
+        with pytest.raises(UserError, match="wild failed: ValueError: assignment destination"):
+            plan.run(given)
+    assert np.array_equal(given["B"].toarray(), np.eye(3))
+    assert np.array_equal(given["c"], np.ones(3))
+
+
 def test_results_of_another_shape() -> None:
     assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k)")
     given = {"B": np.ones((2, 3)), "C": np.ones((3, 4))}
@@ -368,6 +386,47 @@ def test_fix_and_promote_are_for_what_comes_behind_them() -> None:
     """):
         lost = Schedule().fix("z").bind(_part("B(i,j)*C(j,k)"), BLAS.sdot)
         sparse.compile(assignment, lost)
+
+
+def test_only_what_the_part_has_is_reshaped() -> None:
+    assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k)*d(l)")
+    with refused("""
+        sum(j, B(i,j)*C(j,k)) does not have l, which is to be reshaped for it
+          --> other = Schedule().fix("l").bind(_part("B(i,j)*C(j,k)"), BLAS.sgemm)
+          expected: fix of i, k, j, promote of B, C
+          given:    l
+    """):
+        other = Schedule().fix("l").bind(_part("B(i,j)*C(j,k)"), BLAS.sgemm)
+        sparse.compile(assignment, other)
+    with pytest.raises(UserError, match="does not have d, which is to be reshaped"):
+        sparse.compile(assignment, "promote(d,1), bind(B(i,j)*C(j,k),blas.sgemm)")
+
+
+def test_schedules_in_text_say_the_same() -> None:
+    assignment = sparse.parse("a(i) = B(i,j)*c(j)")
+    part = _part("B(i,j)*c(j)")
+    c = Tensor("c", dense(1))
+    for text, schedule in [
+        ("bind(B(i,j)*c(j),blas.sgemv)", Schedule().bind(part, BLAS.sgemv)),
+        ("map(B(i,j)*c(j), blas.sdot)", Schedule().map(part, BLAS.sdot)),
+        ("fix(i), bind(B(i,j)*c(j),blas.sdot)", Schedule().fix(i).bind(part, BLAS.sdot)),
+        ("promote(c,1); bind(B(i,j)*c(j),blas.sgemm)", Schedule().promote(c, 1)),
+        (
+            "assume(i % 16 == 0 and j <= 255) map(B(i,j)*c(j),blas.sdot)",
+            Schedule().assume("i % 16 == 0 and j <= 255"),
+        ),
+    ]:
+        if "promote" in text:
+            schedule = schedule.bind(part, BLAS.sgemm)
+        elif "assume" in text:
+            schedule = schedule.map(part, BLAS.sdot)
+        assert str(sparse.compile(assignment, text)) == str(sparse.compile(assignment, schedule))
+    with pytest.raises(UserError, match=r"promote\(c\) does not say a directive"):
+        sparse.schedule("promote(c)")
+    with pytest.raises(UserError, match="a dimension is added at a position of a tensor"):
+        Schedule().promote(c, 2)
+    with pytest.raises(UserError, match="bind takes a part of the expression and a function"):
+        Schedule().bind(part, 3)  # type: ignore[arg-type]
 
 
 def test_names_of_functions() -> None:
