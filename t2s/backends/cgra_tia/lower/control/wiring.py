@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
 from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, cells_of
-from t2s.backends.cgra_tia.lower.control.choices import rotated, with_single_tests
+from t2s.backends.cgra_tia.lower.control.choices import joined, rotated, with_single_tests
 from t2s.backends.cgra_tia.lower.control.flat import (
     DONE_TAG,
     VALUE_TAG,
@@ -134,7 +134,10 @@ class _BlockWiring:
             try:
                 streamed = with_streams(self._kept_alive(block), types)
                 tested = rotated(with_single_tests(streamed.block))
-                self._block(replace(streamed, block=tested), BlockRefusals(machine))
+                try:
+                    self._block(replace(streamed, block=joined(tested)), BlockRefusals(machine))
+                except NotLowered:  # now and then two firings take fewer instructions
+                    self._block(replace(streamed, block=tested), BlockRefusals(machine))
             except NotLowered as refused:
                 problems.append(refused.problem)
         if problems:
