@@ -80,6 +80,12 @@ def _three_levels() -> Any:
     return y, {"A": whole(14, 3, 4, 5, density=0.3), "x": whole(15, 5, density=1)}
 
 
+def _six_levels() -> Any:
+    A, y = Tensor("A", csf(6)), Tensor("y", sparse.scalar)
+    y[()] = A[tuple(t2s.variables("a b c d e f"))]
+    return y, {"A": whole(18, 2, 3, 1, 2, 3, 2, density=0.3)}
+
+
 def _inner_product() -> Any:
     A, B, C = Tensor("A", csr), Tensor("B", sparse.csc), Tensor("C", dense(2))
     C[ROW, COLUMN] = A[ROW, INNER] * B[INNER, COLUMN]
@@ -115,6 +121,7 @@ KERNELS: dict[str, Kernel] = {
     "residual": _residual,
     "three levels": _three_levels,
     "inner product": _inner_product,
+    "six levels": _six_levels,
     "three factors": lambda: _parsed("y(i) = a(i)*b(i)*c(i)", "s", "s", 12),
     "five factors": lambda: _parsed("y(i) = a(i)*b(i)*c(i)*d(i)*e(i)", "d", "s", 12),
     "three terms": lambda: _parsed("y(i) = a(i)+b(i)+c(i)", "s", "s", 12),

@@ -35,6 +35,7 @@ from t2s.backends.cgra_tia.lower.control.places import (
     place_count,
     program_of_places,
     with_fewer,
+    within_others,
 )
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.control.ties import without_ties
@@ -136,7 +137,7 @@ class _BlockWriter:
             if place not in self._places:
                 self._places[place] = []
                 self._places[place] = self._options(tree, state, known, ())
-        reached = self._reached(start)
+        reached = within_others(self._reached(start))
         tags = EXTENDED_CORE.tags
         places = {n: with_fewer(o, tags) for n, o in merged(reached, start).items()}
         constants = {number: pattern for (pattern, _), number in cell.constants.items()}
@@ -281,7 +282,8 @@ class _BlockWriter:
             zero = const(0, self._block.outputs[channels[0]]) if value is None else value
             steps.compute(zero, ToOutputs(tuple(sorted(ports)), tag))
         self._keep(steps, firing.writes)
-        takes = {self._cell.input(head) for head in firing.takes} | self._sums_taken(firing, state)
+        takes = {self._cell.input(head) for head in firing.takes}
+        takes |= {p for p in self._sums_taken(firing, state) if not steps.take_where_read(p)}
         if firing.after is None:
             _end(steps)
         elif not steps.steps and takes:

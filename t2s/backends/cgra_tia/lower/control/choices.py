@@ -125,6 +125,37 @@ def _mirrored(relation: int) -> int:
     return swapped | (_BELOW if relation & _ABOVE else 0)
 
 
+# ----------------------------------------------------------------------------- two firings as one
+
+
+def joined(block: FlatBlock) -> FlatBlock:
+    """The block in which a firing does at once what the next one would do without any head.
+
+    A reducer puts its sum, and then the stop that ended it: the head is taken after both.
+    """
+
+    def one(part: Tree) -> Tree:
+        if not isinstance(part, Firing) or part.after is None:
+            return part
+        then = block.trees[part.after]
+        return _both(part, then) if isinstance(then, Firing) and _may_join(part, then) else part
+
+    return replace(block, trees={s: changed(tree, one) for s, tree in block.trees.items()})
+
+
+def _may_join(first: Firing, then: Firing) -> bool:
+    """Whether the second one takes and keeps nothing, and puts stops behind values alone."""
+    behind = {put.channel for put in then.puts}
+    late = any(put.value is None for put in first.puts if put.channel in behind)
+    stops = all(put.value is None for put in then.puts)
+    alone = not (then.takes or then.writes or then.stores)
+    return alone and stops and not late and len(behind) == len(then.puts) and bool(then.puts)
+
+
+def _both(first: Firing, then: Firing) -> Firing:
+    return replace(first, puts=(*first.puts, *then.puts), after=then.after)
+
+
 # ------------------------------------------------------------------------------------ rotation
 
 

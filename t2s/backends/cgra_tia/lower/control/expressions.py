@@ -7,7 +7,7 @@ because a register would be busy.  ``a + b * c`` is one operator.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from t2s.backends.cgra_tia.lower.control.places import CellStep
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
@@ -105,6 +105,14 @@ class FiringSteps:
             if isinstance(source, FromRegister) and source.number in self._used:
                 self._used.discard(source.number)
                 self._free.append(source.number)
+
+    def take_where_read(self, port: int) -> bool:
+        """Have the last step that reads a port take from it; whether there is one."""
+        reading = [at for at, step in enumerate(self.steps) if FromChannel(port) in step.sources]
+        if reading:
+            step = self.steps[reading[-1]]
+            self.steps[reading[-1]] = replace(step, takes=tuple(sorted({*step.takes, port})))
+        return bool(reading)
 
     def add(
         self,

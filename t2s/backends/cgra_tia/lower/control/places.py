@@ -77,6 +77,40 @@ def merged(
     return found
 
 
+def within_others(
+    places: Mapping[Hashable, Sequence[PlaceOption]],
+) -> dict[Hashable, list[PlaceOption]]:
+    """The places without those whose only option another place has, too.
+
+    What the option waits for has to keep all others of that place from firing.
+    """
+    instead: dict[Hashable, Hashable] = {}
+    for place, options in places.items():
+        if len(options) != 1:
+            continue
+        (only,) = options
+        for other, choices in places.items():
+            rest = [option for option in choices if option != only]
+            if 0 < len(rest) < len(choices) and other not in instead and _decides(only, rest):
+                instead[place] = other
+                break
+    return {
+        place: [replace(o, after=instead.get(o.after, o.after)) for o in options]
+        for place, options in places.items()
+        if place not in instead
+    }
+
+
+def _decides(only: PlaceOption, rest: Sequence[PlaceOption]) -> bool:
+    """Whether what an option waits for lets none of the others fire."""
+    exact = {port: tag for port, tag in only.step.checks if tag >= 0}
+    return only.holds is None and all(
+        option.holds is None
+        and any(port in exact and not meets(tag, exact[port]) for port, tag in option.step.checks)
+        for option in rest
+    )
+
+
 def with_fewer(options: Sequence[PlaceOption], tags: int) -> list[PlaceOption]:
     """The options of a place, those together that do the same after different tags.
 

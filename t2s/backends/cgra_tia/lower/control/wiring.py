@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
 from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, cells_of
-from t2s.backends.cgra_tia.lower.control.choices import rotated, with_single_tests
+from t2s.backends.cgra_tia.lower.control.choices import joined, rotated, with_single_tests
 from t2s.backends.cgra_tia.lower.control.flat import (
     DONE_TAG,
     VALUE_TAG,
@@ -134,7 +134,7 @@ class _BlockWiring:
             try:
                 streamed = with_streams(self._kept_alive(block), types)
                 tested = rotated(with_single_tests(streamed.block))
-                self._block(replace(streamed, block=tested), BlockRefusals(machine))
+                self._smaller(streamed, [joined(tested), tested], BlockRefusals(machine))
             except NotLowered as refused:
                 problems.append(refused.problem)
         if problems:
@@ -204,6 +204,24 @@ class _BlockWiring:
         self._add(unit, block)
         self.origins[unit.name] = Endpoint(part=unit.name)
         return with_last_head(block, unit.name)
+
+    def _smaller(
+        self, found: StreamedBlock, forms: Sequence[FlatBlock], refusals: BlockRefusals
+    ) -> None:
+        """The cells of the first form of a block that has room; else what is wrong with the first.
+
+        Two firings as one are fewer instructions as a rule, but not always.
+        """
+        problem: NotLowered | None = None
+        for form in forms:
+            try:
+                self._block(replace(found, block=form), refusals)
+            except NotLowered as refused:
+                problem = problem or refused
+            else:
+                return
+        assert problem is not None
+        raise problem
 
     def _block(self, found: StreamedBlock, refusals: BlockRefusals) -> None:
         """The cells of a block, or none if it only passes tokens on, and its units."""
