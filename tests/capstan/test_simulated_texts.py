@@ -30,16 +30,10 @@ def spmv(partitions: int = 2) -> CapstanKernel:
     return compile(y, Schedule().environment(outer_par=partitions), target="capstan")
 
 
-def _sum_of_two() -> Any:
-    a, b, c = (Tensor(name, csr) for name in "ABC")
-    a[i, j] = b[i, j] + c[i, j]
-    return compile(a, target="capstan").simulate({"B": INPUTS["A"], "C": INPUTS["A"]})
-
-
-def _dealt_queue() -> Any:
-    y, b, c = Tensor("y", dense(0)), Tensor("B", "ss"), Tensor("c", dense(1))
-    y[...] = b[i, j] * c[i]
-    kernel = compile(y, Schedule().environment(outer_par=2), target="capstan")
+def _sums_of_columns() -> Any:
+    y, b, c = Tensor("y", dense(1)), Tensor("B", csr), Tensor("c", dense(1))
+    y[j] = b[i, j] * c[i]
+    kernel = compile(y, Schedule().reorder(i, j), target="capstan")
     return kernel.simulate({"B": INPUTS["A"], "c": np.ones(2, np.int32)})
 
 
@@ -49,20 +43,22 @@ def _other_sizes() -> Any:
 
 
 UNITS = (
-    "|expected: loops that count, memories that transfers fill, and results that are stored once"
+    "|expected: loops that count or scan, memories that are filled once, and results that are stored"
+    " once"
     "|hint:     interpret(inputs) runs the patterns, without times"
 )
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "queue of partitions": (
-        _dealt_queue,
-        "the simulator of Capstan has no unit for this: the words of 'B_crd0' are dealt to"
-        " partitions" + UNITS,
+    "sums in the DRAM": (
+        _sums_of_columns,
+        "the simulator of Capstan has no unit for this: words of 'y_vals_sparse' that iterations"
+        " add to" + UNITS,
     ),
     "other sizes": (
         _other_sizes,
         "the units of the chip would do something else|expected: times with the same lanes,"
         " block_buffers, burst_bytes|given:    CapstanTimes(lanes=16, stages=6, queue_words=256,"
-        " hop=6, memory_access=3, dram_path=50, block_buffers=2, burst_bytes=32)"
+        " hop=6, memory_access=3, dram_path=50, block_buffers=2, burst_bytes=32,"
+        " bit_windows=256)"
         "|hint:     simulate again with these times",
     ),
     "no addresses": (
@@ -113,8 +109,8 @@ def test_ctrl_c_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_units_names_the_users_line() -> None:
     with pytest.raises(UserError, match="has no unit for this") as found:
-        _sum_of_two()
-    assert "a[i, j] = b[i, j] + c[i, j]" in str(found.value)
+        _sums_of_columns()
+    assert "y[j] = b[i, j] * c[i]" in str(found.value)
 
 
 def test_the_text_of_a_result() -> None:

@@ -12,6 +12,8 @@ from t2s.graph.graph import Graph, Place
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError, verify_graph
+from t2s.simulator.memory.banked import Banked
+from t2s.simulator.memory.banked_port import bases_in_banks
 from tests.graph.gathers import Gathering
 from tests.graph.machines import copying
 from tests.graph.refusal import refuse
@@ -44,14 +46,12 @@ def test_json_says_of_swizzled_tensors_alone_that_they_are() -> None:
     assert json.loads(graph_to_json(SWIZZLED))["graph"]["tensors"][2]["swizzled"] is True
 
 
-def test_open_tensors_have_no_addresses() -> None:
-    refuse(
-        with_x(copying(), place=Place.SHARED),
-        "tensor 'x': an open tensor lies in shared banks",
-        "  expected: extents, from which the addresses of its words follow",
-        "  given:    int32[any] in shared banks",
-        "  hint:     give it the shape that it has at most, or Place.CHIP",
-    )
+def test_open_tensors_have_addresses_of_their_own() -> None:
+    graph = with_x(copying(), place=Place.SHARED)
+    verify_graph(graph)
+    other = replace(graph.tensors[0], name="other", shape=(5,), open=False)
+    both = replace(graph, tensors=(*graph.tensors, other))
+    assert bases_in_banks(both, Banked()) == {"x": 0, "other": 1 << 24}
 
 
 def test_swizzled_and_not_shared() -> None:

@@ -19,7 +19,7 @@ from t2s.backends.capstan.machines.partitions import finished, parted
 from t2s.backends.capstan.machines.scans import WORDS, scanned
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
-from t2s.backends.capstan.machines.tensors import ProgramTensors, refuse
+from t2s.backends.capstan.machines.program_memory import ProgramTensors, refuse
 from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
 from t2s.backends.capstan.machines.vectors import number
 from t2s.core.expr import Const, Expr, Local
@@ -282,7 +282,7 @@ class _UnitLowering:
         while inside is not None and inside.carry is None:
             depth, inside = depth + 1, inside.around
         if len(users) > 1 or not isinstance(statement.index, Const) or body.lanes > 1:
-            refuse(statement, f"an update of {statement.memory!r} that is no count of its own")
+            refuse(statement, f"words of {statement.memory!r} that iterations add to")
         if body.space and depth > 2:
             refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
         value = self._value(body, statement.value, statement.target)
