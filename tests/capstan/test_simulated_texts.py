@@ -43,8 +43,7 @@ def _other_sizes() -> Any:
 
 
 UNITS = (
-    "|expected: loops that count or scan, memories that are filled once, and results that are stored"
-    " once"
+    "|expected: loops that count or scan, and words that are written at most once"
     "|hint:     interpret(inputs) runs the patterns, without times"
 )
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {

@@ -16,10 +16,10 @@ from t2s.backends.capstan.machines.dealers import dealt_body, dealt_words
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
 from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
+from t2s.backends.capstan.machines.program_memory import ProgramTensors, refuse
 from t2s.backends.capstan.machines.scans import WORDS, scanned
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
-from t2s.backends.capstan.machines.program_memory import ProgramTensors, refuse
 from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
 from t2s.backends.capstan.machines.vectors import number
 from t2s.core.expr import Const, Expr, Local

@@ -121,6 +121,6 @@ def refuse(statement: PatternStatement, what: str) -> NoReturn:
     raise UnsupportedError(
         f"the simulator of Capstan has no unit for this: {what}",
         location=statement.location,
-        expected="loops that count or scan, memories that are filled once, and results that are stored once",
+        expected="loops that count or scan, and words that are written at most once",
         hint="interpret(inputs) runs the patterns, without times",
     )
