@@ -63,12 +63,16 @@ def largest_rise(cycles: list[int]) -> float:
     return max(after / before - 1 for before, after in pairwise(cycles))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the size")
-    options = parser.parse_args()
+    parser.add_argument("--only", nargs="*", default=(), help="names of kernels")
+    options = parser.parse_args(arguments)
     table = Table("kernel", *map(str, BANDWIDTHS), title="Figure 10: run time over GB/s")
     for kernel in TIMED:
+        if options.only and kernel.name not in options.only:
+            continue
         cycles = cycles_over_bandwidth(kernel, QUICK if options.quick else 1.0)
         table.add_row(kernel.name, *(f"{count / cycles[-1]:.2f}" for count in cycles))
     Console(width=120).print(table)

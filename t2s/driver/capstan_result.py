@@ -19,6 +19,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from t2s.core.tables import StallTable
+    from t2s.simulator.memory.banked import Banked
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.report.result import SimResult
 
@@ -68,16 +69,25 @@ class CapstanResult:
         return 0.0 if self.run.memory is None else self.run.memory.share_of_peak
 
     @property
+    def network_words(self) -> float:
+        """Words through the network in a cycle of the run; 0 where nothing is behind it."""
+        return 0.0 if self.run.shared is None else self.run.shared.words / max(1, self.cycles)
+
+    @property
     def parts(self) -> CycleParts:
         """The cycles by their cause, which add up to all, and the bound, the largest of them.
 
-        Times the run again with ideal memory.  Raises ``UserError`` for a run by the plain engine,
-        which does not keep what machines did.
+        Times the run again with an ideal network and with ideal memory.  Raises ``UserError`` for
+        a run by the plain engine, which does not keep what machines did.
         """
         kept = vars(self)
         if "_parts" not in kept:
-            ideal = self.run if self.run.memory is None else self.retime(memory=IDEAL).run
-            kept["_parts"] = cycle_parts(self.run, ideal)
+            unhindered = ideal = self.run
+            if self.run.shared is not None:
+                unhindered = ideal = self.retime(network=IDEAL).run
+            if self.run.memory is not None:
+                ideal = self.retime(memory=IDEAL).run
+            kept["_parts"] = cycle_parts(self.run, unhindered, ideal)
         found: CycleParts = kept["_parts"]
         return found
 
@@ -86,21 +96,23 @@ class CapstanResult:
         *,
         memory: str | Dram | None = None,
         times: CapstanTimes | None = None,
+        network: str | Banked | None = None,
         max_cycles: int | None = None,
         progress: bool | None = None,
     ) -> CapstanResult:
-        """The same run with another memory or other latencies of the chip, without its values.
+        """The same run with another memory, network or latencies of the chip, without its values.
 
+        ``network`` is ``"chip"``, ``"ideal"`` (no conflicts and no cycles) or a ``Banked`` with
+        other queues, rounds or moves between lanes; with ideal memory it is ideal.
         From a run with a DRAM to any memory, and from one with ideal memory to ideal memory: only
         the first one notes addresses.  Sizes of the chip, which decide what units do, stay.  Raises
         ``UserError`` for anything else.
         """
-        target, name = self.run.device, self.memory
-        if memory is not None or times is not None:
-            target = capstan_device(
-                self.run.device.memory or IDEAL if memory is None else memory, times or self.times
-            )
-            name = self.memory if memory is None else memory_name(memory)
+        before = self.run.device
+        network = before.banked or IDEAL if network is None else network
+        dram = before.memory or IDEAL if memory is None else memory
+        target = capstan_device(dram, times or self.times, network)
+        name = self.memory if memory is None else memory_name(memory)
         latencies, capacities = changed_times(self.program, self.times, times or self.times)
         with Progress(progress) as observer:
             again = whole_run(
@@ -121,6 +133,13 @@ class CapstanResult:
         if self.run.memory is not None:
             lines.append(
                 f"{self.dram_bytes:,} bytes of DRAM bursts, {self.share_of_peak:.1%} of the peak"
+            )
+        if self.run.shared is not None:
+            shared = self.run.shared
+            lines.append(
+                f"{shared.words:,} words through the network, {self.network_words:.1f} in a cycle; "
+                f"{shared.mean_wait:.1f} cycles lost by each; {shared.bank_utilization:.1%} of the "
+                "banks"
             )
         return lines
 
