@@ -7,7 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
-from t2s.driver.capstan_bound import CycleParts, cycle_parts
+from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
+from t2s.backends.capstan.run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.svg import SvgPicture
+from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_simulation import capstan_device, changed_times, memory_name
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.limits import checked_limits
@@ -35,6 +40,7 @@ class CapstanResult:
     times: the chip's latencies and sizes.
     run: the run of the graph of units; ``run.memory`` has what the DRAM did.
     program: the patterns.
+    entries: of the compressed operands; of all operands if none is compressed.
     """
 
     tensor: SparseTensor
@@ -42,6 +48,7 @@ class CapstanResult:
     times: CapstanTimes = field(repr=False)
     run: SimResult = field(repr=False)
     program: PatternProgram = field(repr=False)
+    entries: int = field(repr=False)
 
     @property
     def cycles(self) -> int:
@@ -127,6 +134,64 @@ class CapstanResult:
             )
         run = replace(again, outputs=self.run.outputs)
         return replace(self, memory=name, run=run, times=times or self.times)
+
+    def picture(self) -> SvgPicture:
+        """A time line of partitions: busy, waiting, starved and blocked units of each pattern.
+
+        Below 300 kB: large programs have fewer bins.  Raises ``UserError`` for a run by the plain
+        engine.
+        """
+        self._check_traced("a time line")
+        bins = MOST_BINS
+        while True:
+            found = run_picture(self.program.name, self.run.timeline(bins=bins))
+            if len(found.svg) <= MOST_CHARACTERS or bins == 1:
+                return found
+            bins //= 2
+
+    def roofline(self) -> SvgPicture:
+        """Entries per cycle over bytes per entry, and the roofs of DRAM, network and datapath.
+
+        Raises ``UserError`` for a run with ideal memory or without entries, which has no roofs.
+        """
+        return roofline_picture(self.roofs())
+
+    def roofs(self) -> Roofline:
+        """The numbers of ``roofline``; raises what it raises."""
+        self._check_traced("roofs")
+        if self.run.memory is None or not self.entries or not self.dram_bytes:
+            raise UserError(
+                "this run has no roofline",
+                location=user_location(),
+                expected="a run with a DRAM that moves entries",
+                given=f"{self.entries:,} entries and {self.dram_bytes:,} bytes with memory "
+                f"{self.memory}",
+            )
+        parts, shared, dram = self.parts, self.run.shared, self.run.memory.dram
+        steps = parts.cycles[CycleCause.DATAPATH] + parts.cycles[CycleCause.SCANNER]
+        peak = float(dram.peak_bytes_per_second) / self.run.device.clock_hz
+        network = None
+        if shared is not None and shared.words:
+            network = shared.banked.ports * shared.banked.banks * self.entries / shared.words
+        return Roofline(
+            program=self.program.name,
+            bytes_per_entry=self.dram_bytes / self.entries,
+            achieved=self.entries / self.cycles,
+            bytes_per_cycle=peak,
+            network=network,
+            datapath=self.entries / steps if steps else None,
+            busiest=parts.busiest,
+        )
+
+    def _check_traced(self, wanted: str) -> None:
+        if self.run.trace is None:
+            raise UserError(
+                f"nobody knows what the units did in each cycle, for {wanted}",
+                location=user_location(),
+                expected="a run that tells",
+                given=f"one by the engine {self.run.engine!r}",
+                hint="simulate with engine='native'",
+            )
 
     def _head(self) -> list[str]:
         lines = [f"{self.cycles:,} cycles, {self.nanoseconds:,.0f} ns with memory {self.memory}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from t2s.simulator.memory.spec import Dram
 from t2s.simulator.report.cut_short import whole as whole_run
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
+from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 CAPSTAN = "capstan"
 CHIP_NETWORK = "chip"
@@ -39,6 +40,7 @@ def capstan_device(
     if ``network`` is ``"ideal"``.  Raises ``UserError`` for a network that there is not.
     """
     dram = find_memory(memory)
+    banked: Banked | None
     match network:
         case Banked():
             banked = network
@@ -111,6 +113,13 @@ def outcome_of(
         if not result.levels
     }
     return PatternOutcome(memories=memories, scalars=returned)
+
+
+def entries_of(operands: Iterable[SparseTensor]) -> int:
+    """Stored values of the operands with compressed levels; of all if there is no such one."""
+    given = list(operands)
+    some = [one for one in given if not all(level.full for level in one.format.levels)]
+    return sum(len(one.values) for one in some or given)
 
 
 def changed_times(
