@@ -20,7 +20,7 @@ MOST_FILES = 480
 """Beside the rooms of the CGRA, Capstan and external functions, which have their own limits."""
 
 MOST_FILES_OF_THE_CGRA = 105
-MOST_FILES_OF_CAPSTAN = 60
+MOST_FILES_OF_CAPSTAN = 70
 ROOM_OF_CAPSTAN = (
     "t2s.backends.capstan",
     "t2s.driver.capstan",

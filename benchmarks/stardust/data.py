@@ -2,8 +2,9 @@
 
 Trefethen_20000 is made exactly.  The other matrices and the tensor of facebook are not available:
 the stand-ins have their extents and their number of entries, and a structure of that kind (blocks
-near the diagonal; short rows and a few long ones; users by a power law).  All values are small
-integers, as in the public programs.  ``part`` is the share of the size that is made.
+near the diagonal; short rows and a few long ones; users by a power law).  Uniform ones are random,
+as published.  All values are small integers, as in the public programs.  ``part`` is the share of
+the size that is made.
 """
 
 from __future__ import annotations
@@ -103,6 +104,39 @@ def users_by_power_law(
     return from_coordinates(points, values, (i, j, k), "sss")
 
 
+def uniform(part: float, extents: tuple[int, ...], density: float) -> SparseTensor:
+    """Entries at uniformly random places: compressed levels below a dense one."""
+    shape = tuple(max(1, round(extent * part)) for extent in extents)
+    generator = np.random.default_rng(len(extents))
+    points = np.argwhere(generator.random(shape) < density)
+    values = generator.integers(1, 5, len(points)).astype(np.int32)
+    return from_coordinates(points, values, shape, "d" + "s" * (len(shape) - 1))
+
+
+def rotated(tensor: SparseTensor, by: int, *, even: bool = False) -> SparseTensor:
+    """The coordinates of the last mode moved by so many places, around its end.
+
+    ``even`` moves even coordinates alone.  Where two entries meet the first one stays.
+    """
+    points, values = tensor.coordinates()
+    moved = (points[:, -1] % 2 == 0) if even else np.ones(len(points), np.bool_)
+    points[moved, -1] = (points[moved, -1] + by) % max(1, tensor.shape[-1])
+    points, first = np.unique(points, axis=0, return_index=True)
+    return from_coordinates(points, values[first], tensor.shape, tensor.format)
+
+
+def _uniform(*extents: int) -> tuple[DataSet, ...]:
+    size = " x ".join(map(str, extents))
+    return tuple(
+        DataSet(
+            name=f"{size}, {density:.0%}",
+            stand_in=False,
+            make=partial(uniform, extents=extents, density=density),
+        )
+        for density in (0.01, 0.1, 0.5)
+    )
+
+
 MATRICES = (
     DataSet(name="Trefethen_20000", stand_in=False, make=trefethen),
     DataSet(
@@ -115,3 +149,6 @@ MATRICES = (
     ),
 )
 TENSORS = (DataSet(name="facebook", stand_in=True, make=users_by_power_law),)
+
+RANDOM_MATRICES = _uniform(800, 800)
+RANDOM_TENSORS = _uniform(200, 200, 200)

@@ -57,12 +57,16 @@ class PublishedKernel:
 
     def fitted(self) -> CapstanKernel:
         """The same kernel with the largest ``outer_par`` that fits the chip."""
+        return self.with_outer_par("fit")
+
+    def with_outer_par(self, factor: int | str) -> CapstanKernel:
+        """The same kernel with another ``outer_par``; ``UserError`` if it does not fit."""
         example = runpy.run_path(str(self.file))
-        schedule = example.get("schedule", Schedule()).env("bp", "fit")
-        *kept, fit = schedule.directives
+        schedule = example.get("schedule", Schedule()).env("bp", factor)
+        *kept, told = schedule.directives
         kept = [one for one in kept if not (isinstance(one, SetEnvironment) and one.name == "bp")]
         return CapstanKernel(
-            example["kernel"].assignment, replace(schedule, directives=(*kept, fit))
+            example["kernel"].assignment, replace(schedule, directives=(*kept, told))
         )
 
     def said(self) -> int:

@@ -1,10 +1,13 @@
 """What holds a run on Capstan up: its cycles taken apart, so that the parts add up to all of them.
 
-A run is timed again with ideal memory.  What it takes less is the DRAM's part.  The rest is told
-apart by when units fire in that second run:
+A run is timed again with an ideal network between partitions and their memories, and then with
+ideal memory, too.  What the first one takes less is the part of the network and the banks, what the
+second one takes less than the first one is the DRAM's.  The rest is told apart by when units fire
+in the last run:
 
 * *transfers*: cycles in which only units outside of all loops fire, which move whole arrays;
-* *datapath*: the firings of the busiest unit of the loops, a cycle each;
+* *datapath*: the firings of the busiest unit of the loops, a cycle each; *scanner*, if that one
+  scans bit vectors or builds them;
 * *start-up*: the other cycles, in which tokens are on their way through the chain of units.
 """
 
@@ -25,16 +28,25 @@ class CycleCause(Enum):
     """What cycles are spent on; the value is what users read."""
 
     DRAM = "DRAM"
+    NETWORK = "network and banks"
     TRANSFERS = "whole transfers"
     DATAPATH = "datapath"
+    SCANNER = "scanner"
     START_UP = "start-up"
+
+
+SCANNING = ("scan_", "build_")
+"""How the names of units begin that scan bit vectors, or build them."""
+
+_ALWAYS = (CycleCause.DRAM, CycleCause.TRANSFERS, CycleCause.START_UP)
+_OF_BUSIEST = (CycleCause.DATAPATH, CycleCause.SCANNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleParts:
-    """The cycles of a run by their cause; ``busiest`` names the unit that the datapath waits for.
+    """The cycles of a run by their cause; ``busiest`` names the unit of the loops that fires most.
 
-    The *bound* is the cause of most cycles.
+    One of datapath and scanner is 0.  The *bound* is the cause of most cycles.
     """
 
     cycles: Mapping[CycleCause, int]
@@ -56,14 +68,15 @@ class CycleParts:
 
     @property
     def table(self) -> Table:
-        """A row for each cause."""
+        """A row for each cause; none for a part of the chip that the program does not use."""
         rows = tuple(
             (
-                cause.value + (f": {self.busiest}" if cause is CycleCause.DATAPATH else ""),
+                cause.value + (f": {self.busiest}" if cause in _OF_BUSIEST else ""),
                 f"{self.cycles[cause]:,}",
                 f"{self.share(cause):.1%}",
             )
             for cause in CycleCause
+            if self.cycles[cause] or cause in _ALWAYS
         )
         title = (
             f"bound by {self.bound.value}: {self.share(self.bound):.0%} of {self.total:,} cycles"
@@ -77,8 +90,8 @@ class CycleParts:
         return self.table.html()
 
 
-def cycle_parts(run: SimResult, ideal: SimResult) -> CycleParts:
-    """The parts of a run, given the same run with ideal memory."""
+def cycle_parts(run: SimResult, unhindered: SimResult, ideal: SimResult) -> CycleParts:
+    """The parts of a run, given the same run with an ideal network, and with ideal memory, too."""
     regions = {node.name: node.region for node in run.program.graph.nodes}
     inside = [unit for name, unit in ideal.nodes.items() if regions[name] is not None]
     outside = [unit for name, unit in ideal.nodes.items() if regions[name] is None]
@@ -86,13 +99,16 @@ def cycle_parts(run: SimResult, ideal: SimResult) -> CycleParts:
     both = _covered([*_spans(inside), *_spans(_busy(outside))], ideal.cycles)
     busiest = max(inside, key=lambda unit: -(-unit.firings // unit.pe_count), default=None)
     steps = 0 if busiest is None else -(-busiest.firings // busiest.pe_count)
-    steps = min(steps, looped)
-    begun = min(ideal.cycles, run.cycles)
-    transfers = min(both - looped, begun - min(steps, begun))
+    without_network = min(unhindered.cycles, run.cycles)
+    begun = min(ideal.cycles, without_network)
+    steps = min(steps, looped, begun)
+    scans = busiest is not None and busiest.name.startswith(SCANNING)
     found = {
-        CycleCause.DRAM: run.cycles - begun,
-        CycleCause.TRANSFERS: transfers,
-        CycleCause.DATAPATH: min(steps, begun),
+        CycleCause.DRAM: without_network - begun,
+        CycleCause.NETWORK: run.cycles - without_network,
+        CycleCause.TRANSFERS: min(both - looped, begun - steps),
+        CycleCause.DATAPATH: 0 if scans else steps,
+        CycleCause.SCANNER: steps if scans else 0,
     }
     found[CycleCause.START_UP] = run.cycles - sum(found.values())
     return CycleParts(cycles=found, busiest="-" if busiest is None else busiest.name)

@@ -222,7 +222,13 @@ class CapstanKernel:
             raise backend_missing("simulate()")
         from t2s.backends.capstan.machines.chip_times import TIMES
         from t2s.driver.capstan_result import CapstanResult
-        from t2s.driver.capstan_simulation import capstan_device, memory_name, outcome_of, run_units
+        from t2s.driver.capstan_simulation import (
+            capstan_device,
+            entries_of,
+            memory_name,
+            outcome_of,
+            run_units,
+        )
 
         chip = TIMES if times is None else times
         started = self._start(inputs, type)
@@ -241,7 +247,12 @@ class CapstanKernel:
             started.lowered, self.assignment, started.binding, made, started.arguments
         )
         return CapstanResult(
-            tensor=tensor, memory=memory_name(memory), times=chip, run=run, program=program
+            tensor=tensor,
+            memory=memory_name(memory),
+            times=chip,
+            run=run,
+            program=program,
+            entries=entries_of(started.binding.given.values()),
         )
 
     def _start(self, inputs: Mapping[str, Any], type: Type | None) -> _StartedPatterns:

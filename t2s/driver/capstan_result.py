@@ -7,7 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
-from t2s.driver.capstan_bound import CycleParts, cycle_parts
+from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
+from t2s.backends.capstan.run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.svg import SvgPicture
+from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_simulation import capstan_device, changed_times, memory_name
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.limits import checked_limits
@@ -19,6 +24,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from t2s.core.tables import StallTable
+    from t2s.simulator.memory.banked import Banked
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.report.result import SimResult
 
@@ -34,6 +40,7 @@ class CapstanResult:
     times: the chip's latencies and sizes.
     run: the run of the graph of units; ``run.memory`` has what the DRAM did.
     program: the patterns.
+    entries: of the compressed operands; of all operands if none is compressed.
     """
 
     tensor: SparseTensor
@@ -41,6 +48,7 @@ class CapstanResult:
     times: CapstanTimes = field(repr=False)
     run: SimResult = field(repr=False)
     program: PatternProgram = field(repr=False)
+    entries: int = field(repr=False)
 
     @property
     def cycles(self) -> int:
@@ -68,16 +76,25 @@ class CapstanResult:
         return 0.0 if self.run.memory is None else self.run.memory.share_of_peak
 
     @property
+    def network_words(self) -> float:
+        """Words through the network in a cycle of the run; 0 where nothing is behind it."""
+        return 0.0 if self.run.shared is None else self.run.shared.words / max(1, self.cycles)
+
+    @property
     def parts(self) -> CycleParts:
         """The cycles by their cause, which add up to all, and the bound, the largest of them.
 
-        Times the run again with ideal memory.  Raises ``UserError`` for a run by the plain engine,
-        which does not keep what machines did.
+        Times the run again with an ideal network and with ideal memory.  Raises ``UserError`` for
+        a run by the plain engine, which does not keep what machines did.
         """
         kept = vars(self)
         if "_parts" not in kept:
-            ideal = self.run if self.run.memory is None else self.retime(memory=IDEAL).run
-            kept["_parts"] = cycle_parts(self.run, ideal)
+            unhindered = ideal = self.run
+            if self.run.shared is not None:
+                unhindered = ideal = self.retime(network=IDEAL).run
+            if self.run.memory is not None:
+                ideal = self.retime(memory=IDEAL).run
+            kept["_parts"] = cycle_parts(self.run, unhindered, ideal)
         found: CycleParts = kept["_parts"]
         return found
 
@@ -86,21 +103,23 @@ class CapstanResult:
         *,
         memory: str | Dram | None = None,
         times: CapstanTimes | None = None,
+        network: str | Banked | None = None,
         max_cycles: int | None = None,
         progress: bool | None = None,
     ) -> CapstanResult:
-        """The same run with another memory or other latencies of the chip, without its values.
+        """The same run with another memory, network or latencies of the chip, without its values.
 
+        ``network`` is ``"chip"``, ``"ideal"`` (no conflicts and no cycles) or a ``Banked`` with
+        other queues, rounds or moves between lanes; with ideal memory it is ideal.
         From a run with a DRAM to any memory, and from one with ideal memory to ideal memory: only
         the first one notes addresses.  Sizes of the chip, which decide what units do, stay.  Raises
         ``UserError`` for anything else.
         """
-        target, name = self.run.device, self.memory
-        if memory is not None or times is not None:
-            target = capstan_device(
-                self.run.device.memory or IDEAL if memory is None else memory, times or self.times
-            )
-            name = self.memory if memory is None else memory_name(memory)
+        before = self.run.device
+        network = before.banked or IDEAL if network is None else network
+        dram = before.memory or IDEAL if memory is None else memory
+        target = capstan_device(dram, times or self.times, network)
+        name = self.memory if memory is None else memory_name(memory)
         latencies, capacities = changed_times(self.program, self.times, times or self.times)
         with Progress(progress) as observer:
             again = whole_run(
@@ -116,11 +135,76 @@ class CapstanResult:
         run = replace(again, outputs=self.run.outputs)
         return replace(self, memory=name, run=run, times=times or self.times)
 
+    def picture(self) -> SvgPicture:
+        """A time line of partitions: busy, waiting, starved and blocked units of each pattern.
+
+        Below 300 kB: large programs have fewer bins.  Raises ``UserError`` for a run by the plain
+        engine.
+        """
+        self._check_traced("a time line")
+        bins = MOST_BINS
+        while True:
+            found = run_picture(self.program.name, self.run.timeline(bins=bins))
+            if len(found.svg) <= MOST_CHARACTERS or bins == 1:
+                return found
+            bins //= 2
+
+    def roofline(self) -> SvgPicture:
+        """Entries per cycle over bytes per entry, and the roofs of DRAM, network and datapath.
+
+        Raises ``UserError`` for a run with ideal memory or without entries, which has no roofs.
+        """
+        return roofline_picture(self.roofs())
+
+    def roofs(self) -> Roofline:
+        """The numbers of ``roofline``; raises what it raises."""
+        self._check_traced("roofs")
+        if self.run.memory is None or not self.entries or not self.dram_bytes:
+            raise UserError(
+                "this run has no roofline",
+                location=user_location(),
+                expected="a run with a DRAM that moves entries",
+                given=f"{self.entries:,} entries and {self.dram_bytes:,} bytes with memory "
+                f"{self.memory}",
+            )
+        parts, shared, dram = self.parts, self.run.shared, self.run.memory.dram
+        steps = parts.cycles[CycleCause.DATAPATH] + parts.cycles[CycleCause.SCANNER]
+        peak = float(dram.peak_bytes_per_second) / self.run.device.clock_hz
+        network = None
+        if shared is not None and shared.words:
+            network = shared.banked.ports * shared.banked.banks * self.entries / shared.words
+        return Roofline(
+            program=self.program.name,
+            bytes_per_entry=self.dram_bytes / self.entries,
+            achieved=self.entries / self.cycles,
+            bytes_per_cycle=peak,
+            network=network,
+            datapath=self.entries / steps if steps else None,
+            busiest=parts.busiest,
+        )
+
+    def _check_traced(self, wanted: str) -> None:
+        if self.run.trace is None:
+            raise UserError(
+                f"nobody knows what the units did in each cycle, for {wanted}",
+                location=user_location(),
+                expected="a run that tells",
+                given=f"one by the engine {self.run.engine!r}",
+                hint="simulate with engine='native'",
+            )
+
     def _head(self) -> list[str]:
         lines = [f"{self.cycles:,} cycles, {self.nanoseconds:,.0f} ns with memory {self.memory}"]
         if self.run.memory is not None:
             lines.append(
                 f"{self.dram_bytes:,} bytes of DRAM bursts, {self.share_of_peak:.1%} of the peak"
+            )
+        if self.run.shared is not None:
+            shared = self.run.shared
+            lines.append(
+                f"{shared.words:,} words through the network, {self.network_words:.1f} in a cycle; "
+                f"{shared.mean_wait:.1f} cycles lost by each; {shared.bank_utilization:.1%} of the "
+                "banks"
             )
         return lines
 

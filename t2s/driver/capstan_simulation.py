@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,25 +18,48 @@ from t2s.graph.graph import Graph, TensorRole
 from t2s.patterns.interpret import PatternOutcome
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.devices import DEVICES, Device
+from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.presets import find_memory
 from t2s.simulator.memory.spec import Dram
 from t2s.simulator.report.cut_short import whole as whole_run
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
+from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 CAPSTAN = "capstan"
+CHIP_NETWORK = "chip"
+"""The network and the banks of the chip as it is."""
 
 
-def capstan_device(memory: str | Dram, times: CapstanTimes = TIMES) -> Device:
-    """The chip with a memory, which is a path away from the units.
+def capstan_device(
+    memory: str | Dram, times: CapstanTimes = TIMES, network: str | Banked = CHIP_NETWORK
+) -> Device:
+    """The chip with a memory, which is a path away from the units, and a network.
 
-    With ideal memory the network between partitions and their memories is ideal, too.
+    With ideal memory the network between partitions and their memories is ideal, too, and so it is
+    if ``network`` is ``"ideal"``.  Raises ``UserError`` for a network that there is not.
     """
     dram = find_memory(memory)
+    banked: Banked | None
+    match network:
+        case Banked():
+            banked = network
+        case "ideal":
+            banked = None
+        case "chip":
+            banked = DEVICES[CAPSTAN].banked
+        case _:
+            raise UserError(
+                "there is no such network",
+                location=user_location(),
+                expected='"chip", "ideal", or a Banked',
+                given=repr(network),
+            )
     if dram is None:
         return DEVICES[CAPSTAN].with_banked(None)
     units = replace(dram.units, path_cycles=times.dram_path)
-    return replace(DEVICES[CAPSTAN], memory=replace(dram, units=units))
+    changed = replace(DEVICES[CAPSTAN], memory=replace(dram, units=units))
+    return changed.with_banked(banked)
 
 
 def run_units(
@@ -90,6 +113,13 @@ def outcome_of(
         if not result.levels
     }
     return PatternOutcome(memories=memories, scalars=returned)
+
+
+def entries_of(operands: Iterable[SparseTensor]) -> int:
+    """Stored values of the operands with compressed levels; of all if there is no such one."""
+    given = list(operands)
+    some = [one for one in given if not all(level.full for level in one.format.levels)]
+    return sum(len(one.values) for one in some or given)
 
 
 def changed_times(

@@ -1,0 +1,102 @@
+"""The roofline of a run: entries per cycle over bytes per entry, below its three roofs.
+
+Entries are those of the compressed operands.  Roofs are what the DRAM's bandwidth, the banks behind
+the network, and the busiest unit of the loops, if it fired in each cycle, would let through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.backends.capstan.log_plot import BOTTOM, RIGHT, TOP, LogPlot, Point, powers
+from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """What a run achieved, and what bounds it; all rates are entries per cycle.
+
+    Attributes
+    ----------
+    program: its name.
+    bytes_per_entry: bytes of DRAM bursts for an entry.
+    achieved: entries by cycles.
+    bytes_per_cycle: the DRAM's peak.
+    network: entries if all banks served a word in each cycle; ``None`` if nothing is shared.
+    datapath: entries if the busiest unit fired in each cycle; ``None`` if no unit of a loop did.
+    busiest: that unit.
+    """
+
+    program: str
+    bytes_per_entry: float
+    achieved: float
+    bytes_per_cycle: float
+    network: float | None
+    datapath: float | None
+    busiest: str
+
+    @property
+    def dram(self) -> float:
+        """Entries if the DRAM moved as much as it can."""
+        return self.bytes_per_cycle / self.bytes_per_entry
+
+    @property
+    def roofs(self) -> dict[str, float]:
+        """The roofs that there are, at this number of bytes per entry."""
+        rows = {
+            "DRAM": self.dram,
+            "network and banks": self.network,
+            f"datapath: {self.busiest}": self.datapath,
+        }
+        return {name: rate for name, rate in rows.items() if rate is not None}
+
+
+def roofline_picture(found: Roofline) -> SvgPicture:
+    """The picture; the same bytes for the same numbers."""
+    low, high = powers((found.bytes_per_entry / 10, found.bytes_per_entry * 10))
+    rates = [found.achieved, *found.roofs.values()]
+    bottom, top = powers((min(rates) / 2, max(rates) * 2))
+    plot = LogPlot(x=(low, high), y=(bottom, top))
+    here: Point = (found.bytes_per_entry, found.achieved)
+    drawn = []
+    for (name, rate), color in zip(found.roofs.items(), PALETTE, strict=False):
+        said = hover(f"{name}: {rate:.3g} entries per cycle")
+        points = (
+            _falling(found.bytes_per_cycle, plot)
+            if name == "DRAM"
+            else [(10.0**low, rate), (10.0**high, rate)]
+        )
+        drawn.append(plot.line(points, color, said))
+    x, y = plot.place(here)
+    text = f"{found.achieved:.3g} entries per cycle, {found.bytes_per_entry:.3g} bytes per entry"
+    drawn.append(element("circle", hover(text), cx=x, cy=y, r=5, fill="currentColor"))
+    legend = [
+        part
+        for line, ((name, rate), color) in enumerate(
+            zip(found.roofs.items(), PALETTE, strict=False)
+        )
+        for part in (
+            element("rect", x=RIGHT, y=TOP + 18 * line, width=12, height=12, fill=color),
+            element("text", text=f"{name}, {rate:.3g}", x=RIGHT + 18, y=TOP + 18 * line + 11),
+        )
+    ]
+    return picture(
+        RIGHT + 280,
+        BOTTOM,
+        element("text", text=f"{found.program}: {text}", x=16, y=16),
+        *plot.axes("bytes of DRAM bursts per entry", "entries per cycle"),
+        *drawn,
+        *legend,
+        title=f"roofline of {found.program}",
+        description=f"{text}. Roofs in entries per cycle: "
+        + ", ".join(f"{name} {rate:.3g}" for name, rate in found.roofs.items())
+        + ". Both axes are logarithmic.",
+    )
+
+
+def _falling(bytes_per_cycle: float, plot: LogPlot) -> list[Point]:
+    """The DRAM's roof inside of the axes: fewer entries, the more bytes each takes."""
+    (low, high), (bottom, top) = ((10.0**a, 10.0**b) for a, b in (plot.x, plot.y))
+    first = min(max(low, bytes_per_cycle / top), high)
+    last = max(min(high, bytes_per_cycle / bottom), low)
+    return [(first, bytes_per_cycle / first), (last, bytes_per_cycle / last)]

@@ -1,0 +1,119 @@
+"""Commands of ``benchmarks/stardust`` that time kernels, in their quick forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.stardust import ablation, bandwidth, partitions, runtimes
+from benchmarks.stardust.data import RANDOM_TENSORS, rotated, uniform
+from benchmarks.stardust.paper import PAPER
+from benchmarks.stardust.runtimes import TIMED, TimedKernel
+from t2s.sparse import SparseTensor
+from t2s.sparse_repr.tensors.tensor import from_dense
+
+
+def _kernel(name: str) -> TimedKernel:
+    return next(kernel for kernel in TIMED if kernel.name == name)
+
+
+def _cells(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("│ ")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def test_all_kernels_are_timed() -> None:
+    assert sorted(kernel.name for kernel in TIMED) == sorted(row.name for row in PAPER)
+
+
+def _given(*shape: int) -> SparseTensor:
+    return uniform(1.0, shape, 0.4)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (4, 3, 6), (0, 4), (3, 0), (1, 1)])
+def test_rotated_data(shape: tuple[int, ...]) -> None:
+    given = _given(*shape)
+    assert given.shape == shape or 0 in shape
+    dense = given.to_dense()
+    np.testing.assert_array_equal(rotated(given, 2).to_dense(), np.roll(dense, 2, -1))
+
+
+def test_even_coordinates_rotated() -> None:
+    dense = np.array([[1, 0, 2, 0, 0], [0, 3, 4, 5, 0], [0, 0, 0, 0, 6]], np.int32)
+    found = rotated(from_dense(dense, "ds"), 1, even=True).to_dense()
+    np.testing.assert_array_equal(found, [[0, 1, 0, 2, 0], [0, 3, 0, 4, 0], [6, 0, 0, 0, 0]])
+
+
+def test_uniform_data() -> None:
+    tensor = RANDOM_TENSORS[1].make(0.25)
+    assert tensor.shape == (50, 50, 50)
+    assert str(tensor.format).startswith("dss")
+    assert 0.09 < len(tensor.values) / 50**3 < 0.11
+    assert str(RANDOM_TENSORS[1]) == "200 x 200 x 200, 10%"
+
+
+@pytest.mark.slow
+def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:
+    runtimes.main(["--quick", "--sensitivity", "--only", "Plus2", "InnerProd"])
+    cells = _cells(capsys.readouterr().out)
+    rows, sensitive = (
+        [row for row in cells if len(row) == 8],
+        [row for row in cells if len(row) == 6],
+    )
+    assert [row[0] for row in rows] == 4 * ["InnerProd"] + 4 * ["Plus2"]
+    assert [row[1] for row in rows[:4]] == [*map(str, RANDOM_TENSORS), "geometric mean"]
+    assert all(float(row[5]) < 1 for row in rows)
+    assert rows[7][4].endswith("(1.72)")
+    assert [row[:2] for row in sensitive] == [row[:2] for row in rows if row[1] != "geometric mean"]
+
+
+@pytest.mark.slow
+def test_cycles_over_partitions(capsys: pytest.CaptureFixture[str]) -> None:
+    partitions.main(["--quick", "--only", "InnerProd"])
+    cycles, ideal, bound = _cells(capsys.readouterr().out)
+    assert [row[:2] for row in (cycles, ideal, bound)] == [
+        ["InnerProd", "HBM2E"],
+        ["InnerProd", "ideal"],
+        ["InnerProd", "bound"],
+    ]
+    assert cycles[-1] == ideal[-1] == bound[-1] == "-"
+    found = [int(cell.replace(",", "")) for cell in cycles[2:-1]]
+    best = [int(cell.replace(",", "")) for cell in ideal[2:-1]]
+    assert found[0] > found[1] > found[-1]
+    assert best[0] > best[1] > best[-1]
+    assert all(least < cycles for least, cycles in zip(best, found, strict=True))
+
+
+def test_a_run_is_timed_with_all_memories() -> None:
+    kernel = _kernel("Plus2")
+    run = runtimes.timed(kernel, kernel.data[1], 0.05)
+    assert run.faster < 1 < run.slower * 1.1
+    assert sum(run.hbm.parts.cycles.values()) == run.hbm.cycles
+
+
+@pytest.mark.slow
+def test_parts_of_the_chip_changed() -> None:
+    run = ablation.first_run(_kernel("MatTransMul"), 0.01)
+    ratios = list(ablation.changed(run))
+    assert len(ratios) == 9
+    one_deep, half_deep, *_ = ratios
+    assert one_deep is not None
+    assert half_deep is not None
+    assert one_deep > half_deep >= 0.98
+    assert list(ablation.changed(ablation.first_run(_kernel("InnerProd"), 0.05)))[:6] == 6 * [None]
+
+
+def test_the_table_of_changed_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    ablation.main(["--quick", "--only", "Plus2"])
+    (row,) = _cells(capsys.readouterr().out)
+    assert row[0] == "Plus2"
+    assert all(float(cell) > 0.5 for cell in row[-3:])
+
+
+@pytest.mark.slow
+def test_cycles_over_bandwidth() -> None:
+    for name, largest in (("Plus2", 2.0), ("InnerProd", 30.0)):
+        cycles = bandwidth.cycles_over_bandwidth(_kernel(name), 0.1)
+        assert len(cycles) == len(bandwidth.BANDWIDTHS)
+        assert bandwidth.largest_rise(cycles) <= 0.02  # of some 2,000 cycles
+        assert 1.0 < cycles[0] / cycles[-1] < largest
