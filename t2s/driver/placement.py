@@ -22,6 +22,7 @@ from t2s.core.checks import checked_folder, checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
+from t2s.core.svg import SvgPicture
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import GraphDesign
 from t2s.driver.recognize import design_of
@@ -29,7 +30,6 @@ from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
     from t2s.backends.cgra_tia.fabric import CgraFabric
-    from t2s.backends.cgra_tia.files.picture import PlacementPicture
     from t2s.backends.cgra_tia.machine.extended import PlacedRun
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
@@ -88,37 +88,37 @@ class Placement(Design):
         arrays = _arrays(self._checked(next(self.source.stages(inputs))))
         return run_placed(self.placed, arrays, fused=self.fused, **options)
 
-    def picture(self, group: str | None = None) -> PlacementPicture:
+    def picture(self, group: str | None = None) -> SvgPicture:
         """Cells, units and nets on the fabric; or the nets of one ``group`` alone.
 
         ``groups`` has the names.  Raises ``UserError`` for another one.
         """
-        from t2s.backends.cgra_tia.files.picture import PlacementPicture, placement_svg
+        from t2s.backends.cgra_tia.files.picture import placement_svg
 
         if group is not None and group not in self.groups:
             _refuse_name("net group", group, self.groups)
-        return PlacementPicture(placement_svg(self.placed, group=group))
+        return SvgPicture(placement_svg(self.placed, group=group))
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The channel arrays that nets are elements of, by name."""
         return tuple(dict.fromkeys(net.group for net in self.placed.netlist.nets))
 
-    def picture_of_tracks(self) -> PlacementPicture:
+    def picture_of_tracks(self) -> SvgPicture:
         """How many tracks are taken between neighbors; red where none is left."""
-        from t2s.backends.cgra_tia.files.picture import PlacementPicture, tracks_svg
+        from t2s.backends.cgra_tia.files.picture import tracks_svg
 
-        return PlacementPicture(tracks_svg(self.placed))
+        return SvgPicture(tracks_svg(self.placed))
 
-    def picture_of_limit(self) -> PlacementPicture:
+    def picture_of_limit(self) -> SvgPicture:
         """The circle of cells and nets that keeps the design from a firing in every cycle."""
-        from t2s.backends.cgra_tia.files.picture import PlacementPicture, circle_svg
+        from t2s.backends.cgra_tia.files.picture import circle_svg
 
-        return PlacementPicture(circle_svg(self.placed))
+        return SvgPicture(circle_svg(self.placed))
 
     def picture_of_run(
         self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"
-    ) -> PlacementPicture:
+    ) -> SvgPicture:
         """Where the cycles of each part went in a run: blue none, red all.
 
         ``run`` is what ``Placement.run`` or ``t2s.simulate`` of the placement gives.  The simulator
@@ -126,7 +126,7 @@ class Placement(Design):
         ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError`` for another
         one, and for a run of another design.
         """
-        from t2s.backends.cgra_tia.files.picture import PlacementPicture, heat_svg
+        from t2s.backends.cgra_tia.files.picture import heat_svg
         from t2s.backends.cgra_tia.machine.extended import SHARES, PlacedRun
         from t2s.driver.assignment_design import SparseResult
         from t2s.simulator.report.result import SimResult
@@ -152,7 +152,7 @@ class Placement(Design):
                 given=f"one of {len(shares)} parts, and the placement has {len(self.placed.sites)}",
                 hint="placement.picture_of_run(placement.run(inputs))",
             )
-        return PlacementPicture(heat_svg(self.placed, shares, kind))
+        return SvgPicture(heat_svg(self.placed, shares, kind))
 
     def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
         """The shares of cycles of each part, from those of the nodes that parts became."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.files.summary import (
@@ -29,7 +28,6 @@ from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance, Sit
 from t2s.backends.cgra_tia.place.sites import parts_of
 from t2s.backends.cgra_tia.place.slack import rate_limit
 from t2s.backends.cgra_tia.text.printer import print_instruction
-from t2s.core.files import write_file
 from t2s.core.names import one_line
 
 _PITCH, _SIZE, _MARGIN = 44, 20, 30
@@ -58,28 +56,6 @@ class _Look:
     nets: Collection[str]
     busy: Mapping[Wire, list[str]]
     caption: str = ""
-
-
-@dataclass(frozen=True, repr=False, slots=True)
-class PlacementPicture:
-    """SVG text that notebooks show; ``write`` puts it into a file for a browser."""
-
-    svg: str
-
-    def write(self, path: str | Path) -> Path:
-        """Write the picture into a file, in a folder that is there, and return its path."""
-        file = Path(path)
-        write_file(file, self.svg.encode())
-        return file
-
-    def __str__(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"<PlacementPicture of {len(self.svg):,} characters>"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
 
 
 def placement_svg(design: PlacedDesign, *, group: str | None = None) -> str:
