@@ -68,7 +68,7 @@ class CycleParts:
 
     @property
     def table(self) -> Table:
-        """A row for each cause; none for a part of the chip that the program does not use."""
+        """A row for each cause; none for network, datapath and scanner if they take nothing."""
         rows = tuple(
             (
                 cause.value + (f": {self.busiest}" if cause in _OF_BUSIEST else ""),

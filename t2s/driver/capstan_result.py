@@ -209,14 +209,14 @@ class CapstanResult:
         return lines
 
     @property
-    def _is_traced(self) -> bool:
+    def _has_parts(self) -> bool:
         return self.run.memory is None or self.run.trace is not None
 
     def __str__(self) -> str:
-        parts = [str(self.parts)] if self._is_traced else []
+        parts = [str(self.parts)] if self._has_parts else []
         return "\n\n".join(["\n".join(self._head()), *parts, str(self.units)])
 
     def _repr_html_(self) -> str:
         head = "<br>".join(map(escape, self._head()))
-        parts = self.parts._repr_html_() if self._is_traced else ""
+        parts = self.parts._repr_html_() if self._has_parts else ""
         return f"<div><p>{head}</p>{parts}{self.units.table.html()}</div>"
