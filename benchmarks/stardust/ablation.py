@@ -52,7 +52,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the size")
     parser.add_argument("--only", nargs="*", default=(), help="names of kernels")
     options = parser.parse_args(arguments)
-    heads = [f"{name} {n}" for name, values in (OF_BANKS | OF_UNITS).items() for n in values]
+    heads = [
+        f"{name.replace('_', ' ')} {n}"
+        for name, values in (OF_BANKS | OF_UNITS).items()
+        for n in values
+    ]
     table = Table("kernel", "cycles", *heads, title="cycles beside those of the chip as it is")
     for kernel in TIMED:
         if options.only and kernel.name not in options.only:

@@ -3,7 +3,8 @@
 Figure 10 of papers/000: twelve bandwidths from 20 to 2000 GB/s.  The memories are the HBM2E of 1800
 GB/s with other numbers of channels and other clocks, its times in nanoseconds as they are.  Each
 kernel runs once and is timed again; times are relative to those at the highest bandwidth.  The
-picture goes to ``build/stardust/figure_10.svg``, or to ``--out``.
+picture goes to ``build/stardust/figure_10.svg``, or to ``--out``.  With other channels arrays lie
+in other rows and banks: small data, which one channel may hold, can take longer with two of them.
 """
 
 from __future__ import annotations

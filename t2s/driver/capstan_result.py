@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
 from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
-from t2s.backends.capstan.run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.svg import SvgPicture
 from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
+from t2s.driver.capstan_run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
 from t2s.driver.capstan_simulation import capstan_device, changed_times, memory_name
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.limits import checked_limits
