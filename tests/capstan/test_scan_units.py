@@ -94,12 +94,12 @@ def test_vectors_and_windows_that_lie_evenly() -> None:
 def test_places_follow_the_order_of_rows() -> None:
     """Whatever the partition, and however many rows there are."""
     generator = np.random.default_rng(1)
-    for count in (0, 1, 2, 5, 13, 16, 17, 40):
+    for count in (0, 1, 5, 17):
         matrices = [
             (generator.integers(1, 9, (count, 30)) * (generator.random((count, 30)) < 0.3))
             for _ in range(2)
         ]
-        for outer_par in (2, 3, 8):
+        for outer_par in (3, 8):
             run(joined(union=True, outer_par=outer_par), *(m.astype(np.int32) for m in matrices))
 
 

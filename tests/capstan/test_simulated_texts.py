@@ -30,11 +30,11 @@ def spmv(partitions: int = 2) -> CapstanKernel:
     return compile(y, Schedule().environment(outer_par=partitions), target="capstan")
 
 
-def _sums_of_columns() -> Any:
-    y, b, c = Tensor("y", dense(1)), Tensor("B", csr), Tensor("c", dense(1))
-    y[j] = b[i, j] * c[i]
-    kernel = compile(y, Schedule().reorder(i, j), target="capstan")
-    return kernel.simulate({"B": INPUTS["A"], "c": np.ones(2, np.int32)})
+def _scattered() -> Any:
+    a, x, z = Tensor("A", csr), Tensor("x", dense(1)), Tensor("z", dense(1))
+    z[j] = a[i, j] * x[i]
+    given = {"A": INPUTS["A"], "x": np.ones(2, np.int32)}
+    return compile(z, target="capstan").simulate(given)
 
 
 def _other_sizes() -> Any:
@@ -47,9 +47,9 @@ UNITS = (
     "|hint:     interpret(inputs) runs the patterns, without times"
 )
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "sums in the DRAM": (
-        _sums_of_columns,
-        "the simulator of Capstan has no unit for this: words of 'y_vals_sparse' that iterations"
+    "a sum of scattered words": (
+        _scattered,
+        "the simulator of Capstan has no unit for this: words of 'z_vals_sparse' that iterations"
         " add to" + UNITS,
     ),
     "other sizes": (
@@ -108,8 +108,8 @@ def test_ctrl_c_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_units_names_the_users_line() -> None:
     with pytest.raises(UserError, match="has no unit for this") as found:
-        _sums_of_columns()
-    assert "y[j] = b[i, j] * c[i]" in str(found.value)
+        _scattered()
+    assert "z[j] = a[i, j] * x[i]" in str(found.value)
 
 
 def test_the_text_of_a_result() -> None:
@@ -117,10 +117,15 @@ def test_the_text_of_a_result() -> None:
     lines = str(result).splitlines()
     assert lines[0] == f"{result.cycles} cycles, {result.cycles} ns with memory hbm2e-1800"
     assert lines[1].startswith(f"{result.dram_bytes} bytes of DRAM bursts, ")
-    assert lines[3] == f"bound by DRAM: {result.parts.share(result.parts.bound):.0%} of" + (
+    assert result.run.shared is not None
+    assert lines[2] == (
+        f"2 words through the network, {result.network_words:.1f} in a cycle; 0.0 cycles lost by "
+        f"each; {result.run.shared.bank_utilization:.1%} of the banks"
+    )
+    assert lines[4] == f"bound by DRAM: {result.parts.share(result.parts.bound):.0%} of" + (
         f" {result.cycles} cycles"
     )
-    assert [line.split()[0] for line in lines[6:10]] == ["DRAM", "whole", "datapath:", "start-up"]
+    assert [line.split()[0] for line in lines[7:11]] == ["DRAM", "whole", "datapath:", "start-up"]
     assert "reduce_total" in str(result)
     assert "<caption>bound by DRAM" in result._repr_html_()
     assert result.tensor.to_dense().tolist() == [13, 0]
@@ -150,6 +155,9 @@ def test_the_command_simulates(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "ns with memory hbm2e-1800\n" in result.output
     assert "\nbound by " in result.output
+    for name in ("picture.svg", "roofline.svg"):
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith("<svg ")
+        assert f"wrote {tmp_path / name}\n" in result.output
     assert "matches numpy" in result.output.splitlines()[-1]
     assert "with memory" not in CliRunner().invoke(app, told).output
 
