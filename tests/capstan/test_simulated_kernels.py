@@ -127,8 +127,9 @@ def test_random_inputs(kernel: CapstanKernel) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize("name", [name for name in SIMULATED if name != "Plus3"])
 def test_without_a_schedule(name: str) -> None:
+    # three compressed levels are joined with a workspace only, which Plus3's schedule declares
     kernel = compile(TEN[name]().result, target="capstan")
     for seed, extents in enumerate(SHAPES):
         inputs = inputs_of(kernel, extents, 0.4, seed)
@@ -156,13 +157,13 @@ def _random(found: RandomKernel, memories: tuple[str, ...], engines: tuple[str, 
 def test_random_kernels() -> None:
     outcomes = Counter[str]()
 
-    @settings(OPTIONS, max_examples=40)
+    @settings(OPTIONS, max_examples=20)
     @given(random_kernels())
     def run(found: RandomKernel) -> None:
         outcomes[_random(found, (IDEAL,), ("native",))] += 1
 
     run()
-    assert outcomes["simulated"] >= 8
+    assert outcomes["simulated"] >= 5
 
 
 @pytest.mark.slow

@@ -26,6 +26,8 @@ class CapstanTimes(Term):
     dram_path: cycles between a unit and the DRAM, there and back together (ours).
     block_buffers: blocks of one memory that are loaded or read at a time.
     burst_bytes: what a port of a sparse DRAM asks for in a cycle.
+    retiming: vectors, or scalars, that wait in a memory unit beside words of a sparse DRAM: as many
+        as requests of a port may be under way.
     bit_windows: windows of a bit vector that wait in front of a scanner: 4096 words.
     """
 
@@ -37,7 +39,13 @@ class CapstanTimes(Term):
     dram_path: int = 50
     block_buffers: int = 2
     burst_bytes: int = 64
+    retiming: int = 128
     bit_windows: int = 256
+
+    def room(self, lanes: int, *, retimed: bool = False) -> int:
+        """Tokens of so many lanes that wait in front of a unit."""
+        room = self.queue_words // lanes
+        return max(room, self.retiming) if retimed else room
 
     @property
     def sizes(self) -> dict[str, int]:
