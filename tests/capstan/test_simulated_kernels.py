@@ -167,7 +167,7 @@ def test_random_kernels() -> None:
 
 
 @pytest.mark.slow
-@settings(OPTIONS, max_examples=400)
+@settings(OPTIONS, max_examples=200)
 @given(random_kernels())
 def test_many_random_kernels(found: RandomKernel) -> None:
     _random(found, (IDEAL, HBM), ("native", "python"))
