@@ -147,3 +147,8 @@ def engineering(seconds: float) -> str:
         if seconds >= factor:
             return f"{seconds / factor:.4g} {prefix}"
     return f"{seconds / 1e-9:.4g} n"
+
+
+def cycle_text(cycle: int | None) -> str:
+    """The number of a cycle, ``-`` for none."""
+    return "-" if cycle is None else f"{cycle:,}"

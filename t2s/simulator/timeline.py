@@ -30,6 +30,10 @@ MOST_ENTRIES = 1 << 26
 """Entries of one timeline, bins times PEs."""
 
 
+Window = tuple[int, int]
+"""The first and the last cycle."""
+
+
 class PEState(IntEnum):
     """What a PE did in a cycle."""
 
@@ -129,7 +133,7 @@ class Timeline:
 
 
 def checked_window(
-    cycles: tuple[int, int] | None, of_run: int, *, bins: int | None, pe_count: int
+    cycles: Window | None, of_run: int, *, bins: int | None, pe_count: int
 ) -> Counts:
     """The edges of the bins of a window; without ``bins`` one for each cycle, as far as they go.
 
@@ -145,7 +149,7 @@ def checked_window(
     return np.array(numbers, np.int64)
 
 
-def _window(cycles: object, of_run: int) -> tuple[int, int]:
+def _window(cycles: object, of_run: int) -> Window:
     if cycles is None:
         return 1, max(1, of_run)
     here, given = user_location(), cycles

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,10 +14,12 @@ from t2s.graph.nodes import Machine
 from t2s.simulator.memory.banked_report import BankedReport, SharerRow
 from t2s.simulator.memory.report import MemoryReport, UnitRow
 from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
-from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.report.deadlock import explain
 from t2s.simulator.report.result import NodeStatistics, SimResult, TokensLeft
 from t2s.simulator.report.tally import Counts, Ending, Tally, idle_cycles
+
+_Counted = TypeVar("_Counted")
 
 
 def assemble(
@@ -53,26 +56,33 @@ def assemble(
     )
 
 
+def _by_node(
+    program: SimProgram, tally: Tally, counted: Mapping[int, _Counted]
+) -> Iterator[tuple[NodeTiming, list[_Counted], int]]:
+    """Nodes with PEs that use a memory: what is counted of these, and the cycles they waited."""
+    waited = tally.memory_starved + tally.memory_blocked
+    for timing in program.nodes:
+        where = range(timing.first, timing.instances.stop)
+        counts = [counted[pe] for pe in where if pe in counted]
+        if counts:
+            yield timing, counts, int(waited[timing.instances].sum())
+
+
 def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
     """The report of the DRAM, if there is one."""
     if tally.memory is None or program.device.memory is None:
         return None
-    waited = tally.memory_starved + tally.memory_blocked
-    rows = []
-    for timing in program.nodes:
-        where = range(timing.first, timing.instances.stop)
-        counts = [tally.memory.units[pe] for pe in where if pe in tally.memory.units]
-        if counts:
-            rows.append(
-                UnitRow(
-                    node=timing.node.name,
-                    pe_count=timing.pe_count - timing.holes,
-                    reads=sum(count.reads for count in counts),
-                    writes=sum(count.writes for count in counts),
-                    latency=sum(count.latency for count in counts),
-                    waited=int(waited[timing.instances].sum()),
-                )
-            )
+    rows = [
+        UnitRow(
+            node=timing.node.name,
+            pe_count=timing.pe_count - timing.holes,
+            reads=sum(count.reads for count in counts),
+            writes=sum(count.writes for count in counts),
+            latency=sum(count.latency for count in counts),
+            waited=waited,
+        )
+        for timing, counts, waited in _by_node(program, tally, tally.memory.units)
+    ]
     return MemoryReport(
         dram=program.device.memory,
         seconds=Fraction(tally.cycles, program.device.clock_hz),
@@ -85,23 +95,18 @@ def _shared(program: SimProgram, tally: Tally) -> BankedReport | None:
     """The report of the shared banks, if there are any."""
     if tally.shared is None or program.banked is None:
         return None
-    waited = tally.memory_starved + tally.memory_blocked
-    rows = []
-    for timing in program.nodes:
-        where = range(timing.first, timing.instances.stop)
-        counts = [tally.shared.machines[pe] for pe in where if pe in tally.shared.machines]
-        if counts:
-            rows.append(
-                SharerRow(
-                    node=timing.node.name,
-                    machines=timing.pe_count - timing.holes,
-                    loads=sum(count.loads for count in counts),
-                    stores=sum(count.stores for count in counts),
-                    words=sum(count.words for count in counts),
-                    latency=sum(count.latency for count in counts),
-                    waited=int(waited[timing.instances].sum()),
-                )
-            )
+    rows = [
+        SharerRow(
+            node=timing.node.name,
+            machines=timing.pe_count - timing.holes,
+            loads=sum(count.loads for count in counts),
+            stores=sum(count.stores for count in counts),
+            words=sum(count.words for count in counts),
+            latency=sum(count.latency for count in counts),
+            waited=waited,
+        )
+        for timing, counts, waited in _by_node(program, tally, tally.shared.machines)
+    ]
     return BankedReport(
         banked=program.banked,
         cycles=tally.cycles,

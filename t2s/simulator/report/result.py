@@ -10,9 +10,10 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
+from t2s.core.errors import InternalError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
-from t2s.core.tables import StallRow, StallTable, Table, engineering
+from t2s.core.tables import StallRow, StallTable, Table, cycle_text, engineering
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
@@ -28,7 +29,7 @@ from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
 from t2s.simulator.report.tally import Counts, Ending
-from t2s.simulator.timeline import Timeline, checked_window
+from t2s.simulator.timeline import Timeline, Window, checked_window
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -165,8 +166,7 @@ class SimResult:
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
-    rerun: runs a program on an engine to its end, where somebody runs programs.
-    sample: makes the timeline of a program between edges, where somebody does.
+    rerun, sample: run a program to its end, and make its timeline, where somebody runs programs.
     warn: finds the warnings of a design on a device, where somebody does.
     explain: more lines for the summary of a result, as (label, text), where somebody has them.
     """
@@ -233,7 +233,8 @@ class SimResult:
         program = program if banked is None else program.with_banked(banked)
         check_times(program)
         limits = checked_limits(max_cycles)
-        assert self.rerun is not None, "a result of an engine alone cannot be run again"
+        if self.rerun is None:
+            raise InternalError("a result of an engine alone cannot be run again")
         with Progress(progress) as observer:
             result = self.rerun(program, self.engine, limits, observer)
         changed = with_depths(graph, {**self.depths, **new_depths})
@@ -245,16 +246,15 @@ class SimResult:
             explain=self.explain,
         )
 
-    def timeline(
-        self, cycles: tuple[int, int] | None = None, *, bins: int | None = None
-    ) -> Timeline:
+    def timeline(self, cycles: Window | None = None, *, bins: int | None = None) -> Timeline:
         """What every PE did in a window, whose first and last cycle are given, or in the whole run.
 
         A bin is a cycle; or several, to give so many ``bins``, at most ``MOST_BINS``.  The window
         is computed again, exactly.  Raises ``UserError`` for a window that is not in the run.
         """
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
-        assert self.sample is not None, "a result of an engine alone has no timeline"
+        if self.sample is None:
+            raise InternalError("a result of an engine alone has no timeline")
         return self.sample(self.program, edges, self.kernel)
 
     @property
@@ -354,8 +354,8 @@ class SimResult:
                 f"{node.pe_count:,}",
                 f"{node.firings:,}",
                 *((f"{node.slots:,}",) if gaps else ()),
-                _cycle(node.first_firing),
-                _cycle(node.last_firing),
+                cycle_text(node.first_firing),
+                cycle_text(node.last_firing),
                 str(node.interval),
             )
             for node in self.nodes.values()
@@ -398,7 +398,3 @@ class SimResult:
             f"<div><h4>{escape(self.graph)}</h4><table>{rows}</table>"
             f"{self.node_table.html()}{self.stalls.table.html()}{memory}{deadlock}</div>"
         )
-
-
-def _cycle(cycle: int | None) -> str:
-    return "-" if cycle is None else f"{cycle:,}"

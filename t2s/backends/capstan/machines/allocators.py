@@ -19,7 +19,7 @@ from t2s.backends.capstan.machines.kit import (
     when,
     write,
 )
-from t2s.backends.capstan.machines.partitions import is_place, next_place
+from t2s.backends.capstan.machines.partitions import is_place, to_next_place
 from t2s.backends.capstan.machines.vectors import both, is_there, number, where, zero
 from t2s.core.expr import Expr, apply, const, equals
 from t2s.core.types import INT32, Type
@@ -63,10 +63,7 @@ def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> W
     control, counted = unit.take(body.control, body.binder), unit.take(value, unit.local("count"))
     type, parts = value.type, body.space[0].extent
     out = unit.output(statement.target, type, latency=_answer(body))
-    ring = replace(
-        unit.output(f"{statement.target}_on", type, tagged=True, latency=1),
-        source_at=(next_place(parts),),
-    )
+    ring = to_next_place(unit, f"{statement.target}_on", type, parts, tagged=True)
     before = unit.take(ring, unit.local("before"))
     total, begun, has_turn = (unit.register(n, t) for n, t in _registers(type))
     count = where(is_there(control.value), counted.value, zero(type))

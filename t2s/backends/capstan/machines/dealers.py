@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.kit import UnitDraft, UnitHead, Wire, put, rule, when
-from t2s.backends.capstan.machines.partitions import is_place, next_place
+from t2s.backends.capstan.machines.partitions import is_place, to_first_place, to_next_place
 from t2s.backends.capstan.machines.vectors import spread, where
 from t2s.core.expr import Expr, Index, LaneNumbers, ReduceLanes, apply, const
 from t2s.core.location import SourceLocation
@@ -29,9 +29,9 @@ def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocati
     parts = dimension.extent
     unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, body.space, body.region, location)
     control = unit.take(body.control, body.binder)
-    first = unit.take(_to_first(wire, parts), unit.local(name))
+    first = unit.take(to_first_place(wire, parts), unit.local(name))
     out = unit.output(name, wire.type.scalar)
-    on = _chain(unit, name, wire, parts, tagged=True)
+    on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=True)
     before = unit.take(on, unit.local(name))
 
     def deals(head: UnitHead, text: str, *, further: bool) -> Choice:
@@ -89,9 +89,9 @@ def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wir
     parts = dimension.extent
     unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, around.space, body.region, None)
     tagged = wire.stream.nesting > 0
-    first = unit.take(_to_first(wire, parts), unit.local(name))
+    first = unit.take(to_first_place(wire, parts), unit.local(name))
     out = unit.output(name, wire.type.scalar, tagged=tagged)
-    on = _chain(unit, name, wire, parts, tagged=tagged)
+    on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
     before = unit.take(on, unit.local(name))
 
     def deals(head: UnitHead, text: str, *, further: bool) -> list[Choice]:
@@ -110,17 +110,6 @@ def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wir
     )
     unit.finish(endless=not tagged)
     return out
-
-
-def _to_first(wire: Wire, parts: int) -> Wire:
-    """A wire of one unit, as the partitions listen to it: the first one does."""
-    return replace(wire, shape=(parts,), source_at=(const(0),))
-
-
-def _chain(unit: UnitDraft, name: str, wire: Wire, parts: int, *, tagged: bool) -> Wire:
-    """From a partition to the next one."""
-    on = unit.output(f"{name}_on", wire.type, tagged=tagged, latency=1)
-    return replace(on, source_at=(next_place(parts),))
 
 
 def _own_lane(vector: Expr, index: str) -> Expr:

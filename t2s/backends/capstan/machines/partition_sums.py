@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, PatternBody
 from t2s.backends.capstan.machines.kit import LAST, UnitHead, Wire, put, rule, when, write
-from t2s.backends.capstan.machines.partitions import PARTITION, is_place, next_place
+from t2s.backends.capstan.machines.partitions import PARTITION, is_place, to_next_place
 from t2s.backends.capstan.machines.vectors import number, spread, stages, where
 from t2s.core.expr import Expr, Index, Insert, ReduceLanes, apply, const, equals
 from t2s.graph.body import Role, Statement
@@ -39,10 +39,8 @@ class _PartitionSum:
         self._total = unit.register("total", self._type, start)
         self._ended = unit.register("ended")
         vector, times = self._type.with_lanes(self._parts), body.draft.times
-        self._chain = replace(
-            unit.output(f"{statement.target}_on", vector, tagged=True, latency=1),
-            source_at=(next_place(self._parts),),
-        )
+        chain = f"{statement.target}_on"
+        self._chain = to_next_place(unit, chain, vector, self._parts, tagged=True)
         one = apply(
             statement.operator,
             self._neutral,

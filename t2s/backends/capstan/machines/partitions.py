@@ -9,6 +9,7 @@ from t2s.backends.capstan.machines.kit import UnitDraft, UnitHead, Wire, put, ru
 from t2s.core.expr import Expr, Index, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
+from t2s.core.types import INT32, Type
 from t2s.graph.body import Role, SpaceDimension
 from t2s.graph.machine import Choice
 
@@ -35,7 +36,7 @@ def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> 
     )
 
 
-def next_place(parts: int) -> Expr:
+def _next_place(parts: int) -> Expr:
     """The partition behind this one; the first one behind the last."""
     here = Index(name=PARTITION)
     return apply(Op.MODULO, apply(Op.ADD, here, const(1)), const(parts))
@@ -44,6 +45,22 @@ def next_place(parts: int) -> Expr:
 def _place_before(parts: int) -> Expr:
     here = apply(Op.ADD, Index(name=PARTITION), const(parts - 1))
     return apply(Op.MODULO, here, const(parts))
+
+
+def to_next_place(
+    unit: UnitDraft, name: str, type: Type, parts: int, *, tagged: bool = False
+) -> Wire:
+    """An output of the partitions' units to the unit of the next one, a cycle later."""
+    on = unit.output(name, type, tagged=tagged, latency=1)
+    return replace(on, source_at=(_next_place(parts),))
+
+
+def to_first_place(wire: Wire, parts: int) -> Wire:
+    """A wire as all partitions listen to it, and only the first one gets what is put."""
+    if wire.shape:
+        # the last of another row of partitions puts it, and the first one here listens to that
+        return replace(wire, sink_at=(_place_before(parts),))
+    return replace(wire, shape=(parts,), source_at=(const(0),))
 
 
 def is_place(place: int) -> Expr:
@@ -65,16 +82,9 @@ def _spread(
     parts = space[0].extent
     unit = UnitDraft(around.draft, f"spread_{name}", Role.RELAY, space, around.region, location)
     tagged = wire.stream.nesting > 0
-    root = replace(wire, shape=(parts,), source_at=(const(0),))
-    if wire.shape:
-        # the last of another row of partitions puts it, and the first one here listens to that
-        root = replace(wire, sink_at=(_place_before(parts),))
     out = unit.output(name, wire.type, tagged=tagged)
-    chain = replace(
-        unit.output(f"{name}_on", wire.type, tagged=tagged, latency=1),
-        source_at=(next_place(parts),),
-    )
-    first = unit.take(root, unit.local(name))
+    chain = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
+    first = unit.take(to_first_place(wire, parts), unit.local(name))
     heads: list[tuple[UnitHead, Expr | None, str]] = [(first, is_place(0), "first")]
     if parts > 1:
         before = unit.take(chain, unit.local(name))
@@ -114,7 +124,7 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
         unit.mode("run", when(None, rule("last", None, takes=[own], puts=[put(out)])), needs=[own])
         unit.finish()
         return out
-    chain = replace(unit.output(f"{name}_on", latency=1), source_at=(next_place(parts),))
+    chain = to_next_place(unit, f"{name}_on", INT32, parts)
     before = unit.take(chain, unit.local(name))
     unit.mode(
         "run",
