@@ -261,6 +261,7 @@ FIELDS: dict[str, list[object]] = {
     "clock_hz": [float("nan"), 1e9, True, "x", 10**400, Fraction(1, 10**300)],
     "burst_bytes": [True, 2.0, 10**30],
     "write_queue": [-1, 2.0, True, "x", 1 << 20],
+    "read_queue": [-1, 2.0, True, "x", 1 << 20],
     "write_batch": [1, -1, None],
     "burst_clocks": [True, 10**30, 1.5, None],
     "channels": [1.0, True, None, "2"],

@@ -17,6 +17,11 @@ whoever asked as soon as they have a place.  When it is full the oldest ``write_
 written one after the other, ahead of what is asked for later; a place is free again when its data
 have moved.  A read of a burst that waits there takes its data from there, at once.  What is left at
 the end of the run is written then.
+
+**The read queue**, where there is one: reads do not wait for each other.  A read goes ahead of
+those whose rows are not open yet, where the data bus is free between theirs, and so does its
+activation; but requests of one bank stay in order, and no read goes ahead of a write.  A read of a
+burst that is under way takes its data from there, when they have moved.
 """
 
 from __future__ import annotations
@@ -25,10 +30,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
+from t2s.simulator.memory.overtaking import NEVER, KnownActivations, ReadQueue
 from t2s.simulator.memory.spec import Dram, DramPlace
-
-NEVER = -(1 << 40)
-"""A time before all others."""
 
 
 class CommandKind(Enum):
@@ -58,7 +61,8 @@ class Command:
 class ChannelCounts:
     """What a channel has done: bursts read and written, by what became of their row, refreshes.
 
-    ``forwarded`` counts reads that found their data in the write queue, and never reached a bank.
+    ``forwarded`` counts reads that found their data in the write queue, and ``joined`` those of a
+    burst that was under way; they never reached a bank.
     """
 
     reads: int = 0
@@ -68,6 +72,7 @@ class ChannelCounts:
     conflicts: int = 0
     refreshes: int = 0
     forwarded: int = 0
+    joined: int = 0
 
 
 @dataclass(slots=True)
@@ -92,6 +97,7 @@ class _Rank:
     banks: dict[tuple[int, int], _Bank]
     groups: list[_Shared]
     due: int
+    known: KnownActivations
     all: _Shared = field(default_factory=_Shared)
     activations: list[int] = field(default_factory=lambda: [NEVER] * 4)
 
@@ -99,6 +105,7 @@ class _Rank:
 @dataclass(slots=True)
 class _Channel:
     ranks: list[_Rank]
+    reads: ReadQueue
     column: int = NEVER
     bus: int = NEVER
     user: tuple[int, bool] | None = None
@@ -122,9 +129,11 @@ class DramModel:
                         {(g, b): _Bank() for g in range(dram.groups) for b in range(dram.banks)},
                         [_Shared() for _ in range(dram.groups)],
                         due,
+                        KnownActivations(dram),
                     )
                     for _ in range(dram.ranks)
-                ]
+                ],
+                ReadQueue(dram),
             )
             for _ in range(dram.channels)
         ]
@@ -135,15 +144,17 @@ class DramModel:
         A write is done when it is in the write queue, where there is one.  Requests have to come in
         the order of their clocks.
         """
-        if not self.dram.write_queue:
-            return self._access(clock, burst, write)
         channel = self.channels[self.dram.place(burst).channel]
-        if write:
+        if write and self.dram.write_queue:
             return self._queue(channel, clock, burst)
-        if burst in channel.queued:
+        if not write and burst in channel.queued:
             channel.counts.forwarded += 1
             return clock
-        return self._access(clock, burst, False)
+        joined = None if write else channel.reads.joined(clock, burst)
+        if joined is not None:
+            channel.counts.joined += 1
+            return joined
+        return self._access(clock, burst, write)
 
     def flush(self, clock: int) -> int:
         """Write what waits in the queues; when the last write of all has moved, 0 without any."""
@@ -184,7 +195,12 @@ class DramModel:
             self._record(CommandKind.PRECHARGE, precharge, place)
         if activate is not None:
             self._activate(rank, bank, place, activate)
-        return self._move(channel, bank, place, column, write)
+        end = self._move(channel, bank, place, column, write)
+        if write:
+            channel.reads.write(column, end)
+        elif self.dram.read_queue:
+            channel.reads.note(column, place, burst, end)
+        return end
 
     def _plan(
         self, channel: _Channel, place: DramPlace, clock: int, write: bool
@@ -201,15 +217,22 @@ class DramModel:
             if bank.row is not None:
                 precharge = max(clock, bank.precharge)
                 activate = max(activate, precharge + t.tRP)
-            activate = max(activate, group.activate, rank.all.activate)
-            activate = max(activate, rank.activations[0] + t.tFAW)
+            activate = self._activation(rank, place, activate)
             column = activate + t.tRCD
-        delay = t.CWL if write else t.CL
-        gap = t.turnaround if channel.user not in (None, (place.rank, write)) else 0
-        column = max(column, channel.column, channel.bus + gap - delay)
         for shared in (group, rank.all):
             column = max(column, shared.write if write else shared.read)
-        return precharge, activate, column
+        if self.dram.read_queue and not write:
+            return precharge, activate, channel.reads.slot(column, place)
+        delay = t.CWL if write else t.CL
+        gap = t.turnaround if channel.user not in (None, (place.rank, write)) else 0
+        return precharge, activate, max(column, channel.column, channel.bus + gap - delay)
+
+    def _activation(self, rank: _Rank, place: DramPlace, clock: int) -> int:
+        """The first clock from ``clock`` on in which the rank may open a row."""
+        if self.dram.read_queue:
+            return rank.known.slot(clock, place.group)
+        clock = max(clock, rank.groups[place.group].activate, rank.all.activate)
+        return max(clock, rank.activations[0] + self.dram.timing.tFAW)
 
     def _refresh(self, channel: _Channel, place: DramPlace) -> None:
         t = self.dram.timing
@@ -239,6 +262,8 @@ class DramModel:
         rank.groups[place.group].activate = clock + t.tRRD_L
         rank.all.activate = clock + t.tRRD_S
         rank.activations = [*rank.activations[1:], clock]
+        if self.dram.read_queue:
+            rank.known.note(clock, place.group)
         self._record(CommandKind.ACTIVATE, clock, place)
 
     def _move(
@@ -252,10 +277,13 @@ class DramModel:
             (rank.groups[place.group], t.tCCD_L, t.tWTR_L),
             (rank.all, t.tCCD_S, t.tWTR_S),
         ):
-            shared.write = clock + same
-            shared.read = end + other if write else clock + same
+            shared.write = max(shared.write, clock + same)
+            if write:
+                shared.read = end + other
+            elif not self.dram.read_queue:
+                shared.read = clock + same
         bank.precharge = max(bank.precharge, end + t.tWR if write else clock + t.tRTP)
-        channel.column, channel.bus = clock + 1, end
+        channel.column, channel.bus = max(channel.column, clock + 1), max(channel.bus, end)
         channel.user = (place.rank, write)
         self._record(CommandKind.WRITE if write else CommandKind.READ, clock, place)
         return end

@@ -9,6 +9,9 @@ the core to the vendor; these are those that public models of HBM2 use, at the s
 (CL, tRCD, tRP 14, tRAS 34, tRRD 4 / 6, tFAW 16, tWR 16, tWTR 6 / 8, tRTP 5, tRFC 260, tREFI 3900).
 The one of 1800 GB/s is what published results of Capstan use: 64 pseudo-channels, with the clocks
 of the first one at a rate of 3.515625 Gbit/s per pin, rounded up again.
+
+The two memories of Capstan have controllers that choose among 32 reads of a channel, as those of
+public simulators of DRAMs do; the others keep the order of requests.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from t2s.simulator.memory.spec import Coordinate, Dram, Timing, Units, mapping_o
 
 IDEAL = "ideal"
 """The name of the memory without banks: the device's latency and bandwidth, whatever is asked."""
+
+_READ_QUEUE = 32
 
 _DDR4_2133 = Timing(
     CL=15,
@@ -150,6 +155,7 @@ _HBM2E_1800 = replace(
         (Coordinate.ROW, 15),
     ),
     timing=_HBM2E_3516,
+    read_queue=_READ_QUEUE,
     units=Units(load_lines=128, store_lines=128, outstanding=512),
 )
 """Pseudo-channels take turns every 1024 bytes, so that units ask for 4096 at once."""
@@ -157,7 +163,10 @@ _HBM2E_1800 = replace(
 _ALL = (
     _ddr4_2133(1, "ddr4-2133", "one channel of DDR4-2133, 8 GiB, 17.1 GB/s"),
     _ddr4_2133(2, "ddr4-2133x2", "two channels of DDR4-2133, 16 GiB, 34.1 GB/s"),
-    _ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s"),
+    replace(
+        _ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s"),
+        read_queue=_READ_QUEUE,
+    ),
     _HBM2E,
     _HBM2E_1800,
 )

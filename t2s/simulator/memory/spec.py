@@ -138,6 +138,9 @@ class Dram:
         rows that are any power of two apart in different groups or banks.
     write_queue, write_batch: bursts that the controller of a channel holds back to write them
         together, and how many of them it writes when there are that many; 0 and 0 is no queue.
+    read_queue: reads under way that the controller of a channel knows of: a younger read goes ahead
+        of those that wait for their row, and one of a burst that is under way takes its data from
+        there; 0 keeps the order of the requests.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -157,6 +160,7 @@ class Dram:
     rotate_banks: bool = True
     write_queue: int = 0
     write_batch: int = 0
+    read_queue: int = 0
     timing: Timing = field(repr=False)
     units: Units = field(default=Units(), repr=False)
 
@@ -273,6 +277,11 @@ class Dram:
         if not _is_whole(batch) or not least <= batch <= queue:
             expected = f"an integer from {least} to the write_queue, {queue}"
             raise _refusal(self.name, "write_batch", expected, repr(batch))
+        reads = self.read_queue
+        if not _is_whole(reads) or not 0 <= reads <= _MOST_QUEUED:
+            raise _refusal(
+                self.name, "read_queue", f"an integer from 0 to {_MOST_QUEUED}", repr(reads)
+            )
 
     def _check_refresh(self) -> None:
         t = self.timing

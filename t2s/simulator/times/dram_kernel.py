@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.model import NEVER
+from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
 from t2s.simulator.times.compiled import compiled
 from t2s.simulator.times.dram_layout import (
+    A_COUNT,
+    A_FLOOR,
+    ACTIVATION_WORDS,
     B_ACTIVATE,
     B_COLUMN,
     B_PRECHARGE,
@@ -31,6 +34,7 @@ from t2s.simulator.times.dram_layout import (
     GROUP_OF,
     GROUPS,
     HITS,
+    JOINED,
     MISSES,
     OLDEST,
     PIECES,
@@ -39,9 +43,18 @@ from t2s.simulator.times.dram_layout import (
     Q_WRITTEN,
     QUEUE,
     QUEUE_WORDS,
+    R_BURST,
+    R_COLUMN,
+    R_COUNT,
+    R_END,
+    R_FLOOR,
+    R_GROUP,
+    R_WRITTEN,
     RANK_OF,
     RANK_WORDS,
     RANKS,
+    READ_QUEUE,
+    READ_WORDS,
     READS,
     REFRESHES,
     ROTATE,
@@ -143,13 +156,25 @@ def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Wo
 
 
 @compiled
+def _queue_of(parameters: Signed, channel: Word) -> Word:
+    """Where the write queue of a channel is."""
+    ranks = parameters[CHANNELS] * parameters[RANKS]
+    groups = ranks * parameters[GROUPS]
+    before = 4 * groups * (parameters[BANKS] + 1) + RANK_WORDS * ranks + 4 * parameters[CHANNELS]
+    return before + channel * (QUEUE_WORDS + 2 * parameters[QUEUE])
+
+
+@compiled
 def _activation(
-    parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word
-) -> Word:
-    """When the bank can open another row."""
+    parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word,
+    at_activations: Word,
+) -> Word:  # fmt: skip
+    """When the bank can open another row; ``at_activations`` is -1 without a read queue."""
     activate = max(clock, state[at_bank + B_ACTIVATE])
     if state[at_bank + ROW] >= 0:
         activate = max(activate, max(clock, state[at_bank + B_PRECHARGE]) + parameters[TRP])
+    if at_activations >= 0:
+        return _between(parameters, state, activate, at_group, at_activations)
     activate = max(activate, state[at_group + S_ACTIVATE])
     activate = max(activate, state[at_rank + S_ACTIVATE])
     oldest = at_rank + OLDEST + state[at_rank + FOUR]
@@ -157,15 +182,73 @@ def _activation(
 
 
 @compiled
+def _between(parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word) -> Word:
+    """The first clock for an activation between those that are known of the rank."""
+    count, first = state[queue + A_COUNT], queue + 2
+    activate = max(activate, state[queue + A_FLOOR])
+    while True:
+        before = np.int64(0)
+        for number in range(count):
+            other = state[first + 2 * number]
+            near = state[first + 2 * number + 1] == group
+            apart = parameters[TRRD_L if near else TRRD_S]
+            if other - apart < activate < other + apart:
+                activate = other + apart
+            if other <= activate:
+                before = number + 1
+        moved = False
+        for after in range(5):
+            low, high = before - 4 + after, before + after - 1
+            if low < 0 or high >= count:
+                continue
+            begin = state[first + 2 * low] if after < 4 else activate
+            end = state[first + 2 * high] if after else activate
+            if end - begin < parameters[TFAW]:
+                behind = state[first + 2 * before] + 1 if after else begin + parameters[TFAW]
+                activate = max(activate + 1, behind)
+                moved = True
+                break
+        if not moved:
+            return activate
+
+
+@compiled
+def _note_activation(
+    parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
+) -> None:
+    """Put an activation among those of its rank, and forget the first one if there are too many."""
+    count, first = state[queue + A_COUNT], queue + 2
+    if count == ACTIVATIONS:
+        far = max(parameters[TFAW], max(parameters[TRRD_L], parameters[TRRD_S]))
+        if activate < state[first]:
+            state[queue + A_FLOOR] = max(state[queue + A_FLOOR], activate + far)
+            return
+        state[queue + A_FLOOR] = max(state[queue + A_FLOOR], state[first] + far)
+        count -= 1
+        for word in range(2 * count):
+            state[first + word] = state[first + word + 2]
+    place = count
+    while place > 0 and state[first + 2 * place - 2] > activate:
+        state[first + 2 * place] = state[first + 2 * place - 2]
+        state[first + 2 * place + 1] = state[first + 2 * place - 1]
+        place -= 1
+    state[first + 2 * place], state[first + 2 * place + 1] = activate, group
+    state[queue + A_COUNT] = count + 1
+
+
+@compiled
 def _activate(
     parameters: Signed, state: Signed, activate: Word, row: Word, at_bank: Word, at_group: Word,
-    at_rank: Word,
+    at_rank: Word, at_activations: Word,
 ) -> None:  # fmt: skip
     """Open a row."""
     state[at_bank + ROW] = row
     state[at_bank + B_COLUMN] = activate + parameters[TRCD]
     state[at_bank + B_PRECHARGE] = activate + parameters[TRAS]
     state[at_bank + B_ACTIVATE] = activate + parameters[TRAS] + parameters[TRP]
+    if at_activations >= 0:
+        _note_activation(parameters, state, activate, at_group, at_activations)
+        return
     state[at_group + S_ACTIVATE] = activate + parameters[TRRD_L]
     state[at_rank + S_ACTIVATE] = activate + parameters[TRRD_S]
     state[at_rank + OLDEST + state[at_rank + FOUR]] = activate
@@ -175,24 +258,77 @@ def _activate(
 @compiled
 def _move(
     parameters: Signed, state: Signed, column: Word, write: Word, at_bank: Word, at_group: Word,
-    at_rank: Word, at_channel: Word,
+    at_rank: Word, at_channel: Word, reads: Word,
 ) -> Word:  # fmt: skip
-    """Read or write; return the end of the data."""
+    """Read or write; return the end of the data.  ``reads`` is -1 without a read queue."""
     end = column + parameters[CWL if write else CL] + parameters[BURST]
-    state[at_group + S_WRITE] = column + parameters[TCCD_L]
-    state[at_rank + S_WRITE] = column + parameters[TCCD_S]
+    state[at_group + S_WRITE] = max(state[at_group + S_WRITE], column + parameters[TCCD_L])
+    state[at_rank + S_WRITE] = max(state[at_rank + S_WRITE], column + parameters[TCCD_S])
     if write:
         state[at_group + S_READ] = end + parameters[TWTR_L]
         state[at_rank + S_READ] = end + parameters[TWTR_S]
         recovered = end + parameters[TWR]
+        if reads >= 0:
+            state[reads + R_COUNT] = 0
+            state[reads + R_FLOOR] = column + 1
+            state[reads + R_WRITTEN] = end
     else:
-        state[at_group + S_READ] = column + parameters[TCCD_L]
-        state[at_rank + S_READ] = column + parameters[TCCD_S]
+        if reads < 0:
+            state[at_group + S_READ] = column + parameters[TCCD_L]
+            state[at_rank + S_READ] = column + parameters[TCCD_S]
         recovered = column + parameters[TRTP]
     state[at_bank + B_PRECHARGE] = max(state[at_bank + B_PRECHARGE], recovered)
-    state[at_channel + C_COLUMN] = column + 1
-    state[at_channel + C_BUS] = end
+    state[at_channel + C_COLUMN] = max(state[at_channel + C_COLUMN], column + 1)
+    state[at_channel + C_BUS] = max(state[at_channel + C_BUS], end)
     return end
+
+
+@compiled
+def _slot(
+    parameters: Signed, state: Signed, column: Word, rank: Word, group: Word, reads: Word
+) -> Word:
+    """The first clock for a read between those that are known of the channel."""
+    column = max(column, state[reads + R_FLOOR])
+    for number in range(state[reads + R_COUNT]):
+        place = reads + READ_WORDS * (1 + number)
+        other, near = state[place + R_COLUMN], state[place + R_GROUP]
+        apart = parameters[BURST]
+        if near == group:
+            apart = max(apart, parameters[TCCD_L])
+        elif near // parameters[GROUPS] == rank:
+            apart = max(apart, parameters[TCCD_S])
+        else:
+            apart += parameters[TURN]
+        if other - apart < column < other + apart:
+            column = other + apart
+    return column
+
+
+@compiled
+def _note_read(
+    parameters: Signed, state: Signed, column: Word, group: Word, burst: Word, end: Word,
+    reads: Word,
+) -> None:  # fmt: skip
+    """Put a read among those of its channel, and forget the first one if there are too many."""
+    count, first = state[reads + R_COUNT], reads + READ_WORDS
+    if count == parameters[READ_QUEUE]:
+        far = parameters[BURST] + parameters[TURN]
+        far = max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
+        if column < state[first + R_COLUMN]:
+            state[reads + R_FLOOR] = max(state[reads + R_FLOOR], column + far)
+            return
+        state[reads + R_FLOOR] = max(state[reads + R_FLOOR], state[first + R_COLUMN] + far)
+        count -= 1
+        for word in range(READ_WORDS * count):
+            state[first + word] = state[first + word + READ_WORDS]
+    place = first + READ_WORDS * count
+    while place > first and state[place - READ_WORDS + R_COLUMN] > column:
+        for word in range(READ_WORDS):
+            state[place + word] = state[place + word - READ_WORDS]
+        place -= READ_WORDS
+    state[place + R_COLUMN], state[place + R_GROUP] = column, group
+    state[place + R_BURST], state[place + R_END] = burst, end
+    state[reads + R_COUNT] = count + 1
 
 
 @compiled
@@ -211,20 +347,35 @@ def _access(
     at_group = first_group + 4 * (rank_number * groups + group)
     at_rank = first_rank + RANK_WORDS * rank_number
     at_channel = first_rank + RANK_WORDS * ranks + 4 * channel
+    reads = at_activations = np.int64(-1)
+    if parameters[READ_QUEUE]:
+        reads = _queue_of(parameters, parameters[CHANNELS])
+        at_activations = reads + parameters[CHANNELS] * READ_WORDS * (1 + parameters[READ_QUEUE])
+        at_activations += rank_number * ACTIVATION_WORDS
+        reads += channel * READ_WORDS * (1 + parameters[READ_QUEUE])
     user, before = 2 * rank + write, state[at_channel + C_USER]
-    gap = parameters[TURN] if before >= 0 and before != user else 0
-    bus = state[at_channel + C_BUS] + gap - parameters[CWL if write else CL]
     ready = S_WRITE if write else S_READ
-    shared = max(state[at_group + ready], state[at_rank + ready])
-    earliest = max(clock, max(shared, max(state[at_channel + C_COLUMN], bus)))
+    earliest = max(clock, max(state[at_group + ready], state[at_rank + ready]))
+    if write or reads < 0:
+        gap = parameters[TURN] if before >= 0 and before != user else 0
+        bus = state[at_channel + C_BUS] + gap - parameters[CWL if write else CL]
+        earliest = max(earliest, max(state[at_channel + C_COLUMN], bus))
+    else:
+        earliest = max(earliest, state[reads + R_WRITTEN] + parameters[TURN] - parameters[CL])
     while True:
         opened = state[at_bank + ROW]
         if opened == row:
             activate = np.int64(NEVER)
             column = max(earliest, state[at_bank + B_COLUMN])
         else:
-            activate = _activation(parameters, state, clock, at_bank, at_group, at_rank)
+            activate = _activation(
+                parameters, state, clock, at_bank, at_group, at_rank, at_activations
+            )
             column = max(earliest, activate + parameters[TRCD])
+        if reads >= 0 and not write:
+            column = _slot(
+                parameters, state, column, rank_number, rank_number * groups + group, reads
+            )
         if column < state[at_rank + DUE]:
             break
         _refresh(parameters, state, counts, channel, first_bank, at_rank, clock)
@@ -233,18 +384,12 @@ def _access(
         counts[8 * channel + HITS] += 1
     else:
         counts[8 * channel + (CONFLICTS if opened >= 0 else MISSES)] += 1
-        _activate(parameters, state, activate, row, at_bank, at_group, at_rank)
+        _activate(parameters, state, activate, row, at_bank, at_group, at_rank, at_activations)
     state[at_channel + C_USER] = user
-    return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)
-
-
-@compiled
-def _queue_of(parameters: Signed, channel: Word) -> Word:
-    """Where the write queue of a channel is."""
-    ranks = parameters[CHANNELS] * parameters[RANKS]
-    groups = ranks * parameters[GROUPS]
-    before = 4 * groups * (parameters[BANKS] + 1) + RANK_WORDS * ranks + 4 * parameters[CHANNELS]
-    return before + channel * (QUEUE_WORDS + 2 * parameters[QUEUE])
+    end = _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel, reads)
+    if reads >= 0 and not write:
+        _note_read(parameters, state, column, rank_number * groups + group, burst, end, reads)
+    return end
 
 
 @compiled
@@ -274,14 +419,33 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
 
 
 @compiled
+def _joined(parameters: Signed, state: Signed, channel: Word, clock: Word, burst: Word) -> Word:
+    """When the data of a burst that is under way have moved; -1 if it is not."""
+    reads = _queue_of(parameters, parameters[CHANNELS])
+    reads += channel * READ_WORDS * (1 + parameters[READ_QUEUE])
+    for number in range(state[reads + R_COUNT]):
+        place = reads + READ_WORDS * (1 + number)
+        if state[place + R_BURST] == burst and state[place + R_END] > clock:
+            return state[place + R_END]
+    return np.int64(-1)
+
+
+@compiled
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
     """See ``DramModel.access``."""
     places = parameters[QUEUE]
-    if places == 0:
+    if places == 0 and (write or parameters[READ_QUEUE] == 0):
         return _access(parameters, state, counts, clock, burst, write)
     channel = _locate(parameters, burst)[0]
+    if not write and parameters[READ_QUEUE]:
+        end = _joined(parameters, state, channel, clock, burst)
+        if end >= 0:
+            counts[8 * channel + JOINED] += 1
+            return end
+    if places == 0:
+        return _access(parameters, state, counts, clock, burst, write)
     queue = _queue_of(parameters, channel)
     put, drained = state[queue + Q_PUT], state[queue + Q_DRAINED]
     if not write:

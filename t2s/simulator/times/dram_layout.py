@@ -2,22 +2,26 @@
 
 ``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
 bank, then for every bank group, then 12 words for every rank and 4 for every channel, and behind
-them the write queue of every channel: 4 words, the bursts and the ends of its places; ``counts``
-has a record of 8 words for every channel.
+them the write queue of every channel: 4 words, the bursts and the ends of its places.  With a read
+queue come that of every channel, 4 words and 4 of each read, and the activations of every rank, 2
+words and 2 of each, both in the order of their clocks.  ``counts`` has a record of 8 words for
+every channel.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.model import NEVER, ChannelCounts
+from t2s.simulator.memory.model import ChannelCounts
+from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
 from t2s.simulator.memory.spec import Coordinate, Dram
 from t2s.simulator.times.table_layout import Signed
 
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
-    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, QUEUE, BATCH, PIECES,
-) = range(26)  # fmt: skip
+    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, QUEUE, BATCH, READ_QUEUE,
+    PIECES,
+) = range(27)  # fmt: skip
 """Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
 
 ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
@@ -33,7 +37,17 @@ Q_PUT, Q_DRAINED, Q_WRITTEN = range(3)
 """Words of a write queue: bursts put into it and written, and the end of the last of their data."""
 QUEUE_WORDS = 4
 
-READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED = range(7)
+R_COUNT, R_FLOOR, R_WRITTEN = range(3)
+"""Words of a read queue: the reads in it, the first clock behind those that are no longer in it,
+and the end of the data of the channel's last write."""
+R_COLUMN, R_GROUP, R_BURST, R_END = range(4)
+"""Words of a read."""
+READ_WORDS = 4
+A_COUNT, A_FLOOR = range(2)
+"""Words before the activations of a rank: how many, and the first clock behind older ones."""
+ACTIVATION_WORDS = 2 + 2 * ACTIVATIONS
+
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED = range(8)
 """Words of a record of ``counts``."""
 
 RANK_WORDS = 12
@@ -48,7 +62,7 @@ def new_parameters(dram: Dram) -> Signed:
         t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
         t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
         dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
-        dram.write_queue, dram.write_batch, len(dram.mapping),
+        dram.write_queue, dram.write_batch, dram.read_queue, len(dram.mapping),
     ]  # fmt: skip
     for coordinate, bits in dram.mapping:
         values += [COORDINATES.index(coordinate), bits]
@@ -68,6 +82,10 @@ def new_state(dram: Dram) -> Signed:
         np.tile([NEVER, NEVER, -1, 0], dram.channels),
         np.zeros(dram.channels * (QUEUE_WORDS + 2 * dram.write_queue), np.int64),
     )
+    if dram.read_queue:
+        reads = [0, NEVER, NEVER] + [0] * (1 + READ_WORDS * dram.read_queue)
+        activations = [0, NEVER] + [0] * (2 * ACTIVATIONS)
+        parts += np.tile(reads, dram.channels), np.tile(activations, ranks)
     return np.concatenate(parts).astype(np.int64)
 
 
@@ -78,4 +96,4 @@ def new_counts(dram: Dram) -> Signed:
 
 def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
     """The counters as the plain model has them."""
-    return tuple(ChannelCounts(*(int(value) for value in row[:7])) for row in counts.reshape(-1, 8))
+    return tuple(ChannelCounts(*(int(value) for value in row)) for row in counts.reshape(-1, 8))

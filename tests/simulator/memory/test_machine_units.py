@@ -187,6 +187,7 @@ def test_ports_are_those_of_tensors_in_memory() -> None:
     outstanding=st.sampled_from((1, 3, 128)),
     path=st.sampled_from((0, 9)),
     queue=st.sampled_from((0, 1, 3)),
+    reads=st.sampled_from((0, 1, 32)),
     limit=st.one_of(st.none(), st.integers(1, 200)),
     seed=st.integers(0, 99),
 )
@@ -197,12 +198,18 @@ def test_random_graphs(
     outstanding: int,
     path: int,
     queue: int,
+    reads: int,
     limit: int | None,
     seed: int,
 ) -> None:
     graph = given_in_memory(graph)
     device = on(
-        replace(MEMORIES[memory], write_queue=queue, write_batch=(queue + 1) // 2),
+        replace(
+            MEMORIES[memory],
+            write_queue=queue,
+            write_batch=(queue + 1) // 2,
+            read_queue=reads,
+        ),
         load_lines=group,
         store_lines=group,
         outstanding=outstanding,

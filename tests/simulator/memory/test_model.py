@@ -243,6 +243,76 @@ def test_random_requests_with_a_write_queue(
     assert sum(c.reads + c.forwarded for c in moved) == reads
 
 
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    drams(),
+    st.integers(1, 8),
+    st.integers(0, 3),
+    st.integers(0, 9),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0), st.integers(0, 9)), min_size=1),
+)
+def test_random_requests_with_a_read_queue(
+    dram: Dram, reads: int, writes: int, share: int, steps: list[tuple[int, int, int]]
+) -> None:
+    queued = replace(dram, read_queue=reads, write_queue=writes, write_batch=writes)
+    bursts = dram.capacity // dram.burst_bytes
+    clocks = np.cumsum([step for step, _, _ in steps]).tolist()
+    requests = [
+        (clock, burst % bursts, kind < share)
+        for clock, (_, burst, kind) in zip(clocks, steps, strict=True)
+    ]
+    _, counts = run_both(queued, requests)
+    moved = dram_tables.channel_counts(counts)
+    assert sum(c.writes for c in moved) == sum(write for _, _, write in requests)
+    asked = sum(not write for _, _, write in requests)
+    assert sum(c.reads + c.forwarded + c.joined for c in moved) == asked
+
+
+def test_a_read_goes_ahead_of_those_that_wait_for_their_row() -> None:
+    # The second read closes and opens a row: 15 + 15 + 15 + 4.  The third one, to the open row of
+    # another bank, is in order 4 clocks behind it, and with a read queue where nobody is.
+    requests = [(0, 0, False), (0, BANK, False), (500, ROW, False), (500, BANK + 4, False)]
+    assert run(PLAIN, requests)[2:] == [549, 555]
+    ends, _ = run_both(replace(PLAIN, read_queue=4), requests)
+    assert ends[2:4] == [549, 500 + 15 + 4]
+
+
+def test_reads_between_others_keep_their_distance() -> None:
+    # Two rows are opened 4 clocks apart, so that bursts move from 530 to 534 and from 534 to 538
+    # (another group).  Hits of a third group go ahead, 6 clocks apart, and around them.
+    queued = replace(PLAIN, read_queue=8)
+    first = [(0, 2, False), (500, ROW, False), (500, ROW + BANK + 1, False)]
+    hits = [(505, 2 + 4 * n, False) for n in range(1, 5)]
+    ends, _ = run_both(queued, [*first, *hits])
+    assert ends[1:-1] == [534, 538, 524, 530, 542, 548]
+
+
+def test_no_read_goes_ahead_of_a_write() -> None:
+    queued = replace(PLAIN, read_queue=8)
+    requests = [(0, BANK, False), (500, ROW, True), (500, BANK + 4, False)]
+    assert run_both(queued, requests)[0] == run_both(PLAIN, requests)[0]
+
+
+def test_a_read_of_a_burst_under_way_joins_it() -> None:
+    requests = [(0, 7, False), (20, 7, False), (34, 7, False)]
+    ends, counts = run_both(replace(PLAIN, read_queue=1), requests)
+    (channel,) = dram_tables.channel_counts(counts)
+    assert ends[:3] == [34, 34, 53]
+    assert (channel.reads, channel.joined) == (2, 1)
+
+
+def test_conflicts_hide_behind_the_reads_of_others() -> None:
+    """Two streams take turns in the rows of one bank, and one hits its row every 6 clocks."""
+    requests = [
+        (0, ROW * (n // 3 % 2) if n % 3 else BANK + 4 * (n // 3 % 100), False) for n in range(3000)
+    ]
+    slow, fast = (
+        run_both(replace(PLAIN, read_queue=queue), requests)[0][-4:-1:3] for queue in (0, 64)
+    )
+    assert fast[0] < 6 * 1000 + 300 < 0.2 * slow[0]
+
+
 def test_writes_wait_until_there_are_enough_of_them() -> None:
     # Two writes are put aside at once; the third fills the queue, and two are written: tRCD 15,
     # CWL 11, burst 4, the second one 4 clocks later in another bank group.
@@ -273,8 +343,9 @@ def test_turning_the_bus_seldom_pays() -> None:
 
 @pytest.mark.parametrize("name", MEMORIES)
 @pytest.mark.parametrize("writes", [0.0, 0.3])
-def test_long_random_requests(name: str, writes: float) -> None:
-    dram = MEMORIES[name]
+@pytest.mark.parametrize("queue", [0, 32])
+def test_long_random_requests(name: str, writes: float, queue: int) -> None:
+    dram = replace(MEMORIES[name], read_queue=queue)
     generator = np.random.default_rng(7)
     clocks = np.sort(generator.integers(0, 60_000, 3000)).tolist()
     bursts = generator.integers(0, 4096, 3000) * generator.choice([1, 977], 3000)

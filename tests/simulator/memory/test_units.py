@@ -220,6 +220,7 @@ def memories(draw: st.DrawFn) -> Dram:
         burst_clocks=2,
         write_queue=queue,
         write_batch=(queue + 1) // 2,
+        read_queue=draw(st.sampled_from([0, 0, 1, 5]), "read queue"),
         mapping=mapping_of(
             (Coordinate.GROUP, 1),
             (Coordinate.COLUMN, 1),
