@@ -156,7 +156,7 @@ _HBM2E_1800 = replace(
     ),
     timing=_HBM2E_3516,
     read_queue=_READ_QUEUE,
-    units=Units(load_lines=128, store_lines=128, outstanding=512),
+    units=Units(line_bursts=2, load_lines=64, store_lines=64, outstanding=256),
 )
 """Pseudo-channels take turns every 1024 bytes, so that units ask for 4096 at once."""
 
