@@ -7,12 +7,13 @@ from itertools import groupby
 
 from t2s.backends.capstan.machines.accesses import read, returned, varies, writes
 from t2s.backends.capstan.machines.allocators import updated
-from t2s.backends.capstan.machines.bit_builders import bit_vector, copied_bits
+from t2s.backends.capstan.machines.bit_builders import bit_vector, combined_words, copied_bits
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.compute import bound, reduced
 from t2s.backends.capstan.machines.counters import counted, start
 from t2s.backends.capstan.machines.dealers import dealt_body, dealt_words
+from t2s.backends.capstan.machines.inner_memories import InnerMemory
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
 from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
@@ -84,7 +85,9 @@ class _UnitLowering:
         self._streams: dict[str, Wire] = {}
         self._pushes: dict[str, tuple[PatternBody, Push]] = {}
         self._partitions: dict[int, PatternBody] = {}
-        self._incomplete: dict[PatternBody, list[BlockLoad]] = {}
+        self._incomplete: dict[PatternBody, list[BlockLoad | InnerMemory]] = {}
+        self._inner: dict[str, InnerMemory] = {}
+        self._set = {s.memory: s for s in everything if isinstance(s, WriteMemory)}
         self._top: PatternBody = start(self.draft, dict(program.environment), program.location)
 
     def graph(self) -> Graph:
@@ -109,7 +112,7 @@ class _UnitLowering:
         """Units for the statements of a body; neighbors that one unit serves go together."""
         for _, group in groupby(inside, key=_unit_of):
             match list(group):
-                case [Bind(), *_] as binds:
+                case [Bind(value=value), *_] as binds if value.type != WORDS.scalar:
                     body.wires |= bound(body, [b for b in binds if isinstance(b, Bind)])
                 case [ReadMemory(), *_] as reads:
                     self._read(body, [r for r in reads if isinstance(r, ReadMemory)])
@@ -122,8 +125,12 @@ class _UnitLowering:
         self, body: PatternBody, statement: PatternStatement, beside: tuple[PatternStatement, ...]
     ) -> None:
         match statement:
+            case DeclareMemory(memory=memory) if body is not self._top:
+                self._declare(body, statement)
             case DeclareMemory():
                 pass
+            case Bind(target=target, value=value):
+                body.wires[target] = combined_words(body, target, value)
             case LoadBlock(memory=memory, source=source, begin=begin):
                 there = self.draft.names.fresh(f"{memory}_there")
                 loaded, copy = (
@@ -142,6 +149,8 @@ class _UnitLowering:
                 vectors = self._vectors(statement, coordinates)
                 self._streams[words] = bit_vector(body, statement, vectors)
             case Pop(target=target, queue=queue):
+                if queue in self._pushes and queue not in self._streams:
+                    self._streams[queue] = self._pushed(*self._pushes[queue])
                 if queue not in self._streams:
                     refuse(statement, f"{queue!r} is not filled by a transfer from the DRAM")
                 wire = self._streams[queue]
@@ -187,6 +196,9 @@ class _UnitLowering:
             for statement in reads:
                 body.wires[statement.target] = read_lines(body, statement, loaded)
             return
+        if memory in self._inner:
+            body.wires |= self._inner[memory].read(body, reads)
+            return
         if memory in self._written:
             zero, written = number(0), self._written[memory]
             body.wires |= read(body, reads, self.draft.tensors[memory], zero, written)
@@ -198,11 +210,18 @@ class _UnitLowering:
 
     def _write(self, body: PatternBody, statement: WriteMemory, memory: str) -> None:
         kind, alias = self._memories[memory].kind, self._memories[memory].alias
-        if not varies(body, statement.index, self._values, self._allocated):
+        inner = self._inner.get(memory)
+        inside = None if inner is None else inner.body
+        if not varies(body, statement.index, self._values, self._allocated, inside):
             refuse(statement, f"words of {memory!r} that are written more than once")
         self._tensors.check_apart(statement)
         if alias is not None:
             write_lines(body, statement, self._tensors.target(statement, alias))
+            return
+        if inner is not None:
+            if inner.is_read:
+                refuse(statement, f"a write to {memory!r} behind those who read it")
+            inner.write(body, statement)
             return
         outermost = any(
             isinstance(one, DeclareMemory) and one.memory.name == memory
@@ -218,6 +237,14 @@ class _UnitLowering:
             finished(self._top, stored, name, statement.location) if partitioned else stored
         )
         self._written.setdefault(memory, []).append(name)
+
+    def _declare(self, body: PatternBody, statement: DeclareMemory) -> None:
+        """A memory inside of a loop: one that loops write has a region for each iteration."""
+        memory = statement.memory
+        if memory.kind in _WRITTEN and memory.name in self._set:
+            tensor = self._tensors.written(self._set[memory.name], memory.name)
+            self._inner[memory.name] = made = InnerMemory(body, statement, tensor)
+            self._incomplete.setdefault(body, []).append(made)
 
     def _pattern(self, body: PatternBody, pattern: Foreach | Reduce) -> None:
         header = pattern.header
@@ -326,7 +353,7 @@ _WRITTEN = (MemoryKind.SRAM, MemoryKind.SPARSE_SRAM)
 def _unit_of(statement: PatternStatement) -> object:
     """Equal for neighbors that one unit serves."""
     match statement:
-        case Bind():
+        case Bind(value=value) if value.type != WORDS.scalar:
             return Bind
         case ReadMemory(memory=memory):
             return memory
