@@ -86,6 +86,11 @@ def varies(
     return True
 
 
+def varies_in(body: PatternBody, index: Expr, values: Mapping[str, Expr]) -> bool:
+    """Whether an index follows the loop of a body."""
+    return bool(set(_needed(index, values)) & body.made)
+
+
 def _needed(expr: Expr, values: Mapping[str, Expr]) -> Iterator[str]:
     """The locals that an expression needs, without those that are bound to others."""
     for term in walk(expr):

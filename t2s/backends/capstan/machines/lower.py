@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
-from t2s.backends.capstan.machines.accesses import read, returned, varies, writes
+from t2s.backends.capstan.machines.accesses import read, returned, varies, varies_in, writes
 from t2s.backends.capstan.machines.allocators import updated
 from t2s.backends.capstan.machines.bit_builders import bit_vector, combined_words, copied_bits
 from t2s.backends.capstan.machines.bodies import PatternBody
@@ -19,6 +19,7 @@ from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
 from t2s.backends.capstan.machines.program_memory import ProgramTensors, refuse
 from t2s.backends.capstan.machines.scans import WORDS, scanned
+from t2s.backends.capstan.machines.scattered_sums import added
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
 from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
@@ -165,6 +166,8 @@ class _UnitLowering:
                 self._pushes[queue] = body, statement
                 if self._memories[queue].kind is MemoryKind.BITS:
                     self._streams[queue] = self._pushed(body, statement)
+            case Update(memory=memory) if self._memories[memory].alias is not None:
+                self._add(body, statement)
             case Update(target=target):
                 body.wires[target] = self._update(body, statement)
             case WriteMemory(memory=memory):
@@ -323,6 +326,21 @@ class _UnitLowering:
         value = self._value(body, statement.value, statement.target)
         return updated(body, statement, value, each=depth == 1)
 
+    def _add(self, body: PatternBody, statement: Update) -> None:
+        """Sums in words of a sparse DRAM, which nothing else of the program uses."""
+        alias = self._memories[statement.memory].alias
+        assert alias is not None
+        others = [
+            one
+            for one in statements(self.program.body)
+            if one is not statement and statement.memory in _used_by(one)
+        ]
+        # the lanes of a firing add to different words
+        apart = body.lanes == 1 or varies_in(body, statement.index, self._values)
+        if others or not apart:
+            refuse(statement, f"words of {statement.memory!r} that several statements use")
+        added(body, statement, self._tensors.summed(alias))
+
     def _parted(self, body: PatternBody, parts: int, pattern: PatternStatement) -> PatternBody:
         if parts not in self._partitions:
             self._partitions[parts] = parted(body, parts, pattern.location)
@@ -358,6 +376,14 @@ def _unit_of(statement: PatternStatement) -> object:
         case ReadMemory(memory=memory):
             return memory
     return id(statement)
+
+
+def _used_by(statement: PatternStatement) -> tuple[str, ...]:
+    """The memory that a statement uses word by word."""
+    match statement:
+        case ReadMemory(memory=memory) | WriteMemory(memory=memory) | Update(memory=memory):
+            return (memory,)
+    return ()
 
 
 def _has_patterns(pattern: Foreach | Reduce) -> bool:

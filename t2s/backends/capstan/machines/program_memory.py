@@ -63,6 +63,10 @@ class ProgramTensors:
             refuse(statement, f"words of {name!r} that may be stored more than once")
         return self._draft.tensor(self._dram(name, TensorRole.OUTPUT, once=True))
 
+    def summed(self, name: str) -> Tensor:
+        """The tensor of a DRAM that one unit adds to."""
+        return self._draft.tensor(self._dram(name, TensorRole.OUTPUT))
+
     def written(self, statement: WriteMemory, memory: str) -> Tensor:
         """The tensor of a memory on the chip that the program fills, each word once."""
         return self._draft.tensor(
