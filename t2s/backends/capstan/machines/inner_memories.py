@@ -22,7 +22,7 @@ from t2s.backends.capstan.machines.vectors import (
     plus,
     where,
 )
-from t2s.core.expr import Expr, Index, Local, apply, const
+from t2s.core.expr import Expr, Index, Local, apply
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32
@@ -135,7 +135,7 @@ def _written(
     if body.lanes > 1:
         at = addresses(unit.valid, at)
     store = Store(tensor=tensor.name, indices=(at,), value=value)
-    last = const(True) if each else unit.control.is_last
+    last = None if each else unit.control.is_last
     if body.lanes > 1:
         cases = [
             FiringCase(name="end", when=last, body=(store,), puts=(put(done),)),
@@ -143,7 +143,12 @@ def _written(
         ]
     else:
         cases = [
-            FiringCase(name="end", when=both(unit.valid, last), body=(store,), puts=(put(done),)),
+            FiringCase(
+                name="end",
+                when=unit.valid if last is None else both(unit.valid, last),
+                body=(store,),
+                puts=(put(done),),
+            ),
             FiringCase(name="write", when=unit.valid, body=(store,)),
             FiringCase(name="nothing, end", when=last, puts=(put(done),)),
             FiringCase(name="nothing"),

@@ -125,6 +125,6 @@ def refuse(statement: PatternStatement, what: str) -> NoReturn:
     raise UnsupportedError(
         f"the simulator of Capstan has no unit for this: {what}",
         location=statement.location,
-        expected="loops that count or scan, and words that are written at most once",
+        expected="loops that count or scan, and words that are written once or added to",
         hint="interpret(inputs) runs the patterns, without times",
     )

@@ -52,7 +52,7 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
     value = unit.vector(statement.value)
     places = unit.output(f"{name}_places", INT32.with_lanes(lanes), tagged=True)
     values = unit.output(f"{name}_values", target.type.with_lanes(lanes))
-    last = const(True)
+    last: Expr | None = None
     if isinstance(ends, str):
         flag = equals(unit.reads(ends), const(1))
         last = both(unit.control.is_last, flag)
