@@ -135,24 +135,15 @@ def _written(
     if body.lanes > 1:
         at = addresses(unit.valid, at)
     store = Store(tensor=tensor.name, indices=(at,), value=value)
-    last = None if each else unit.control.is_last
-    if body.lanes > 1:
-        cases = [
-            FiringCase(name="end", when=last, body=(store,), puts=(put(done),)),
-            FiringCase(name="write", body=(store,)),
-        ]
-    else:
-        cases = [
-            FiringCase(
-                name="end",
-                when=unit.valid if last is None else both(unit.valid, last),
-                body=(store,),
-                puts=(put(done),),
-            ),
-            FiringCase(name="write", when=unit.valid, body=(store,)),
-            FiringCase(name="nothing, end", when=last, puts=(put(done),)),
-            FiringCase(name="nothing"),
-        ]
+    valid, last = (None if body.lanes > 1 else unit.valid), unit.control.is_last
+    ends = last if valid is None else both(valid, last)
+    cases = [FiringCase(name="end", when=valid if each else ends, body=(store,), puts=(put(done),))]
+    if not each:
+        cases.append(FiringCase(name="write", when=valid, body=(store,)))
+    if valid is not None and not each:
+        cases.append(FiringCase(name="nothing, end", when=last, puts=(put(done),)))
+    if valid is not None:
+        cases.append(FiringCase(name="nothing", puts=(put(done),) if each else ()))
     unit.at_each(cases)
     unit.finish()
     return done

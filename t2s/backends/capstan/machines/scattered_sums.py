@@ -52,21 +52,18 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
     value = unit.vector(statement.value)
     places = unit.output(f"{name}_places", INT32.with_lanes(lanes), tagged=True)
     values = unit.output(f"{name}_values", target.type.with_lanes(lanes))
-    last: Expr | None = None
-    if isinstance(ends, str):
-        flag = equals(unit.reads(ends), const(1))
-        last = both(unit.control.is_last, flag)
-    elif not ends:
+    ended = (put(places, index, const(LAST)), put(values, value))
+    cases = [FiringCase(name="last", puts=ended)]
+    if ends is not True:
         last = unit.control.is_last
-    unit.at_each(
-        [
-            FiringCase(
-                name="last", when=last, puts=(put(places, index, const(LAST)), put(values, value))
-            ),
-            FiringCase(name="more", puts=(put(places, index), put(values, value))),
-        ],
-        done=[put(places, tag=const(DONE))],
-    )
+        if isinstance(ends, str):
+            last = both(last, equals(unit.reads(ends), const(1)))
+        more = (put(places, index), put(values, value))
+        cases = [
+            FiringCase(name="last", when=last, puts=ended),
+            FiringCase(name="more", puts=more),
+        ]
+    unit.at_each(cases, done=[put(places, tag=const(DONE))])
     unit.finish()
     return places, values
 
