@@ -78,10 +78,10 @@ def _set_of(value: Expr, words: Mapping[str, BitSet]) -> BitSet | None:
         case Local(name=name):
             return words.get(name)
         case Apply(operator=Op.AND | Op.OR as operator, operands=(left, right)):
-            pair = _set_of(left, words), _set_of(right, words)
-            if pair[0] is None or pair[1] is None:
+            one, other = _set_of(left, words), _set_of(right, words)
+            if one is None or other is None:
                 return None
-            return united(*pair) if operator is Op.OR else intersected(*pair)
+            return united(one, other) if operator is Op.OR else intersected(one, other)
     return None
 
 

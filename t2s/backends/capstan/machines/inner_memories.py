@@ -14,6 +14,7 @@ from dataclasses import replace
 from t2s.backends.capstan.machines.accesses import read
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import Wire, put, write
+from t2s.backends.capstan.machines.transfers import inner_store
 from t2s.backends.capstan.machines.vectors import (
     addresses,
     at_least,
@@ -26,9 +27,10 @@ from t2s.core.expr import Expr, Index, Local, apply
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32
+from t2s.core.walk import walk
 from t2s.graph.body import Role, Store
 from t2s.graph.graph import Tensor
-from t2s.patterns.ir import NOWHERE, DeclareMemory, ReadMemory, WriteMemory
+from t2s.patterns.ir import NOWHERE, DeclareMemory, ReadMemory, StoreBlock, WriteMemory
 
 
 class InnerMemory:
@@ -39,6 +41,7 @@ class InnerMemory:
         self._tensor, self._location = tensor, statement.location
         self._unit = BodyUnit(body, f"open_{self.name}", Role.RELAY, statement.location)
         self._size = self._unit.scalar(statement.memory.size)
+        self._alike = not any(isinstance(one, Local) for one in walk(statement.memory.size))
         self._begin = body.draft.names.fresh(f"{self.name}_begin")
         self._opened = self._unit.output(self._begin)
         body.wires[self._begin] = self._opened
@@ -51,9 +54,12 @@ class InnerMemory:
         return self._there is not None
 
     def address(self, index: Expr) -> Expr:
-        """Where a word of the memory is in the tensor; regions of partitions are interleaved."""
+        """Where a word of the memory is in the tensor.
+
+        Regions of partitions are interleaved if their sizes differ.
+        """
         begin: Expr = Local(name=self._begin, type=INT32)
-        for dimension in self.body.space:
+        for dimension in () if self._alike else self.body.space:
             index = apply(Op.MULTIPLY, index, number(dimension.extent))
         return plus(begin, index)
 
@@ -76,9 +82,7 @@ class InnerMemory:
 
     def read(self, body: PatternBody, statements: Sequence[ReadMemory]) -> dict[str, Wire]:
         """What some statements read, when all is written."""
-        if self._there is None:
-            self._there = self._complete_local()
-            self.body.given_back[self._there] = []
+        there = self._when_written()
         moved = [
             replace(
                 one,
@@ -88,7 +92,21 @@ class InnerMemory:
             )
             for one in statements
         ]
-        return read(body, moved, self._tensor, number(0), [self._there])
+        return read(body, moved, self._tensor, number(0), [there])
+
+    def store(self, statement: StoreBlock, target: Tensor) -> bool:
+        """Store all of it at the end of an iteration; ``False`` if its words are apart."""
+        if self.body.space and not self._alike:
+            return False
+        there = self._when_written()
+        inner_store(self.body, statement, self._tensor, target, self._begin, there)
+        return True
+
+    def _when_written(self) -> str:
+        if self._there is None:
+            self._there = self._complete_local()
+            self.body.given_back[self._there] = []
+        return self._there
 
     def _complete_local(self) -> str:
         """A local of the body, which is there when all is written."""
@@ -115,11 +133,19 @@ class InnerMemory:
         total = unit.register("total")
         size = where(unit.valid, self._size, number(0))
         begin: Expr = total
-        for dimension in self.body.space:
+        step = size
+        if self._alike:
+            step = where(unit.valid, number(1), number(0))
+            here: Expr = total
+            for dimension in self.body.space:
+                scaled = apply(Op.MULTIPLY, total, number(dimension.extent))
+                here = plus(scaled, Index(name=dimension.name))
+            begin = apply(Op.MULTIPLY, here, self._size)
+        for dimension in () if self._alike else self.body.space:
             scaled = apply(Op.MULTIPLY, total, number(dimension.extent))
             begin = plus(scaled, Index(name=dimension.name))
         opens = FiringCase(
-            name="open", body=(write(total, plus(total, size)),), puts=(put(self._opened, begin),)
+            name="open", body=(write(total, plus(total, step)),), puts=(put(self._opened, begin),)
         )
         unit.at_each([opens], gate=gate)
         unit.finish()

@@ -17,7 +17,7 @@ from t2s.backends.capstan.machines.inner_memories import InnerMemory
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
 from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
-from t2s.backends.capstan.machines.program_memory import ProgramTensors, refuse
+from t2s.backends.capstan.machines.program_memory import ProgramTensors, names_of, refuse
 from t2s.backends.capstan.machines.scans import WORDS, scanned
 from t2s.backends.capstan.machines.scattered_sums import added
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
@@ -73,7 +73,7 @@ class _UnitLowering:
     def __init__(self, program: PatternProgram, times: CapstanTimes) -> None:
         self.program = program
         everything = list(statements(program.body))
-        self.draft = GraphDraft(program.name, _names(program, everything), times)
+        self.draft = GraphDraft(program.name, names_of(program, everything), times)
         self.draft.parameters += [
             ScalarParameter(name=a.name, type=a.type) for a in program.arguments
         ]
@@ -88,6 +88,7 @@ class _UnitLowering:
         self._partitions: dict[int, PatternBody] = {}
         self._incomplete: dict[PatternBody, list[BlockLoad | InnerMemory]] = {}
         self._inner: dict[str, InnerMemory] = {}
+        self._declared: dict[str, PatternBody] = {}
         self._set = {s.memory: s for s in everything if isinstance(s, WriteMemory)}
         self._top: PatternBody = start(self.draft, dict(program.environment), program.location)
 
@@ -173,16 +174,14 @@ class _UnitLowering:
             case WriteMemory(memory=memory):
                 self._write(body, statement, memory)
             case StoreBlock(target=target, memory=memory):
+                inner = self._inner.get(memory)
+                far = self._tensors.target(statement, target)
+                if inner is not None and inner.body is body and inner.store(statement, far):
+                    return
                 if body is not self._top or memory not in self._written:
                     refuse(statement, f"{memory!r} is stored inside of a loop")
                 on_chip = self.draft.tensors[memory]
-                block_store(
-                    body,
-                    statement,
-                    on_chip,
-                    self._tensors.target(statement, target),
-                    self._written[memory],
-                )
+                block_store(body, statement, on_chip, far, self._written[memory])
             case StoreStream(target=target, queue=queue):
                 inner, push = self._pushes[queue]
                 stream_store(inner, push, statement, self._tensors.target(statement, target))
@@ -244,6 +243,7 @@ class _UnitLowering:
     def _declare(self, body: PatternBody, statement: DeclareMemory) -> None:
         """A memory inside of a loop: one that loops write has a region for each iteration."""
         memory = statement.memory
+        self._declared[memory.name] = body
         if memory.kind in _WRITTEN and memory.name in self._set:
             tensor = self._tensors.written(self._set[memory.name], memory.name)
             self._inner[memory.name] = made = InnerMemory(body, statement, tensor)
@@ -324,6 +324,11 @@ class _UnitLowering:
         if body.space and depth > 2:
             refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
         value = self._value(body, statement.value, statement.target)
+        owner = self._declared.get(statement.memory)
+        if owner is body:  # it is 0 again in each iteration
+            return value
+        if owner is not None:
+            refuse(statement, f"an update of {statement.memory!r}, which is inside of a loop,")
         return updated(body, statement, value, each=depth == 1)
 
     def _add(self, body: PatternBody, statement: Update) -> None:
@@ -388,23 +393,3 @@ def _used_by(statement: PatternStatement) -> tuple[str, ...]:
 
 def _has_patterns(pattern: Foreach | Reduce) -> bool:
     return any(isinstance(one, Foreach | Reduce) for one in pattern.body)
-
-
-def _names(program: PatternProgram, everything: list[PatternStatement]) -> list[str]:
-    """All names of a program."""
-    found = [argument.name for argument in program.arguments]
-    found += [memory.name for memory in program.declared()]
-    for statement in everything:
-        match statement:
-            case Foreach(binders=binders):
-                found += binders
-            case Reduce(target=target, binders=binders):
-                found += [target, *binders]
-            case (
-                Bind(target=target)
-                | Pop(target=target)
-                | ReadMemory(target=target)
-                | Update(target=target)
-            ):
-                found.append(target)
-    return found

@@ -12,12 +12,18 @@ from t2s.core.expr import Apply, Const, Expr
 from t2s.core.ops import Op
 from t2s.graph.graph import Place, Tensor, TensorRole
 from t2s.patterns.ir import (
+    Bind,
+    Foreach,
     MemoryKind,
     PatternMemory,
     PatternProgram,
     PatternStatement,
+    Pop,
+    ReadMemory,
+    Reduce,
     StoreBlock,
     StoreStream,
+    Update,
     WriteMemory,
     statements,
 )
@@ -118,6 +124,26 @@ def _apart(first: Expr, second: Expr) -> bool:
         case Const(value=one), Apply(operator=Op.ADD, operands=(_, Const(value=least))):
             return one < least
     return False
+
+
+def names_of(program: PatternProgram, everything: list[PatternStatement]) -> list[str]:
+    """All names of a program."""
+    found = [argument.name for argument in program.arguments]
+    found += [memory.name for memory in program.declared()]
+    for statement in everything:
+        match statement:
+            case Foreach(binders=binders):
+                found += binders
+            case Reduce(target=target, binders=binders):
+                found += [target, *binders]
+            case (
+                Bind(target=target)
+                | Pop(target=target)
+                | ReadMemory(target=target)
+                | Update(target=target)
+            ):
+                found.append(target)
+    return found
 
 
 def refuse(statement: PatternStatement, what: str) -> NoReturn:
