@@ -183,8 +183,8 @@ class _UnitLowering:
                 on_chip = self.draft.tensors[memory]
                 block_store(body, statement, on_chip, far, self._written[memory])
             case StoreStream(target=target, queue=queue):
-                inner, push = self._pushes[queue]
-                stream_store(inner, push, statement, self._tensors.target(statement, target))
+                pushing, push = self._pushes[queue]
+                stream_store(pushing, push, statement, self._tensors.target(statement, target))
             case Foreach() | Reduce():
                 self._pattern(body, statement)
             case _:
