@@ -9,7 +9,7 @@ that every result is stored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from t2s.core.errors import InternalError
@@ -18,6 +18,7 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
+from t2s.patterns.bit_sets import BitSet, bit_sets, set_of_scan
 from t2s.patterns.ir import (
     SCAN_BITS,
     WORD_BITS,
@@ -54,7 +55,7 @@ ADDRESSED = (*DENSE, MemoryKind.SPARSE_SRAM, MemoryKind.PARTITIONED_SRAM, Memory
 
 def verify_patterns(program: PatternProgram) -> None:
     """Raise ``InternalError`` that names the first statement that is wrong."""
-    checker = _Checker(program)
+    checker = _Checker(program, bit_sets(program.body))
     for argument in program.arguments:
         checker.name(argument.name)
     for name, value in program.environment:
@@ -72,6 +73,7 @@ class _Checker:
     """What is in scope: memories and locals, with whether a local is a coordinate."""
 
     program: PatternProgram
+    sets: Mapping[str, BitSet]
     names: set[str] = field(default_factory=set)
     memories: dict[str, PatternMemory] = field(default_factory=dict)
     locals: dict[str, Type] = field(default_factory=dict)
@@ -254,7 +256,7 @@ class _Checker:
     def balance(self, queue: str, body: tuple[PatternStatement, ...]) -> None:
         """As many words are put into a queue as are taken, in each iteration around it."""
         put, taken = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
-        for words, path, taking in _traffic(queue, body, ()):
+        for words, path, taking in _traffic(queue, body, (), self.sets):
             (taken if taking else put)[tuple(sorted((*path, *words)))] += 1
         self.require(
             put == taken, f"{_count(put)} words are put into {queue!r}, and {_count(taken)} taken"
@@ -266,7 +268,7 @@ Path = tuple[str, ...]
 
 
 def _traffic(
-    queue: str, body: tuple[PatternStatement, ...], path: Path
+    queue: str, body: tuple[PatternStatement, ...], path: Path, sets: Mapping[str, BitSet]
 ) -> Iterator[tuple[Path, Path, bool]]:
     """Words put or taken: their number as factors, the extents around, and whether taken."""
     for statement in body:
@@ -287,12 +289,19 @@ def _traffic(
             case Foreach(header=header, body=inside) | Reduce(header=header, body=inside):
                 match header:
                     case CountHeader(extent=extent):
-                        yield from _traffic(queue, inside, (*path, *_factors(extent)))
+                        yield from _traffic(queue, inside, (*path, *_factors(extent)), sets)
                     case ScanHeader(bits=bits, left=left, right=right):
                         for _ in [name for name in (left, right) if name == queue]:
                             yield _words(bits), path, True
-                        # how often a scan's body runs is known by nothing but the scan itself
-                        yield from _traffic(queue, inside, (*path, f"scan {id(header)}"))
+                        yield from _traffic(queue, inside, (*path, _visits(header, sets)), sets)
+
+
+def _visits(header: ScanHeader, sets: Mapping[str, BitSet]) -> str:
+    """How often a scan's body runs: as often as that of another one with the same coordinates."""
+    visited = set_of_scan(header, sets)
+    if visited is None:
+        return f"scan {id(header)}"
+    return "scan " + " or ".join(sorted(" and ".join(sorted(term)) for term in visited))
 
 
 def _factors(expr: Expr) -> Path:

@@ -27,18 +27,6 @@ def _product() -> tuple[Tensor, Any]:
     return a, b
 
 
-def _sum_of_three() -> Any:
-    a, b, c, d = (Tensor(name, csr) for name in "ABCD")
-    a[i, j] = b[i, j] + c[i, j] + d[i, j]
-    return compile(a, target="capstan")
-
-
-def _dense_over_joined() -> Any:
-    a, b, c = Tensor("A", csr), Tensor("B", "ss"), Tensor("C", "ss")
-    a[i, j] = b[i, j] + c[i, j]
-    return compile(a, target="capstan")
-
-
 def _quotient() -> Any:
     a, b, c = (Tensor(name, dense(1)) for name in "ABC")
     a[i] = b[i] / c[i]
@@ -198,17 +186,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _spmv(Schedule().reorder(j, i)),
         "the loops j, i do not walk A(i,j) as it is stored|expected: loops in which i, j come in"
         " this order|given:    j, i|note:     A(i,j) is stored by i, j|hint:     reorder('i j')",
-    ),
-    "three": (
-        _sum_of_three,
-        "the loop over j joins B(i,j), C(i,j), D(i,j)|expected: at most two compressed levels,"
-        " which a scanner joins; a sum with a dense term has all coordinates, which count as one"
-        "|hint:     precompute() two of them into a compressed workspace on chip",
-    ),
-    "dense above": (
-        _dense_over_joined,
-        "A(i,j) has a dense level at i, where two compressed levels are joined, and compressed"
-        " levels below it|expected: a compressed level of A at i|given:    ds:0,1",
     ),
     "sum outside": (
         _outer_sum,

@@ -128,9 +128,8 @@ def test_random_inputs(kernel: CapstanKernel) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in SIMULATED if name != "Plus3"])
+@pytest.mark.parametrize("name", SIMULATED)
 def test_without_a_schedule(name: str) -> None:
-    # three compressed levels are joined with a workspace only, which Plus3's schedule declares
     kernel = compile(TEN[name]().result, target="capstan")
     for seed, extents in enumerate(SHAPES):
         inputs = inputs_of(kernel, extents, 0.4, seed)

@@ -20,7 +20,7 @@ from t2s.simulator.report.progress import Progress
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.sources import ROOT
 
-i, j = t2s.Var("i"), t2s.Var("j")
+i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
 INPUTS = {"A": np.array([[1, 0, 2], [0, 0, 0]], np.int32), "x": np.array([3, 4, 5], np.int32)}
 
 
@@ -30,11 +30,12 @@ def spmv(partitions: int = 2) -> CapstanKernel:
     return compile(y, Schedule().environment(outer_par=partitions), target="capstan")
 
 
-def _scattered() -> Any:
-    a, x, z = Tensor("A", csr), Tensor("x", dense(1)), Tensor("z", dense(1))
-    z[j] = a[i, j] * x[i]
-    given = {"A": INPUTS["A"], "x": np.ones(2, np.int32)}
-    return compile(z, target="capstan").simulate(given)
+def _middle_scan() -> Any:
+    a, b, c = (Tensor(name, "dss") for name in "ABC")
+    a[i, j, k] = b[i, j, k] + c[i, j, k]
+    schedule = Schedule().environment(scan_par=4)
+    given = dict.fromkeys("BC", np.ones((2, 2, 2), np.int32))
+    return compile(a, schedule, target="capstan").simulate(given)
 
 
 def _other_sizes() -> Any:
@@ -43,14 +44,14 @@ def _other_sizes() -> Any:
 
 
 UNITS = (
-    "|expected: loops that count or scan, and words that are written at most once"
+    "|expected: loops that count or scan, and words that are written once or added to"
     "|hint:     interpret(inputs) runs the patterns, without times"
 )
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "a sum of scattered words": (
-        _scattered,
-        "the simulator of Capstan has no unit for this: words of 'z_vals_sparse' that iterations"
-        " add to" + UNITS,
+    "a scan in the middle": (
+        _middle_scan,
+        "the simulator of Capstan has no unit for this: a loop that takes 4 iterations at a time,"
+        " and has loops inside," + UNITS,
     ),
     "other sizes": (
         _other_sizes,
@@ -108,8 +109,8 @@ def test_ctrl_c_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_units_names_the_users_line() -> None:
     with pytest.raises(UserError, match="has no unit for this") as found:
-        _scattered()
-    assert "z[j] = a[i, j] * x[i]" in str(found.value)
+        _middle_scan()
+    assert "a[i, j, k] = b[i, j, k] + c[i, j, k]" in str(found.value)
 
 
 def test_the_text_of_a_result() -> None:

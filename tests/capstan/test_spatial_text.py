@@ -74,7 +74,7 @@ def test_a_parsed_text_is_the_tree(name: str, type: Type) -> None:
     assert _text(program) == _text(program)
 
 
-def _same(kernel: CapstanKernel, inputs: dict[str, np.ndarray], type: Type) -> None:
+def same_text(kernel: CapstanKernel, inputs: dict[str, np.ndarray], type: Type) -> None:
     """The program and its parsed text leave the same words in all memories off chip."""
     binding = kernel.bind(inputs, type)
     lowered = kernel.lowered(type)
@@ -110,10 +110,10 @@ def _equal(ours: PatternOutcome, other: PatternOutcome) -> None:
 
 @pytest.mark.parametrize("type", [Int(32), Float(32)], ids=str)
 @pytest.mark.parametrize("name", TEN)
-def test_a_parsed_text_computes_the_same(name: str, type: Type) -> None:
+def test_a_parsed_text_computes_thesame_text(name: str, type: Type) -> None:
     kernel = _ten(name)
     for seed, sizes in enumerate([(4, 9, 3, 5), (0, 3, 2, 1), (1, 1, 1, 1), (5, 0, 4, 2)]):
-        _same(kernel, random_inputs(TEN[name]().shapes(*sizes), 0.4, seed), type)
+        same_text(kernel, random_inputs(TEN[name]().shapes(*sizes), 0.4, seed), type)
 
 
 def _random(kernel: RandomKernel) -> None:
@@ -122,7 +122,7 @@ def _random(kernel: RandomKernel) -> None:
     except UserError:
         return
     assert isinstance(compiled, CapstanKernel)
-    _same(compiled, kernel.inputs, Int(32))
+    same_text(compiled, kernel.inputs, Int(32))
 
 
 @few
@@ -150,7 +150,7 @@ def test_names_of_scala_get_others() -> None:
     assert not (declared | names) & (SCALA | DSL)
     assert "Foreach(type_size.value by 1 par bp) { type_2 =>" in kernel.spatial()
     inputs = {"object": np.eye(3, dtype=np.int32), "val": np.arange(3, dtype=np.int32)}
-    _same(kernel, inputs, Int(32))
+    same_text(kernel, inputs, Int(32))
 
 
 def test_renaming_changes_names_alone() -> None:
@@ -180,7 +180,7 @@ def test_a_negative_value_begins_a_line_of_its_own() -> None:
     kernel = compile(y, target="capstan")
     assert isinstance(kernel, CapstanKernel)
     assert "\n          -A_value * x_value\n" in kernel.spatial()
-    _same(kernel, {"A": np.eye(2, dtype=np.int32), "x": np.ones(2, np.int32)}, Int(32))
+    same_text(kernel, {"A": np.eye(2, dtype=np.int32), "x": np.ones(2, np.int32)}, Int(32))
 
 
 WRONG = {

@@ -38,7 +38,7 @@ from t2s.core.errors import UserError
 
 TOKEN = re.compile(
     r'\s*("[^"\\\n]*"|\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+|[A-Za-z_][A-Za-z0-9_]*|'
-    r"=>|::|:=|>=|==|&&|[-+*/=.,:@(){}\[\]])"
+    r"=>|::|:=|>=|==|&&|[-+*/=.,:@&|(){}\[\]])"
 )
 MEMORIES = frozenset(
     {"DRAM", "SRAM", "FIFO", "Reg", "ArgIn", "ArgOut", "SparseDRAM", "SparseSRAM"}

@@ -33,10 +33,10 @@ from t2s.backends.capstan.spatial_ast import (
     SpatialZeros,
 )
 
-RANKS = {"&&": 1, "==": 2, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5}
+RANKS = {"|": 1, "&": 2, "&&": 2, "==": 3, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6}
 """How tightly operators bind."""
 
-PREFIX, PRIMARY = 6, 7
+PREFIX, PRIMARY = 7, 8
 
 
 def print_spatial(program: SpatialFile) -> str:

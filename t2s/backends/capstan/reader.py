@@ -36,7 +36,7 @@ from t2s.backends.capstan.spatial_ast import (
     SpatialValue,
     SpatialWrite,
 )
-from t2s.backends.capstan.spelling import OPERATORS, TYPES
+from t2s.backends.capstan.spelling import BITWISE, OPERATORS, TYPES
 from t2s.core.errors import UserError
 from t2s.core.expr import Const, Expr, Local, Parameter, Select, apply, const
 from t2s.core.ops import Op
@@ -71,7 +71,7 @@ from t2s.patterns.made import ProgramResult
 
 NAMES_OF_TYPES = {text: type for type, text in TYPES.items()}
 NAMES_OF_KINDS = {text: kind for kind, text in KINDS.items() if kind is not MemoryKind.BITS}
-NAMES_OF_OPERATORS = {text: operator for operator, text in OPERATORS.items()}
+NAMES_OF_OPERATORS = {text: operator for operator, text in (*OPERATORS.items(), *BITWISE.items())}
 SWIZZLED = "Swizzle"
 BITS_TYPE = "U32"
 

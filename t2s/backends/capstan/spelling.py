@@ -37,6 +37,8 @@ OPERATORS = {
     Op.GREATER_EQUAL: ">=",
     Op.AND: "&&",
 }
+BITWISE = {Op.AND: "&", Op.OR: "|"}
+"""Operators of words of bits."""
 
 
 def element_type(program: PatternProgram) -> Type:
@@ -102,6 +104,14 @@ class SpatialSpelling:
                 return self.expression(difference)
             case Apply(operator=Op.NEGATE, operands=(inner,)):
                 return SpatialNegation(value=self.expression(inner))
+            case Apply(operator=operator, operands=(left, right)) if (
+                operator in BITWISE and not value.type.is_bool
+            ):
+                return SpatialOperation(
+                    operator=BITWISE[operator],
+                    left=self.expression(left),
+                    right=self.expression(right),
+                )
             case Apply(operator=operator, operands=(left, right)) if operator in OPERATORS:
                 return SpatialOperation(
                     operator=OPERATORS[operator],

@@ -171,8 +171,27 @@ class _UnitCount:
             if isinstance(statement, DeclareMemory):
                 inside = id(statement) not in outermost
                 used = copies * self.units(statement.memory, inside=inside)
+                if not inside:
+                    used *= self.duplicates(statement.memory)
                 yield self.name(statement.memory.name), used
         yield from self.ports()
+
+    def duplicates(self, memory: PatternMemory) -> int:
+        """How often a memory is there that a transfer fills: once for each copy of a reader."""
+        loaded = any(
+            isinstance(one, LoadBlock) and one.memory == memory.name
+            for one in statements(self.program.body)
+        )
+        if memory.kind is not MemoryKind.SPARSE_SRAM or not loaded:
+            return 1
+        return max(
+            (
+                copies
+                for one, copies in self.placed(self.program.body)
+                if isinstance(one, ReadMemory) and one.memory == memory.name
+            ),
+            default=1,
+        )
 
     def units(self, memory: PatternMemory, *, inside: bool) -> int:
         """Memory units of one copy of a memory."""

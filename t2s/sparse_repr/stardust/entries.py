@@ -97,23 +97,24 @@ def joined_bits(
     copies: int,
 ) -> list[tuple[str, str]]:
     """Queues of the bit vectors of both operands, ``copies`` times."""
-    made = [_bits_of(operands, iteration.left, variable, states)]
+    made = [bits_of(operands, iteration.left, variable, states)]
     if iteration.right is None:
-        made.append(_all_bits(operands, variable))
+        made.append(all_bits(operands, variable))
     else:
-        made.append(_bits_of(operands, iteration.right, variable, states))
+        made.append(bits_of(operands, iteration.right, variable, states))
     if copies == 1:
         return [(made[0], made[1])]
     left, right = _copied_bits(operands.emitter, made, variable)
     return list(zip(left, right, strict=True))
 
 
-def _bits_of(
+def bits_of(
     operands: PatternOperands,
     access: Access,
     variable: str,
     states: Mapping[Access, OperandState],
 ) -> str:
+    """A queue of the bits of an operand's level."""
     emitter, segment = operands.emitter, states[access].segment
     assert segment is not None
     level = level_of(access, variable, operands.format(access))
@@ -128,23 +129,24 @@ def _bits_of(
         with emitter.scope() as body:
             read = emitter.read("coordinate", memory, add(segment.begin, number))
             emitter.put(Push(queue=queue, value=read, location=emitter.location))
-        _foreach(emitter, segment.length, number, body)
+        put_foreach(emitter, segment.length, number, body)
     return _built(emitter, queue, segment.length, variable, held)
 
 
-def _all_bits(operands: PatternOperands, variable: str) -> str:
+def all_bits(operands: PatternOperands, variable: str) -> str:
     """The bits of all coordinates of a variable."""
     emitter, extent = operands.emitter, operands.emitter.extent(variable)
     queue = emitter.queue(f"{variable}_all", INT32, PinningRule.BITS)
     number = emitter.local("coordinate")
     push = Push(queue=queue, value=number, location=emitter.location)
-    _foreach(emitter, extent, number, [push])
+    put_foreach(emitter, extent, number, [push])
     return _built(emitter, queue, extent, variable, None)
 
 
-def _foreach(
+def put_foreach(
     emitter: PatternEmitter, count: Expr, number: Local, body: Sequence[PatternStatement]
 ) -> None:
+    """A loop that counts, a vector at a time."""
     lanes = Parallel(factor=emitter.lanes, variable="ip")
     emitter.put(
         Foreach(
@@ -189,5 +191,5 @@ def _copied_bits(
         body += [Push(queue=copy, value=word, location=emitter.location) for copy in pair]
         pairs.append(pair)
     words = apply(Op.FLOOR_DIVIDE, emitter.bits(variable), const(WORD_BITS))
-    _foreach(emitter, words, number, body)
+    put_foreach(emitter, words, number, body)
     return pairs[0], pairs[1]

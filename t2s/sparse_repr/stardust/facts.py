@@ -10,6 +10,7 @@ from t2s.sparse_repr.concrete.ir import Assign, ConcreteProgram, Forall, Stateme
 from t2s.sparse_repr.notation.ir import Access, accesses
 from t2s.sparse_repr.stardust.coiteration import (
     AllCoordinates,
+    CombinedLevels,
     JoinedLevels,
     LoopIteration,
     WalkedLevel,
@@ -60,7 +61,7 @@ class _Walk:
             own = isinstance(here, WalkedLevel) and here.access == access
             if not own and not isinstance(here, AllCoordinates):
                 known = replace(known, irregular=known.irregular | level)
-            if isinstance(here, JoinedLevels) and access in here.accesses:
+            if isinstance(here, JoinedLevels | CombinedLevels) and access in here.accesses:
                 known = replace(known, joined=known.joined | level)
         self.found[access] = known
 

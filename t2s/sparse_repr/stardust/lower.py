@@ -17,6 +17,7 @@ from t2s.patterns.ir import (
     PatternProgram,
     Reduce,
     ScanHeader,
+    binder_count,
 )
 from t2s.patterns.made import ProgramResult
 from t2s.patterns.verify import verify_patterns
@@ -32,12 +33,14 @@ from t2s.sparse_repr.concrete.ir import (
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.stardust.coiteration import (
     AllCoordinates,
+    CombinedLevels,
     JoinedLevels,
     LoopIteration,
     WalkedLevel,
     iteration_of,
     level_of,
 )
+from t2s.sparse_repr.stardust.combined import opened_combination
 from t2s.sparse_repr.stardust.emitter import ArgumentMeaning, PatternEmitter, times
 from t2s.sparse_repr.stardust.entries import brought_words, joined_bits
 from t2s.sparse_repr.stardust.facts import facts_of
@@ -213,14 +216,14 @@ class _PatternLowering:
             scope = replace(scope, result=before)
         value: Expr | None = None
         with emitter.scope() as body:
-            inside = self.inside(loop, iteration, opened, scope, writes=writes)
+            inside = self.inside(loop, opened, scope, writes=writes)
             if reducing:
                 value = self.scalar(loop.body, inside)
             else:
                 self.statement(loop.body, inside)
         pops = brought_words(self.operands, opened, body, value)
         binders = tuple(one.name for one in opened.binders)
-        header, whole = opened.headers[-1], (*pops, *body)
+        header, whole = opened.headers[-1], (*opened.taken, *pops, *body)
         if reducing:
             assert value is not None
             total = emitter.local("total", self.type)
@@ -245,7 +248,7 @@ class _PatternLowering:
     def parallel(self, loop: Forall, iteration: LoopIteration) -> Parallel:
         """Iterations at a time; scans that are neither outermost nor innermost take ``sp``."""
         factor = loop.factor
-        if factor == 1 and isinstance(iteration, JoinedLevels):
+        if factor == 1 and isinstance(iteration, JoinedLevels | CombinedLevels):
             factor = "sp"
         if isinstance(factor, str):
             return Parallel(factor=self.environment[factor], variable=factor)
@@ -280,6 +283,11 @@ class _PatternLowering:
                     count=segment.length,
                     segment=segment,
                     lazy=self.lazy(access, variable, coordinate),
+                    numbers={access: binder},
+                )
+            case CombinedLevels():
+                return opened_combination(
+                    self.operands, iteration, variable, scope.states, parallel, counted=computed
                 )
             case JoinedLevels():
                 pairs = joined_bits(
@@ -294,12 +302,15 @@ class _PatternLowering:
                 )
                 names = (variable, f"{variable}_left", f"{variable}_out", f"{variable}_right")
                 binders = tuple(emitter.local(name) for name in names)
+                numbers = dict(zip(iteration.accesses, binders[1::2], strict=False))
                 return OpenedLoop(
                     headers=headers,
                     binders=binders,
                     coordinate=binders[0],
                     number=binders[2],
                     count=const(0),
+                    numbers=numbers,
+                    optional=frozenset(numbers if iteration.join is JoinKind.OR else ()),
                 )
 
     def lazy(self, access: Access, variable: str, coordinate: Local) -> tuple[LazyWord, ...]:
@@ -317,11 +328,15 @@ class _PatternLowering:
             return opened.count
         emitter = self.emitter
         count = emitter.local("count")
-        binders = tuple(emitter.local(f"{one.name}_counted").name for one in opened.binders)
+        header = opened.headers[0]
+        binders = tuple(
+            emitter.local(f"{one.name}_counted").name
+            for one in opened.binders[: binder_count(header)]
+        )
         emitter.put(
             Reduce(
                 target=count.name,
-                header=opened.headers[0],
+                header=header,
                 binders=binders,
                 body=(),
                 value=const(1),
@@ -333,7 +348,6 @@ class _PatternLowering:
     def inside(
         self,
         loop: Forall,
-        iteration: LoopIteration,
         opened: OpenedLoop,
         scope: PatternScope,
         *,
@@ -343,22 +357,12 @@ class _PatternLowering:
         variable, operands = loop.variable, self.operands
         states = dict(scope.states)
         used = set(reads_of(loop))
-        numbers: dict[Access, Local] = {}
-        optional: set[Access] = set()
-        match iteration:
-            case WalkedLevel(access=access):
-                numbers[access] = opened.number
-            case JoinedLevels(left=left, right=right):
-                numbers[left] = opened.binders[1]
-                if right is not None:
-                    numbers[right] = opened.binders[3]
-                optional = set(numbers) if iteration.join is JoinKind.OR else set()
         for access, state in scope.states.items():
             if access not in used or variable not in access.variables:
                 continue
-            if access in numbers:
-                there = access in optional
-                state = operands.at_entry(state, numbers[access], optional=there)
+            if access in opened.numbers:
+                there = access in opened.optional
+                state = operands.at_entry(state, opened.numbers[access], optional=there)
                 values = [one.local for one in opened.lazy if one.array == "vals"]
                 state = replace(state, value=values[0] if values else None)
             else:

@@ -34,6 +34,8 @@ class PinningRule(Enum):
     WORKSPACE = "3: a workspace on chip that is read or written at any address"
     ALLOCATOR = "3: the number of entries so far"
     BITS = "4: coordinates of a level that is joined, as bits"
+    POSITIONS_AMONG_ALL = "3: where the visited bits of an operand are among all of its bits"
+    POSITIONS = "5: positions of an operand, one for each coordinate that several join to"
     IN_ORDER = "5: taken in order, each word once"
     RESULT_IN_ORDER = "5: values of a result in the order of an operand's entries"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from t2s.core.expr import Expr, Local
-from t2s.patterns.ir import Header
+from t2s.patterns.ir import Header, PatternStatement
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.stardust.operands import LevelSegment, OperandState
 from t2s.sparse_repr.stardust.writing import ResultState, ResultWriter
@@ -35,7 +35,11 @@ class LazyWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedLoop:
-    """A loop that is about to be written."""
+    """A loop that is about to be written.
+
+    ``numbers`` are the positions of operands in their segments, -1 of an ``optional`` one that
+    lacks the coordinate; ``taken`` is what each iteration begins with.
+    """
 
     headers: tuple[Header, ...]
     binders: tuple[Local, ...]
@@ -44,3 +48,6 @@ class OpenedLoop:
     count: Expr
     segment: LevelSegment | None = None
     lazy: tuple[LazyWord, ...] = ()
+    numbers: Mapping[Access, Local] = field(default_factory=dict)
+    optional: frozenset[Access] = frozenset()
+    taken: tuple[PatternStatement, ...] = ()

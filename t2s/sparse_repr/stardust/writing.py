@@ -26,8 +26,14 @@ from t2s.patterns.made import (
     ResultLevel,
     SharedLevel,
 )
+from t2s.sparse_repr.concrete.merge import Either
 from t2s.sparse_repr.notation.ir import Access
-from t2s.sparse_repr.stardust.coiteration import AllCoordinates, JoinedLevels, WalkedLevel
+from t2s.sparse_repr.stardust.coiteration import (
+    AllCoordinates,
+    CombinedLevels,
+    JoinedLevels,
+    WalkedLevel,
+)
 from t2s.sparse_repr.stardust.emitter import ONE, ZERO, add, times
 from t2s.sparse_repr.stardust.operands import LevelSegment, PatternOperands, WorkspaceArrays
 from t2s.sparse_repr.stardust.pinning import CAPACITY, PinningRule
@@ -79,7 +85,9 @@ class ResultWriter:
                 return every
             case WalkedLevel(access=access):
                 read: tuple[Access, ...] = (access,)
-            case JoinedLevels() as joined:
+            case CombinedLevels(merge=Either(everything=True)):
+                return every
+            case JoinedLevels() | CombinedLevels() as joined:
                 read = joined.accesses
         total: Expr = ZERO
         for access in read:

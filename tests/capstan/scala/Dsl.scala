@@ -24,8 +24,11 @@ object dsl {
   type Float = scala.Float
   type Double = scala.Double
 
-  /** A word of 32 bits that nothing computes with, so it is not a number. */
-  final case class U32(bits: scala.Int)
+  /** A word of 32 bits, which are and-ed and or-ed; it is not a number. */
+  final case class U32(bits: scala.Int) {
+    def &(other: U32): U32 = U32(bits & other.bits)
+    def |(other: U32): U32 = U32(bits | other.bits)
+  }
 
   abstract class Word[T](val zero: T, val add: (T, T) => T, val read: String => T)
   implicit object IntWord extends Word[Int](0, _ + _, Integer.parseInt(_))

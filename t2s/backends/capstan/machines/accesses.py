@@ -61,15 +61,22 @@ def _from(begin: Expr, index: Expr) -> Expr:
     return index if begin == number(0) else plus(begin, index)
 
 
-def varies(body: PatternBody, index: Expr, values: Mapping[str, Expr], allocated: Set[str]) -> bool:
+def varies(
+    body: PatternBody,
+    index: Expr,
+    values: Mapping[str, Expr],
+    allocated: Set[str],
+    inside: PatternBody | None = None,
+) -> bool:
     """Whether an index follows each of the loops around, as that of words written once does.
 
+    Only loops ``inside`` of a body count, if there is one: it has the memory anew each time.
     ``values`` are those of the locals that are bound.  The ``allocated`` ones are those that an
     allocator answers: they follow all loops around it.
     """
     names = set(_needed(index, values))
     here: PatternBody | None = body
-    while here is not None and here.around is not None:
+    while here is not None and here is not inside and here.around is not None:
         found = names & here.made
         if here.carry is None and not found:
             return False
@@ -77,6 +84,11 @@ def varies(body: PatternBody, index: Expr, values: Mapping[str, Expr], allocated
             return True
         here = here.around
     return True
+
+
+def varies_in(body: PatternBody, index: Expr, values: Mapping[str, Expr]) -> bool:
+    """Whether an index follows the loop of a body."""
+    return bool(set(_needed(index, values)) & body.made)
 
 
 def _needed(expr: Expr, values: Mapping[str, Expr]) -> Iterator[str]:

@@ -9,6 +9,7 @@ last vector begins the last window.
 from __future__ import annotations
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
+from t2s.backends.capstan.machines.compute import passage
 from t2s.backends.capstan.machines.kit import UnitDraft, Wire, let, put, rule, when, write
 from t2s.backends.capstan.machines.scans import WORDS, windows_of
 from t2s.backends.capstan.machines.vectors import (
@@ -22,9 +23,11 @@ from t2s.backends.capstan.machines.vectors import (
     where,
     zero,
 )
-from t2s.core.expr import Expr, ReduceLanes, SetBits, apply, equals
+from t2s.core.errors import InternalError
+from t2s.core.expr import Apply, Expr, Local, ReduceLanes, SetBits, apply, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32
+from t2s.core.walk import walk
 from t2s.graph.body import Let, Role
 from t2s.patterns.ir import WINDOW_BITS, BuildBits
 
@@ -47,6 +50,30 @@ def copied_bits(body: PatternBody, windows: Wire, name: str) -> Wire:
         when(None, last),
         needs=[taken],
     )
+    unit.finish(endless=True)
+    return out
+
+
+def combined_words(body: PatternBody, name: str, value: Expr) -> Wire:
+    """Windows that are and-ed and or-ed, one of each bit vector at a time."""
+    unit = UnitDraft(body.draft, f"combine_{name}", Role.COMPUTE, body.space, body.region, None)
+    used = dict.fromkeys(term.name for term in walk(value) if isinstance(term, Local))
+    heads = {one: unit.take(body.wires[one], unit.local(one)) for one in used}
+
+    def windows(term: Expr) -> Expr:
+        match term:
+            case Local(name=one):
+                return heads[one].value
+            case Apply(operator=operator, operands=operands):
+                return apply(operator, *map(windows, operands))
+        raise InternalError(f"{type(term).__name__} of bits")
+
+    made = windows(value)
+    capacity = body.draft.times.bit_windows
+    out = unit.output(name, WORDS, latency=passage(body, made), capacity=capacity)
+    taken = list(heads.values())
+    combined = rule("words", "run", takes=taken, puts=[put(out, made)])
+    unit.mode("run", when(None, combined), needs=taken)
     unit.finish(endless=True)
     return out
 

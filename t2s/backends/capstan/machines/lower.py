@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
-from t2s.backends.capstan.machines.accesses import read, returned, varies, writes
+from t2s.backends.capstan.machines.accesses import read, returned, varies, varies_in, writes
 from t2s.backends.capstan.machines.allocators import updated
-from t2s.backends.capstan.machines.bit_builders import bit_vector, copied_bits
+from t2s.backends.capstan.machines.bit_builders import bit_vector, combined_words, copied_bits
 from t2s.backends.capstan.machines.bodies import PatternBody
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.compute import bound, reduced
 from t2s.backends.capstan.machines.counters import counted, start
 from t2s.backends.capstan.machines.dealers import dealt_body, dealt_words
+from t2s.backends.capstan.machines.inner_memories import InnerMemory
 from t2s.backends.capstan.machines.kit import GraphDraft, Wire
 from t2s.backends.capstan.machines.partition_sums import reduced_over_partitions
 from t2s.backends.capstan.machines.partitions import finished, parted
-from t2s.backends.capstan.machines.program_memory import ProgramTensors, refuse
+from t2s.backends.capstan.machines.program_memory import ProgramTensors, names_of, refuse
 from t2s.backends.capstan.machines.scans import WORDS, scanned
+from t2s.backends.capstan.machines.scattered_sums import added
 from t2s.backends.capstan.machines.sparse_dram import read_lines, write_lines
 from t2s.backends.capstan.machines.stream_stores import stream_store
 from t2s.backends.capstan.machines.transfers import BlockLoad, block_store, segment_load
@@ -71,7 +73,7 @@ class _UnitLowering:
     def __init__(self, program: PatternProgram, times: CapstanTimes) -> None:
         self.program = program
         everything = list(statements(program.body))
-        self.draft = GraphDraft(program.name, _names(program, everything), times)
+        self.draft = GraphDraft(program.name, names_of(program, everything), times)
         self.draft.parameters += [
             ScalarParameter(name=a.name, type=a.type) for a in program.arguments
         ]
@@ -84,7 +86,10 @@ class _UnitLowering:
         self._streams: dict[str, Wire] = {}
         self._pushes: dict[str, tuple[PatternBody, Push]] = {}
         self._partitions: dict[int, PatternBody] = {}
-        self._incomplete: dict[PatternBody, list[BlockLoad]] = {}
+        self._incomplete: dict[PatternBody, list[BlockLoad | InnerMemory]] = {}
+        self._inner: dict[str, InnerMemory] = {}
+        self._declared: dict[str, PatternBody] = {}
+        self._set = {s.memory: s for s in everything if isinstance(s, WriteMemory)}
         self._top: PatternBody = start(self.draft, dict(program.environment), program.location)
 
     def graph(self) -> Graph:
@@ -109,7 +114,7 @@ class _UnitLowering:
         """Units for the statements of a body; neighbors that one unit serves go together."""
         for _, group in groupby(inside, key=_unit_of):
             match list(group):
-                case [Bind(), *_] as binds:
+                case [Bind(value=value), *_] as binds if value.type != WORDS.scalar:
                     body.wires |= bound(body, [b for b in binds if isinstance(b, Bind)])
                 case [ReadMemory(), *_] as reads:
                     self._read(body, [r for r in reads if isinstance(r, ReadMemory)])
@@ -122,8 +127,12 @@ class _UnitLowering:
         self, body: PatternBody, statement: PatternStatement, beside: tuple[PatternStatement, ...]
     ) -> None:
         match statement:
+            case DeclareMemory(memory=memory) if body is not self._top:
+                self._declare(body, statement)
             case DeclareMemory():
                 pass
+            case Bind(target=target, value=value):
+                body.wires[target] = combined_words(body, target, value)
             case LoadBlock(memory=memory, source=source, begin=begin):
                 there = self.draft.names.fresh(f"{memory}_there")
                 loaded, copy = (
@@ -142,6 +151,8 @@ class _UnitLowering:
                 vectors = self._vectors(statement, coordinates)
                 self._streams[words] = bit_vector(body, statement, vectors)
             case Pop(target=target, queue=queue):
+                if queue in self._pushes and queue not in self._streams:
+                    self._streams[queue] = self._pushed(*self._pushes[queue])
                 if queue not in self._streams:
                     refuse(statement, f"{queue!r} is not filled by a transfer from the DRAM")
                 wire = self._streams[queue]
@@ -156,24 +167,24 @@ class _UnitLowering:
                 self._pushes[queue] = body, statement
                 if self._memories[queue].kind is MemoryKind.BITS:
                     self._streams[queue] = self._pushed(body, statement)
+            case Update(memory=memory) if self._memories[memory].alias is not None:
+                self._add(body, statement)
             case Update(target=target):
                 body.wires[target] = self._update(body, statement)
             case WriteMemory(memory=memory):
                 self._write(body, statement, memory)
             case StoreBlock(target=target, memory=memory):
+                inner = self._inner.get(memory)
+                far = self._tensors.target(statement, target)
+                if inner is not None and inner.body is body and inner.store(statement, far):
+                    return
                 if body is not self._top or memory not in self._written:
                     refuse(statement, f"{memory!r} is stored inside of a loop")
                 on_chip = self.draft.tensors[memory]
-                block_store(
-                    body,
-                    statement,
-                    on_chip,
-                    self._tensors.target(statement, target),
-                    self._written[memory],
-                )
+                block_store(body, statement, on_chip, far, self._written[memory])
             case StoreStream(target=target, queue=queue):
-                inner, push = self._pushes[queue]
-                stream_store(inner, push, statement, self._tensors.target(statement, target))
+                pushing, push = self._pushes[queue]
+                stream_store(pushing, push, statement, self._tensors.target(statement, target))
             case Foreach() | Reduce():
                 self._pattern(body, statement)
             case _:
@@ -187,6 +198,9 @@ class _UnitLowering:
             for statement in reads:
                 body.wires[statement.target] = read_lines(body, statement, loaded)
             return
+        if memory in self._inner:
+            body.wires |= self._inner[memory].read(body, reads)
+            return
         if memory in self._written:
             zero, written = number(0), self._written[memory]
             body.wires |= read(body, reads, self.draft.tensors[memory], zero, written)
@@ -198,11 +212,18 @@ class _UnitLowering:
 
     def _write(self, body: PatternBody, statement: WriteMemory, memory: str) -> None:
         kind, alias = self._memories[memory].kind, self._memories[memory].alias
-        if not varies(body, statement.index, self._values, self._allocated):
+        inner = self._inner.get(memory)
+        inside = None if inner is None else inner.body
+        if not varies(body, statement.index, self._values, self._allocated, inside):
             refuse(statement, f"words of {memory!r} that are written more than once")
         self._tensors.check_apart(statement)
         if alias is not None:
             write_lines(body, statement, self._tensors.target(statement, alias))
+            return
+        if inner is not None:
+            if inner.is_read:
+                refuse(statement, f"a write to {memory!r} behind those who read it")
+            inner.write(body, statement)
             return
         outermost = any(
             isinstance(one, DeclareMemory) and one.memory.name == memory
@@ -218,6 +239,15 @@ class _UnitLowering:
             finished(self._top, stored, name, statement.location) if partitioned else stored
         )
         self._written.setdefault(memory, []).append(name)
+
+    def _declare(self, body: PatternBody, statement: DeclareMemory) -> None:
+        """A memory inside of a loop: one that loops write has a region for each iteration."""
+        memory = statement.memory
+        self._declared[memory.name] = body
+        if memory.kind in _WRITTEN and memory.name in self._set:
+            tensor = self._tensors.written(self._set[memory.name], memory.name)
+            self._inner[memory.name] = made = InnerMemory(body, statement, tensor)
+            self._incomplete.setdefault(body, []).append(made)
 
     def _pattern(self, body: PatternBody, pattern: Foreach | Reduce) -> None:
         header = pattern.header
@@ -294,7 +324,27 @@ class _UnitLowering:
         if body.space and depth > 2:
             refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
         value = self._value(body, statement.value, statement.target)
+        owner = self._declared.get(statement.memory)
+        if owner is body:  # it is 0 again in each iteration
+            return value
+        if owner is not None:
+            refuse(statement, f"an update of {statement.memory!r}, which is inside of a loop,")
         return updated(body, statement, value, each=depth == 1)
+
+    def _add(self, body: PatternBody, statement: Update) -> None:
+        """Sums in words of a sparse DRAM, which nothing else of the program uses."""
+        alias = self._memories[statement.memory].alias
+        assert alias is not None
+        others = [
+            one
+            for one in statements(self.program.body)
+            if one is not statement and statement.memory in _used_by(one)
+        ]
+        # the lanes of a firing add to different words
+        apart = body.lanes == 1 or varies_in(body, statement.index, self._values)
+        if others or not apart:
+            refuse(statement, f"words of {statement.memory!r} that several statements use")
+        added(body, statement, self._tensors.summed(alias))
 
     def _parted(self, body: PatternBody, parts: int, pattern: PatternStatement) -> PatternBody:
         if parts not in self._partitions:
@@ -326,32 +376,20 @@ _WRITTEN = (MemoryKind.SRAM, MemoryKind.SPARSE_SRAM)
 def _unit_of(statement: PatternStatement) -> object:
     """Equal for neighbors that one unit serves."""
     match statement:
-        case Bind():
+        case Bind(value=value) if value.type != WORDS.scalar:
             return Bind
         case ReadMemory(memory=memory):
             return memory
     return id(statement)
 
 
+def _used_by(statement: PatternStatement) -> tuple[str, ...]:
+    """The memory that a statement uses word by word."""
+    match statement:
+        case ReadMemory(memory=memory) | WriteMemory(memory=memory) | Update(memory=memory):
+            return (memory,)
+    return ()
+
+
 def _has_patterns(pattern: Foreach | Reduce) -> bool:
     return any(isinstance(one, Foreach | Reduce) for one in pattern.body)
-
-
-def _names(program: PatternProgram, everything: list[PatternStatement]) -> list[str]:
-    """All names of a program."""
-    found = [argument.name for argument in program.arguments]
-    found += [memory.name for memory in program.declared()]
-    for statement in everything:
-        match statement:
-            case Foreach(binders=binders):
-                found += binders
-            case Reduce(target=target, binders=binders):
-                found += [target, *binders]
-            case (
-                Bind(target=target)
-                | Pop(target=target)
-                | ReadMemory(target=target)
-                | Update(target=target)
-            ):
-                found.append(target)
-    return found

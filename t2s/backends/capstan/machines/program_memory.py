@@ -12,12 +12,18 @@ from t2s.core.expr import Apply, Const, Expr
 from t2s.core.ops import Op
 from t2s.graph.graph import Place, Tensor, TensorRole
 from t2s.patterns.ir import (
+    Bind,
+    Foreach,
     MemoryKind,
     PatternMemory,
     PatternProgram,
     PatternStatement,
+    Pop,
+    ReadMemory,
+    Reduce,
     StoreBlock,
     StoreStream,
+    Update,
     WriteMemory,
     statements,
 )
@@ -62,6 +68,10 @@ class ProgramTensors:
         if self._stored[name] > 1:
             refuse(statement, f"words of {name!r} that may be stored more than once")
         return self._draft.tensor(self._dram(name, TensorRole.OUTPUT, once=True))
+
+    def summed(self, name: str) -> Tensor:
+        """The tensor of a DRAM that one unit adds to."""
+        return self._draft.tensor(self._dram(name, TensorRole.OUTPUT))
 
     def written(self, statement: WriteMemory, memory: str) -> Tensor:
         """The tensor of a memory on the chip that the program fills, each word once."""
@@ -116,11 +126,31 @@ def _apart(first: Expr, second: Expr) -> bool:
     return False
 
 
+def names_of(program: PatternProgram, everything: list[PatternStatement]) -> list[str]:
+    """All names of a program."""
+    found = [argument.name for argument in program.arguments]
+    found += [memory.name for memory in program.declared()]
+    for statement in everything:
+        match statement:
+            case Foreach(binders=binders):
+                found += binders
+            case Reduce(target=target, binders=binders):
+                found += [target, *binders]
+            case (
+                Bind(target=target)
+                | Pop(target=target)
+                | ReadMemory(target=target)
+                | Update(target=target)
+            ):
+                found.append(target)
+    return found
+
+
 def refuse(statement: PatternStatement, what: str) -> NoReturn:
     """Say that there is no unit for a statement, with the user's line."""
     raise UnsupportedError(
         f"the simulator of Capstan has no unit for this: {what}",
         location=statement.location,
-        expected="loops that count or scan, and words that are written at most once",
+        expected="loops that count or scan, and words that are written once or added to",
         hint="interpret(inputs) runs the patterns, without times",
     )

@@ -35,32 +35,31 @@ _BEHIND_ALL = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Bursts:
+class Bursts:
     """Of the addresses of a firing, those in the first burst, and those that wait behind it."""
 
-    unit: BodyUnit
     asked: Expr
     rest: Expr
     begun: Local
     waiting: Local
 
     @staticmethod
-    def of(unit: BodyUnit, index: Expr, type: Type) -> _Bursts:
-        """The bursts of an index, the one with the lowest address first."""
-        lanes = unit.lanes
+    def of(unit: UnitDraft, index: Expr, type: Type) -> Bursts:
+        """The bursts of addresses, the one with the lowest first; there is nothing at -1."""
+        lanes = index.type.lanes
         wide = INT32.with_lanes(lanes)
         begun, waiting = unit.register("begun"), unit.register("waiting", wide)
         first = spread(equals(begun, number(0)), lanes)
-        current = where(first, addresses(unit.valid, index), waiting)
+        current = where(first, index, waiting)
         behind = where(is_there(current), current, number(_BEHIND_ALL, lanes))
         lowest = ReduceLanes(operator=Op.MINIMUM, value=behind, type=INT32)
-        words = const(unit.body.draft.times.burst_bytes // type.bytes)
+        words = const(unit.draft.times.burst_bytes // type.bytes)
         burst = apply(Op.FLOOR_DIVIDE, lowest, words)
         bursts = apply(Op.FLOOR_DIVIDE, current, spread(words, lanes))
         chosen = apply(Op.EQUAL, bursts, spread(burst, lanes))
         nowhere = number(NOWHERE, lanes)
         asked, rest = where(chosen, current, nowhere), where(chosen, nowhere, current)
-        return _Bursts(unit, asked, rest, begun, waiting)
+        return Bursts(asked, rest, begun, waiting)
 
     @property
     def more(self) -> Expr:
@@ -74,12 +73,16 @@ class _Bursts:
         return write(self.waiting, self.rest), write(self.begun, number(1))
 
 
+def _addressed(unit: BodyUnit, statement: ReadMemory | WriteMemory) -> Expr:
+    return addresses(unit.valid, unit.vector(statement.index))
+
+
 def write_lines(body: PatternBody, statement: WriteMemory, target: Tensor) -> Wire:
     """Store in a sparse DRAM in each iteration; one token when all is on the way."""
     if body.lanes == 1:
         return writes(body, statement, target)
     unit = BodyUnit(body, f"write_{statement.memory}", Role.STORE, statement.location)
-    bursts = _Bursts.of(unit, unit.vector(statement.index), target.type)
+    bursts = Bursts.of(unit, _addressed(unit, statement), target.type)
     value = unit.vector(statement.value)
     stored = unit.output(f"{statement.memory}_written")
     store = Store(tensor=target.name, indices=(bursts.asked,), value=value)
@@ -99,7 +102,7 @@ def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire
     if body.lanes == 1:
         return read(body, [statement], source, number(0), [])[statement.target]
     unit = BodyUnit(body, f"ask_{statement.memory}", Role.LOAD, statement.location)
-    bursts = _Bursts.of(unit, unit.vector(statement.index), source.type)
+    bursts = Bursts.of(unit, _addressed(unit, statement), source.type)
     type = source.type.with_lanes(body.lanes)
     word = Local(name=unit.local("word"), type=type)
     load = Load(target=word.name, tensor=source.name, indices=(bursts.asked,), type=type)

@@ -7,7 +7,7 @@ and the length, its firings follow from registers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
@@ -183,8 +183,33 @@ def block_store(
     unit.finish()
 
 
+def inner_store(
+    body: PatternBody,
+    statement: StoreBlock,
+    memory: Tensor,
+    target: Tensor,
+    region: str,
+    there: str,
+) -> None:
+    """A memory of a loop into the DRAM: it begins at the local ``region`` of a tensor."""
+    unit = BodyUnit(body, f"store_{statement.memory}", Role.STORE, statement.location)
+    begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
+    first = unit.reads(region)
+    unit.wait([there])
+    # the locals are taken with the first vector
+    further = unit.register("further")
+
+    def move(part: SegmentPart) -> Moved:
+        loads, value = _load(unit, memory, part)
+        begins = part.at == first
+        away = minus(begin, first) if begins else further
+        store = Store(tensor=target.name, indices=(_moved(part, away),), value=value)
+        return [*loads, store, *([write(further, away)] if begins else [])], []
+
+    in_parts(unit, first, length, body.draft.times.lanes, move)
+    unit.finish()
+
+
 def _moved(part: SegmentPart, begin: Expr) -> Expr:
     """The indices of a part, all further on."""
-    return SegmentPart(
-        at=plus(part.at, begin), left=part.left, lanes=part.lanes, full=part.full, last=part.last
-    ).indices
+    return replace(part, at=plus(part.at, begin)).indices
