@@ -26,9 +26,12 @@ from t2s.capability.description import (
     ReturnedStatus,
     StepOf,
 )
+from t2s.capability.hardware import PCIE3_X8, HostLink
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
-from t2s.driver.external_plan import ExternalPlan, PlanResult, StepResult
+from t2s.driver.external_hardware import from_design, from_kernel
+from t2s.driver.external_plan import ExternalPlan
+from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
 from t2s.libraries.shelf import LIBRARIES, Library, available
@@ -38,6 +41,7 @@ numpy = LIBRARIES["numpy"]
 scipy = LIBRARIES["scipy"]
 
 __all__ = [
+    "PCIE3_X8",
     "AddressOf",
     "ArrayOfLevelOf",
     "Availability",
@@ -51,12 +55,14 @@ __all__ = [
     "ExternalCall",
     "ExternalFunction",
     "ExternalPlan",
+    "HostLink",
     "LayoutOf",
     "LeadOf",
     "Library",
     "LibraryOf",
     "Mapping",
     "PlanResult",
+    "PlanTimes",
     "ReturnedStatus",
     "StepOf",
     "StepResult",
@@ -64,6 +70,8 @@ __all__ = [
     "available",
     "blas",
     "check",
+    "from_design",
+    "from_kernel",
     "function",
     "make_capability",
     "make_function",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from t2s.capability.hardware import Hardware
 from t2s.capability.ir import Capability
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
@@ -155,6 +156,7 @@ class ExternalFunction:
     capability: what it computes, and when.
     call: how it is called; ``setup`` and ``teardown`` come before and behind it, one by one.
     python: in place of a call, a function in Python with the tensors of the statement as arguments.
+    hardware: in place of a call, a device of the simulator.
     library: where the symbols come from.
     status: what the returned number says, if it is none of the result.
     index: the type of extents, steps and positions in the interface; those of a call have to fit.
@@ -169,6 +171,7 @@ class ExternalFunction:
     teardown: tuple[ExternalCall, ...] = ()
     python: Callable[..., Any] | None = None
     parameters: tuple[str, ...] = ()
+    hardware: Hardware | None = None
     library: LibraryOf | None = None
     status: ReturnedStatus | None = None
     index: Type | None = None

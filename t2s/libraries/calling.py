@@ -28,11 +28,13 @@ from t2s.capability.description import (
     LeadOf,
     StepOf,
 )
+from t2s.capability.hardware import Hardware
 from t2s.capability.ir import Strides
 from t2s.core.errors import InternalError, T2SError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Type
 from t2s.libraries.finding import symbol_address
+from t2s.sparse_repr.notation.ir import accesses
 
 Array = np.ndarray[Any, Any]
 
@@ -112,6 +114,8 @@ def call(frame: CallFrame) -> Any:
     Raises ``UserError`` with the function and the user's line if it says that it failed.
     """
     function = frame.function
+    if function.hardware is not None:
+        return call_hardware(function.hardware, frame)[0]
     if function.python is not None:
         return _call_python(frame)
     assert function.call is not None
@@ -133,6 +137,13 @@ def call(frame: CallFrame) -> Any:
             notes=[(function.location, f"{function.name} is described here")],
         )
     return None
+
+
+def call_hardware(hardware: Hardware, frame: CallFrame) -> tuple[Any, int]:
+    """A run of hardware on its operands: the result, and the cycles."""
+    capability = frame.function.capability
+    names = dict.fromkeys(access.tensor for access in accesses(capability.value))
+    return hardware.run({name: frame.tensors[name] for name in names})
 
 
 def _call_python(frame: CallFrame) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.calling import CallFrame, call, suited, suits
+from t2s.libraries.calling import CallFrame, call, call_hardware, suited, suits
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
@@ -31,10 +32,17 @@ Operand = Array | SparseTensor
 
 @dataclass
 class CallTally:
-    """What running a mapping took: calls, and bytes of copies that its operands needed."""
+    """What running a mapping took: calls, and bytes of copies that its operands needed.
+
+    Of hardware the ``cycles`` of all calls.  ``partial`` bytes are results of calls that are summed
+    up outside of the function, which took ``summing`` seconds.
+    """
 
     calls: int = 0
     copied: int = 0
+    cycles: int = 0
+    partial: int = 0
+    summing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +130,7 @@ class _MappingRun:
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
-        self.run.tally.calls += 1
-        found = call(self._frame(views, self._whole_extents()))
+        found = self._called(views, self._whole_extents())
         format = self.capability.needs_of(self.result_name).formats[0]
         shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)
         zero = self.run.semiring.zero
@@ -228,7 +235,10 @@ class _MappingRun:
         if not direct:
             inner = place[tuple(slice(0, extent) for extent in target.shape)]
             if more or adds:
+                begun = perf_counter()
                 inner = OPERATORS[self.run.semiring.add].evaluate(target, inner)
+                self.run.tally.partial += place.nbytes
+                self.run.tally.summing += perf_counter() - begun
             target[...] = inner
 
     def _call(
@@ -238,8 +248,7 @@ class _MappingRun:
         for name, mode in self.mapping.images:
             if mode in at:
                 extents[name] = at[mode][2]
-        self.run.tally.calls += 1
-        returned = call(self._frame(handed, extents))
+        returned = self._called(handed, extents)
         if self.function.call is not None:
             returns = self.function.call.returns is not None and self.function.status is None
         else:
@@ -252,6 +261,17 @@ class _MappingRun:
 
     def _whole_extents(self) -> dict[str, int]:
         return {name: mode_extent(mode, self.extents) for name, mode in self.mapping.images}
+
+    def _called(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> Any:
+        """One call; what it returns."""
+        tally, hardware = self.run.tally, self.function.hardware
+        tally.calls += 1
+        frame = self._frame(handed, extents)
+        if hardware is None:
+            return call(frame)
+        value, cycles = call_hardware(hardware, frame)
+        tally.cycles += cycles
+        return value
 
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
         return CallFrame(self.function, handed, extents, self.run.location)

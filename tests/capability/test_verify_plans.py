@@ -49,9 +49,11 @@ def test_plans_and_results_as_text() -> None:
     assert repr(plan) == "<plan of A(i,k) = sum(j, B(i,j)*C(j,k)) + D(i,k), 2 steps>"
     found = plan.run(GIVEN)
     assert repr(found) == "<PlanResult <SparseTensor 2 x 4, dd:0,1, 8 values>, 2 steps>"
-    first, second = str(found).splitlines()
+    first, second, total = str(found).splitlines()
     assert first.startswith("call: matmul computes T(i,k) = sum(j, B(i,j)*C(j,k)): ")
     assert first.endswith(" ms measured, 1 call")
     assert second.startswith("loops: A(i,k) = T(i,k) + D(i,k): ")
+    assert total.startswith("in all ")
+    assert total.endswith(" ms measured")
     assert found.seconds == sum(step.seconds for step in found.steps)
     assert np.array_equal(found.output, GIVEN["B"] @ GIVEN["C"] + GIVEN["D"])

@@ -164,6 +164,11 @@ def _promote(schedule: Schedule, arguments: list[str], location: SourceLocation 
     return schedule.promote(arguments[0], _number(arguments[1], location))
 
 
+def _store(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
+    """``store(D,1,0)``: by columns."""
+    return schedule.store(arguments[0], *(_number(word, location) for word in arguments[1:]))
+
+
 def _scan(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
     if len(arguments) > 2:
         raise UserError(
@@ -221,6 +226,10 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "fix": _Form(shown="fix(i,k)", count=None, append=lambda s, words, _: s.fix(*words)),
         "assume": _Form(
             shown="assume(i % 16 == 0)", count=1, append=lambda s, words, _: s.assume(words[0])
+        ),
+        "store": _Form(shown="store(D,1,0)", count=None, append=_store),
+        "streams": _Form(
+            shown="streams(arria10)", count=1, append=lambda s, words, _: s.streams(words[0])
         ),
         "communicate": _Form(
             shown="communicate(A,j)", count=2, append=lambda s, words, _: s.communicate(*words)
