@@ -14,16 +14,17 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import check_property
 from t2s.capability.refusals import wrong_type
-from t2s.capability.tiles import TileOf
+from t2s.capability.tiles import TileOf, condition_holds, tiles_for
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
+from t2s.driver.plan_loops import run_loops
 from t2s.driver.plan_result import PlanResult, PlanTimes, StepRecord, bytes_of, call_record
 from t2s.plan.build import build_plan
-from t2s.plan.interpret import interpret_plan, statement_value
+from t2s.plan.interpret import interpret_plan
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -37,7 +38,7 @@ from t2s.plan.ir import (
 from t2s.plan.printer import print_plan
 from t2s.sparse_repr.concrete.external_directives import FunctionOrName, StreamsOnDevice
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.tensor import SparseTensor
@@ -205,11 +206,10 @@ class _PlanRun:
             case CallStep():
                 return self._call(step)
 
-    def _computed(self, assignment: Assignment) -> Array:
-        dense = {name: dense_view(value) for name, value in self.values.items()}
-        return statement_value(
-            assignment, dense, self.binding.extents, self.binding.kind, places_of(self.values)
-        )
+    def _computed(self, assignment: Assignment) -> Value:
+        read = {access.tensor for access in accesses(assignment.value)}
+        values = {name: self.values[name] for name in read}
+        return run_loops(assignment, values, self.binding.extents, self.binding.kind)
 
     def _call(self, step: CallStep) -> tuple[Value, StepRecord]:
         """The calls of a step, with tiles if need be; its statement if its condition fails."""
@@ -267,8 +267,6 @@ class _PlanRun:
         self, step: CallStep, extents: Mapping[str, int]
     ) -> tuple[tuple[TileOf, ...], UserError | None]:
         """The tiles of a call, none if it is whole; the error if its condition does not hold."""
-        from t2s.libraries.running import condition_holds, tiles_for
-
         mapping = step.mapping
         if condition_holds(mapping, extents):
             return (), None

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from t2s.capability.conditions import Answer, Mode, holds, mode_extent, mode_name, names_of
+from t2s.capability.conditions import Mode, mode_extent, mode_name
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.tiles import TileOf, tiles_of
+from t2s.capability.steps_in_memory import suited, suits
+from t2s.capability.tiles import TileOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.calling import CallFrame, call, call_hardware, suited, suits
+from t2s.libraries.calling import CallFrame, call, call_hardware
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
@@ -68,30 +69,6 @@ def operand_extents(mapping: PartMapping, operands: Mapping[str, Operand]) -> di
         name: extent
         for tensor, access in mapping.reads
         for name, extent in zip(access.variables, operands[tensor].shape, strict=True)
-    }
-
-
-def condition_holds(mapping: PartMapping, extents: Mapping[str, int]) -> bool:
-    """Whether the condition of a mapping holds for the whole modes."""
-    return holds(mapping.condition, _modes_of_condition(mapping, extents)) is Answer.TRUE
-
-
-def tiles_for(
-    mapping: PartMapping, extents: Mapping[str, int], *, pad: bool
-) -> tuple[TileOf, ...] | None:
-    """The tiles under which the condition of a mapping holds; ``None`` if there are none."""
-    padded = {mode_name(mode) for mode in mapping.exact} if pad else set()
-    return tiles_of(
-        mapping.condition,
-        _modes_of_condition(mapping, extents),
-        whole=[mode_name(mode) for mode in mapping.whole],
-        may_pad=padded.__contains__,
-    )
-
-
-def _modes_of_condition(mapping: PartMapping, extents: Mapping[str, int]) -> dict[str, int]:
-    return {
-        name: mode_extent(tuple(name.split("*")), extents) for name in names_of(mapping.condition)
     }
 
 
