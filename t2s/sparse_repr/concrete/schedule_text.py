@@ -123,9 +123,15 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
     def append(
         schedule: Schedule, arguments: list[str], location: SourceLocation | None
     ) -> Schedule:
-        if name == "map" and len(arguments) == 2 and _is_external(*arguments):
+        if name == "map" and len(arguments) > 1 and _is_external(*arguments[:2]):
+            if arguments[2:] not in ([], ["densify"]):
+                raise UserError(
+                    f"map({', '.join(arguments)}) does not say a directive",
+                    location=location,
+                    expected="map(B(i,k)*C(k,j),blas.sgemm), or with densify behind it",
+                )
             part = Notation(parse_expression(arguments[0], location=location), {})
-            return schedule.map(part, arguments[1])
+            return schedule.map(part, arguments[1], densify=bool(arguments[2:]))
         if len(arguments) not in (2, 3):
             raise UserError(
                 f"{name}({', '.join(arguments)}) does not say a directive",
