@@ -132,7 +132,8 @@ class LibraryOf(Term):
 
     ``capsules`` is a module of Python that hands out its functions as capsules; ``path`` is that of
     a shared object; ``package`` is imported by functions in Python.  ``probe`` is a call without
-    tensors that a child process tries first: it creates a handle, or does nothing.
+    tensors that a child process tries first: it creates a handle, or does nothing.  ``threaded``
+    libraries use several threads unless they are told not to.
     """
 
     name: str
@@ -144,6 +145,7 @@ class LibraryOf(Term):
     flags: tuple[str, ...] = ()
     probe: ExternalCall | None = None
     how_to_get: str = ""
+    threaded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,7 +25,7 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import MatchState, PartForm, Way, states, view_of
+from t2s.capability.match import MatchState, PartForm, Way, alike, states, view_of
 from t2s.capability.tiles import tiles_of
 from t2s.sparse_repr.notation.ir import Access, accesses
 
@@ -74,6 +74,8 @@ def mappings(
     """
     known = dict(extents or {})
     found: list[PartMapping] = []
+    if not alike(part, function):
+        return
     for way in _ways(part, function, reshape, asked):
         for state in states(part, function, way):
             made = _mapping(part, function, way, state)

@@ -15,6 +15,7 @@ from t2s.capability.printer import print_condition
 from t2s.capability.properties import check_property
 from t2s.capability.refusals import wrong_type
 from t2s.capability.tiles import TileOf, condition_holds, tiles_for
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
@@ -71,16 +72,33 @@ class ExternalPlan:
     def __str__(self) -> str:
         return print_plan(self.program)
 
-    def run(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> PlanResult:
+    def run(
+        self, inputs: Mapping[str, Any], *, type: Type | None = None, threads: int = 1
+    ) -> PlanResult:
         """Run all steps; ``inputs`` and ``type`` are those of ``t2s.sparse.simulate``.
 
+        ``threads`` are those of libraries; float sums have other bits with another number of them.
         Dense arrays are read where they are, whatever their steps; nothing given is written.
         Raises ``UserError`` for values of a type that a function does not compute, and for a
         condition that does not hold where nothing else is there to compute the part.
         """
         binding = bind_plan(self.assignment, inputs, type)
         self._check_facts(binding)
-        return _PlanRun(self.program, binding).result()
+        count = whole(threads)
+        if count is None or count < 1:
+            raise UserError(
+                "libraries use a number of threads",
+                location=user_location(),
+                expected="1 or more",
+                given=repr(threads),
+            )
+        calls = [step.mapping.function for step in self.program.calls]
+        if all(one.library is None or not one.library.threaded for one in calls):
+            return _PlanRun(self.program, binding).result()
+        from t2s.libraries.threads import threads_of_libraries
+
+        with threads_of_libraries(count):
+            return _PlanRun(self.program, binding).result()
 
     def interpret(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:
         """The result with each call replaced by its statement, by numpy: the oracle of a plan."""

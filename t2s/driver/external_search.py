@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,6 @@ class FoundPlans:
     plans: the best ones, the fastest first; one of loops alone is among them if it is.
     tried: how many plans were predicted.
     skipped: functions that are not there, and why.
-    misses: of functions that compute no part, the first rule that failed, of the nearest part.
     interrupted: whether Ctrl-C ended the search.
     """
 
@@ -133,8 +133,20 @@ class FoundPlans:
     plans: tuple[FoundPlan, ...]
     tried: int
     skipped: tuple[str, ...]
-    misses: tuple[str, ...]
+    task: SearchTask = field(repr=False)
     interrupted: bool = False
+
+    @cached_property
+    def misses(self) -> tuple[str, ...]:
+        """Of functions that compute no part: the first rule that failed, of the nearest part."""
+        used = {one.function.name for one in self.mappings}
+        task = self.task
+        return tuple(
+            f"{one.name} computes no part: "
+            f"{nearest_miss(self.assignment, one, task.reshape, task.facts.extents)}"
+            for one in task.functions
+            if one.name not in used and not self.interrupted
+        )
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -269,18 +281,13 @@ def search(
             found.run()
         except KeyboardInterrupt:
             interrupted = True
-    used = {one.function.name for one in mapped}
-    misses = [] if interrupted else [one for one in known if one.name not in used]
     return FoundPlans(
         assignment=made,
         mappings=mapped,
         plans=tuple(_found(made, one) for one in found.kept),
         tried=found.tried,
         skipped=skipped,
-        misses=tuple(
-            f"{one.name} computes no part: {nearest_miss(made, one, allowed, facts.extents)}"
-            for one in misses
-        ),
+        task=task,
         interrupted=interrupted,
     )
 

@@ -53,6 +53,9 @@ def _details(step: Step) -> list[str]:
     types: tuple[Type, ...] = mapping.function.capability.types
     if types:
         lines.append(f"of {' or '.join(map(str, types))}")
+    library = mapping.function.library
+    if library is not None and library.threaded:
+        lines.append("by one thread, if the run asks for no more")
     if mapping.condition not in (ALWAYS, AllOf(parts=())):
         lines.append(_guard(step))
     return lines
