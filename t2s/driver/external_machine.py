@@ -9,23 +9,32 @@ import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from t2s.capability.declare import make_function
 from t2s.capability.description import ExternalFunction
-from t2s.capability.ir import Capability
+from t2s.capability.ir import ALWAYS, Capability
+from t2s.core.walk import Term, rewrite
 from t2s.driver.external_plan import ExternalPlan
 from t2s.driver.plan_loops import run_loops
 from t2s.plan.machine import GENERIC, FunctionRates, LoopRates, Machine
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import Format, dense
-from t2s.sparse_repr.notation.ir import Assignment, TensorDeclaration, accesses
+from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
 from t2s.sparse_repr.notation.parse import parse_assignment as parse
 from t2s.sparse_repr.notation.symbols import Notation
 from t2s.sparse_repr.tensors.tensor import from_dense
 
+TermT = TypeVar("TermT", bound=Term)
+
 RUNS = 3
+CALLS = 64
+"""Calls of a step where the functions are small, so that what is around them vanishes."""
+
+SMALL = 64
+BATCH = "batch"
 LONG = 0.1
 """Seconds of a call beyond which no larger one is measured."""
 
@@ -52,11 +61,15 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> Machine:
     if functions is None:
         functions = [one for lib in LIBRARIES.values() for one in lib.functions.values()]
     there = [one for one in functions if one.library is None or availability(one.library).there]
-    rates = tuple(found for one in there if one.hardware is None for found in _function_rates(one))
+    start = _start()
+    rates = tuple(
+        found for one in there if one.hardware is None for found in _function_rates(one, start)
+    )
     copy, transpose = _copies()
     convert, scan = _conversions()
     return Machine(
         name=platform.processor() or platform.machine(),
+        start=start,
         call=GENERIC.call,
         step=GENERIC.step,
         copy=copy,
@@ -68,22 +81,25 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> Machine:
     )
 
 
-def _function_rates(function: ExternalFunction) -> Iterator[FunctionRates]:
+def _function_rates(function: ExternalFunction, start: float) -> Iterator[FunctionRates]:
     """What calls of a function take; nothing of one over lists, or for no extents of ours."""
     capability = function.capability
     variables = _variables(capability)
     sizes = SIZES.get(len(variables), ())
-    if capability.lists or not sizes or capability.condition.parts or _repeats(capability):  # type: ignore[union-attr]
+    if capability.lists or not sizes or capability.condition != ALWAYS or _repeats(capability):
         return
-    plan = _plan_of(function)
+    sliced = all(not one.formats for one in capability.needs)
     points: list[tuple[float, float]] = []
     for size in sizes:
-        inputs, share = _inputs(plan.assignment, size, function)
-        seconds = min(plan.run(inputs).steps[-1].seconds for _ in range(RUNS))
+        calls = CALLS if sliced and size <= SMALL else 1
+        plan = _plan_of(function, batch=calls > 1)
+        inputs, share = _inputs(plan.assignment, size, function, calls)
+        taken = min(plan.run(inputs).steps[-1].seconds for _ in range(RUNS))
+        seconds = max(1e-7, (taken - start) / calls if taken > 2 * start else taken / 2 / calls)
         work = size ** len(variables) * share
         if not points or work > points[-1][0]:
             points.append((float(work), seconds))
-        if seconds > LONG:
+        if taken > LONG:
             break
     library = function.library.name if function.library is not None else ""
     yield FunctionRates(library=library, function=function.name, points=tuple(points))
@@ -99,11 +115,27 @@ def _repeats(capability: Capability) -> bool:
     return any(one.properties for one in capability.needs)
 
 
-def _plan_of(function: ExternalFunction) -> ExternalPlan:
-    """A plan whose whole statement is the function's."""
+def _start() -> float:
+    """Seconds of a step with one call of next to nothing."""
+    function = make_function(
+        "nothing", "z(i) = x(i)", python=_nothing, trusted=True, types="float64", strides="any"
+    )
+    plan = _plan_of(function, batch=False)
+    given = {"x": np.zeros(1)}
+    return min(plan.run(given).steps[-1].seconds for _ in range(3 * RUNS))
+
+
+def _nothing(x: Any, z: Any) -> None:
+    z[...] = x
+
+
+def _plan_of(function: ExternalFunction, *, batch: bool) -> ExternalPlan:
+    """A plan whose whole statement is the function's; ``batch`` many of them, one by one."""
     capability = function.capability
+    value = _batched(capability.value) if batch else capability.value
     result = replace(capability.result, tensor="the_result")
-    names: dict[str, int] = {one.tensor: len(one.variables) for one in accesses(capability.value)}
+    result = _batched(result) if batch else result
+    names: dict[str, int] = {one.tensor: len(one.variables) for one in accesses(value)}
     declared = [
         TensorDeclaration(
             name=name, format=(capability.needs_of(name).formats or (dense(order),))[0]
@@ -113,8 +145,20 @@ def _plan_of(function: ExternalFunction) -> ExternalPlan:
     formats = capability.needs_of(capability.result.tensor).formats
     format = formats[0] if formats else dense(len(result.variables))
     declared.append(TensorDeclaration(name=result.tensor, format=format))
-    assignment = Assignment(result=result, value=capability.value, tensors=tuple(declared))
-    return ExternalPlan(assignment, Schedule().bind(Notation(capability.value, {}), function))
+    assignment = Assignment(result=result, value=value, tensors=tuple(declared))
+    schedule = Schedule().fix(BATCH) if batch else Schedule()
+    return ExternalPlan(assignment, schedule.bind(Notation(value, {}), function))
+
+
+def _batched(value: TermT) -> TermT:
+    """The statement with a variable more in all of its accesses, the first one."""
+
+    def wider(term: Term) -> Term | None:
+        if isinstance(term, Access):
+            return replace(term, variables=(BATCH, *term.variables))
+        return None
+
+    return rewrite(value, wider)
 
 
 def _format(capability: Capability, name: str, order: int) -> Format:
@@ -122,7 +166,7 @@ def _format(capability: Capability, name: str, order: int) -> Format:
 
 
 def _inputs(
-    assignment: Assignment, size: int, function: ExternalFunction
+    assignment: Assignment, size: int, function: ExternalFunction, calls: int
 ) -> tuple[dict[str, Any], float]:
     """Operands of this size, and the share of the steps that sparse ones leave."""
     kinds = function.capability.types
@@ -130,7 +174,7 @@ def _inputs(
     found: dict[str, Any] = {}
     share = 1.0
     for access in dict.fromkeys(accesses(assignment.value)):
-        shape = (size,) * len(access.variables)
+        shape = tuple(calls if name == BATCH else size for name in access.variables)
         format = assignment.tensor(access.tensor).format
         values = np.ones(shape, kind)
         if not all(level.full for level in format.levels):
@@ -197,7 +241,7 @@ def _loops() -> LoopRates:
 
     one = from_dense(np.ones((1, 1), kind), "ds")
     tiny = {"i": 1, "j": 1, "k": 1}
-    small = {"B": one, "T": np.ones((1, 1), kind)}
+    small: dict[str, Any] = {"B": one, "T": np.ones((1, 1), kind)}
     start = _best(lambda: run_loops(scaled, small, tiny, kind))
     whole = np.ones((size, size), kind)
     alone = run(scaled, B=matrix, T=whole)

@@ -184,7 +184,7 @@ class _Predictor:
             source = self.known[dict(step.reads)[view.name]]
             work *= source.density if source.sparse else 1.0
         copied = sum(self._copied(step, view) for view in mapping.operands)
-        seconds = calls * (machine.call_seconds(mapping.function, work) + copied)
+        seconds = machine.start + calls * (machine.call_seconds(mapping.function, work) + copied)
         text = f"{calls} call{'s' if calls != 1 else ''} of {work:.3g} steps"
         return _predicted(step, seconds, text + (", with copies" if copied else ""))
 

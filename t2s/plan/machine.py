@@ -69,6 +69,7 @@ class Machine(Term):
     ----------
     name: for tables.
     threads: of libraries while this was measured.
+    start: seconds of a step that calls a function, beside its calls.
     call: seconds of a call of a function that nobody measured, beside its work.
     step: seconds of a step of the innermost loop of such a function.
     copy, transpose: seconds of a byte that is copied, and of one that is transposed.
@@ -80,6 +81,7 @@ class Machine(Term):
 
     name: str
     threads: int = 1
+    start: float
     call: float
     step: float
     copy: float
@@ -148,10 +150,11 @@ def _machine(found: Mapping[str, Any]) -> Machine:
     )
 
 
-_RATES = ("call", "step", "copy", "transpose", "convert", "scan")
+_RATES = ("start", "call", "step", "copy", "transpose", "convert", "scan")
 
 GENERIC = Machine(
     name="generic",
+    start=60e-6,
     call=10e-6,
     step=0.5e-9,
     copy=0.15e-9,
@@ -170,7 +173,7 @@ GENERIC = Machine(
         FunctionRates(library="scipy's BLAS", function=f"{letter}{name}", points=points)
         for letter in "sd"
         for name, points in (
-            ("gemm", ((5e2, 25e-6), (2.6e5, 35e-6), (1.7e7, 500e-6), (1e9, 25e-3))),
+            ("gemm", ((5e2, 20e-6), (2.6e5, 30e-6), (1.7e7, 500e-6), (1e9, 25e-3))),
             ("gemv", ((6e1, 20e-6), (4e3, 22e-6), (6.5e4, 30e-6), (1.6e7, 4e-3))),
             ("gemv_columns", ((6e1, 20e-6), (4e3, 22e-6), (6.5e4, 30e-6), (1.6e7, 4e-3))),
             ("dot", ((1.6e1, 15e-6), (1e4, 17e-6), (1e6, 120e-6))),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from t2s.capability.description import ExternalFunction
 from t2s.capability.match import PartForm, part_form
@@ -66,6 +67,9 @@ class SearchTask:
     location: SourceLocation
 
 
+MOST_BYTES = 1 << 33
+"""Of a workspace; plans with larger ones are not among those that a search finds."""
+
 Told = Callable[[int, str], None]
 
 
@@ -95,9 +99,21 @@ class PlanSearch:
         except UserError:
             return None
         self.tried += 1
+        if self._too_large(program):
+            return None
         prediction = predict(program, task.facts, task.machine)
         self.told(self.tried, ", ".join(call.mapping.function.name for call in program.calls))
         return RankedPlan(schedule=schedule, program=program, prediction=prediction)
+
+    def _too_large(self, program: PlanProgram) -> bool:
+        """Whether a call writes a workspace that no memory holds."""
+        facts = self.task.facts
+        return any(
+            facts.itemsize * prod(facts.extents[name] for name in call.mapping.variables)
+            > MOST_BYTES
+            for call in program.calls
+            if call.target != program.result
+        )
 
     def _keep(self, plan: RankedPlan) -> None:
         self.kept.append(plan)
