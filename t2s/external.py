@@ -38,7 +38,7 @@ from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
 from t2s.libraries.shelf import LIBRARIES, Library, available
-from t2s.plan.machine import GENERIC, Machine, load_machine
+from t2s.plan.machine import GENERIC, HostMachine, load_machine
 
 blas = LIBRARIES["blas"]
 numpy = LIBRARIES["numpy"]
@@ -62,11 +62,11 @@ __all__ = [
     "ExternalPlan",
     "FoundPlans",
     "HostLink",
+    "HostMachine",
     "LayoutOf",
     "LeadOf",
     "Library",
     "LibraryOf",
-    "Machine",
     "Mapping",
     "PlanResult",
     "PlanTimes",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2s import external, sparse
-from t2s.driver.external_search import facts_of_binding
+from t2s.driver.plan_facts import facts_of_binding
 from t2s.driver.plan_inputs import bind_plan
 from t2s.plan.cost import PlanFacts, predict
 
@@ -73,7 +73,7 @@ def facts(given: dict[str, Any]) -> PlanFacts:
     return facts_of_binding(bind_plan(STATEMENT, given), STATEMENT)
 
 
-def row(n: int, density: float, layout: str, machine: external.Machine) -> Row:
+def row(n: int, density: float, layout: str, machine: external.HostMachine) -> Row:
     """One row of the table."""
     given = inputs(n, density, layout)
     known = facts(given)

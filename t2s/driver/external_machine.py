@@ -19,7 +19,7 @@ from t2s.capability.ir import ALWAYS, Capability
 from t2s.core.walk import Term, rewrite
 from t2s.driver.external_plan import ExternalPlan
 from t2s.driver.plan_loops import run_loops
-from t2s.plan.machine import GENERIC, FunctionRates, LoopRates, Machine
+from t2s.plan.machine import GENERIC, FunctionRates, HostMachine, LoopRates
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
@@ -48,7 +48,7 @@ SIZES = {
 DENSITY = 0.02
 
 
-def calibrate(functions: Sequence[ExternalFunction] | None = None) -> Machine:
+def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachine:
     """Measure this machine: calls of functions of several sizes, loops, copies, conversions.
 
     ``functions`` are those that t2s knows if nothing is said; those over lists of variables are not
@@ -67,7 +67,7 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> Machine:
     )
     copy, transpose = _copies()
     convert, scan = _conversions()
-    return Machine(
+    return HostMachine(
         name=platform.processor() or platform.machine(),
         start=start,
         call=GENERIC.call,

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from t2s.capability.description import ExternalFunction
 from t2s.capability.reshape import EVERYTHING, Reshape
 from t2s.core.checks import checked_kind, whole
@@ -16,21 +14,19 @@ from t2s.core.errors import UserError
 from t2s.core.late_bar import LateBar
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.tables import Table
-from t2s.core.types import Float, Type
+from t2s.core.types import Type
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.external_plan import ExternalPlan, PlanResolver
 from t2s.driver.external_schedule import schedule_text
-from t2s.driver.plan_inputs import PlanBinding, bind_plan
+from t2s.driver.plan_facts import facts_for
 from t2s.driver.plan_result import PlanResult, shown_seconds
 from t2s.plan.candidates import MappedPart, candidates, nearest_miss
-from t2s.plan.cost import PlanFacts, TensorFacts, facts_of, order_in_memory
-from t2s.plan.machine import GENERIC, Machine
+from t2s.plan.machine import GENERIC, HostMachine
 from t2s.plan.search import PlanSearch, RankedPlan, SearchTask
-from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
-from t2s.sparse_repr.notation.legality import extents_of, with_semiring
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
-from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 Functions = Any
 """Functions, libraries, names such as ``blas.sgemm`` or ``blas``, or a list of these."""
@@ -233,7 +229,7 @@ def search(
     shapes: Mapping[str, Sequence[int]] | None = None,
     densities: Mapping[str, float] | None = None,
     type: Type | None = None,
-    machine: Machine = GENERIC,
+    machine: HostMachine = GENERIC,
     reshape: Reshape | str = EVERYTHING,
     semiring: Semiring = PLUS_TIMES,
     limit: int = 10,
@@ -250,7 +246,7 @@ def search(
     """
     where = user_location()
     made = with_semiring(assignment_of(assignment), semiring)
-    checked_kind("the machine", machine, Machine, "such as external.calibrate()")
+    checked_kind("the machine", machine, HostMachine, "such as external.calibrate()")
     kept = whole(limit)
     if kept is None or kept < 1:
         raise UserError(
@@ -259,7 +255,7 @@ def search(
             expected="limit, 1 or more",
             given=repr(limit),
         )
-    facts = _facts(made, inputs, shapes, densities, type, where)
+    facts = facts_for(made, inputs, shapes, densities, type, where)
     known, skipped = _available(_listed(functions, where))
     allowed = _reshape(reshape, where)
     task = SearchTask(
@@ -354,57 +350,3 @@ def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:
                 expected=f"some of {', '.join(names)}",
             )
     return replace(Reshape(), **dict.fromkeys(words, True))
-
-
-def _facts(
-    assignment: Assignment,
-    inputs: Mapping[str, Any] | None,
-    shapes: Mapping[str, Sequence[int]] | None,
-    densities: Mapping[str, float] | None,
-    type: Type | None,
-    where: SourceLocation,
-) -> PlanFacts:
-    if inputs is not None and shapes is None and densities is None:
-        return facts_of_binding(bind_plan(assignment, inputs, type), assignment)
-    if inputs is not None or (shapes is None and any(t.shape is None for t in assignment.tensors)):
-        raise UserError(
-            "a search is for inputs, or for shapes",
-            location=where,
-            expected="inputs=..., or shapes=... with densities=... of sparse tensors",
-            given="both" if inputs is not None else "none of them",
-        )
-    read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
-    found: dict[str, TensorFacts] = {}
-    for name in read:
-        declared = assignment.tensor(name)
-        shape = tuple((shapes or {}).get(name, declared.shape or ()))
-        sizes = [whole(extent) for extent in shape]
-        order = declared.format.order
-        share = (densities or {}).get(name, 1.0)
-        good = isinstance(share, int | float) and 0 <= share <= 1
-        if len(sizes) != order or any(size is None or size < 0 for size in sizes) or not good:
-            raise UserError(
-                f"the shape of {name} is not known, or its density is none",
-                location=where,
-                expected=f"{order} extents, and a density from 0 to 1",
-                given=f"shape {shape!r}, density {share!r}",
-            )
-        full = tuple(size for size in sizes if size is not None)
-        count = float(np.prod(full, dtype=float)) * share
-        found[name] = facts_of(full, declared.format, count)
-    extents = extents_of(assignment, {name: one.shape for name, one in found.items()})
-    kind = Float(32) if type is None else type
-    return PlanFacts(extents=extents, tensors=found, itemsize=kind.bits // 8)
-
-
-def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
-    """What the inputs of a plan say: what they store is counted."""
-    found = {}
-    for name, value in binding.values.items():
-        if isinstance(value, SparseTensor):
-            format = assignment.tensor(name).format
-            found[name] = facts_of(value.shape, format, float(len(value.values)))
-        else:
-            order = order_in_memory(value)
-            found[name] = TensorFacts(shape=value.shape, stored=value.size, order=order)
-    return PlanFacts(extents=binding.extents, tensors=found, itemsize=binding.kind.itemsize)

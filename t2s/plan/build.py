@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from t2s.capability.conditions import Answer, holds, names_of
+from t2s.capability.conditions import Answer, holds
 from t2s.capability.description import ExternalFunction
 from t2s.capability.hardware import HOST
-from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.match import PartForm, part_form
-from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.parts import TakenOut, find_part
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in
@@ -30,6 +27,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite
+from t2s.plan.asked import check_asked, check_variables, declared_extents, facts_of_schedule
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -100,8 +98,8 @@ class _PlanBuilder:
         self.made = OperandSteps(formats=self.formats, names=self.names)
         self.streams: StreamsOnDevice | None = None
         self.properties = {t.name: t.properties for t in self.assignment.tensors if t.properties}
-        self.facts = self._facts()
-        self.extents = _declared_extents(self.assignment)
+        self.facts = facts_of_schedule(self.schedule)
+        self.extents = declared_extents(self.assignment)
         self.checked: set[tuple[str, str]] = set()
 
     def plan(self) -> PlanProgram:
@@ -110,7 +108,7 @@ class _PlanBuilder:
         for one in self.schedule.directives:
             match one:
                 case FixVariables(variables=names):
-                    self._check_variables(names, one.location)
+                    check_variables(self.assignment, names, one.location)
                     asked, said = replace(asked, fixed=(*asked.fixed, *names)), [*said, one]
                 case PromoteOperand(tensor=tensor, position=position):
                     more = (*asked.promoted, (tensor, position))
@@ -151,46 +149,6 @@ class _PlanBuilder:
         verify_plan(program)
         return program
 
-    def _facts(self) -> tuple[tuple[Condition, SourceLocation], ...]:
-        found = []
-        for one in self.schedule.directives:
-            if isinstance(one, AssumeExtents):
-                made = parse_condition(one.condition, location=one.location)
-                if any(is_list(name) for name in names_of(made)):
-                    raise UserError(
-                        "extents of variables are assumed, and there are no lists of them",
-                        location=one.location,
-                        expected='such as "i % 16 == 0"',
-                        given=one.condition,
-                    )
-                found.append((made, one.location))
-        return tuple(found)
-
-    def _check_variables(self, names: tuple[str, ...], location: SourceLocation) -> None:
-        known = all_variables(self.assignment)
-        for name in names:
-            if name not in known:
-                raise UserError(
-                    f"there is no variable {name} to fix",
-                    location=location,
-                    expected=f"one of {', '.join(known)}",
-                )
-
-    def _check_asked(self, part: PartForm, asked: Asked, location: SourceLocation) -> None:
-        """What is fixed and promoted is of the part that is bound."""
-        text = print_expression(part.value)
-        names = [name for name in asked.fixed if name not in part.variables]
-        tensors = {access.tensor for access in part.reads}
-        names += [name for name, _ in asked.promoted if name not in tensors]
-        if names:
-            raise UserError(
-                f"{text} does not have {names[0]}, which is to be reshaped for it",
-                location=location,
-                expected=f"fix of {', '.join(part.variables) or 'nothing'}, "
-                f"promote of {', '.join(sorted(tensors))}",
-                given=names[0],
-            )
-
     def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
         """The steps of a part that a function computes; what is left reads its workspace."""
         function = self.resolve.function(one.function, one.location)
@@ -198,7 +156,7 @@ class _PlanBuilder:
         part = part_form(
             taken.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
-        self._check_asked(part, asked, one.location)
+        check_asked(part, asked, one.location)
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
@@ -419,13 +377,3 @@ class _PlanBuilder:
             value=self.left.value, free=self.left.result.variables, left=lambda new: new
         )
         self._add_call(mapping, taken, bound, AS_IT_STANDS, self._proof(mapping))
-
-
-def _declared_extents(assignment: Assignment) -> Mapping[str, int]:
-    """The extents that shapes of tensors say before anything is run."""
-    found: dict[str, int] = {}
-    for access in (*accesses(assignment.value), assignment.result):
-        shape = next((t.shape for t in assignment.tensors if t.name == access.tensor), None)
-        for name, extent in zip(access.variables, shape or (), strict=False):
-            found.setdefault(name, extent)
-    return found

@@ -29,7 +29,7 @@ from t2s.plan.ir import (
     Step,
     target_of,
 )
-from t2s.plan.machine import Machine
+from t2s.plan.machine import HostMachine
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access, Assignment, accesses
 
@@ -98,7 +98,7 @@ class Prediction:
         return sum(step.seconds for step in self.steps)
 
 
-def predict(program: PlanProgram, facts: PlanFacts, machine: Machine) -> Prediction:
+def predict(program: PlanProgram, facts: PlanFacts, machine: HostMachine) -> Prediction:
     """How long the steps of a plan will take on a machine."""
     return _Predictor(program, facts, machine).prediction()
 
@@ -107,7 +107,7 @@ def predict(program: PlanProgram, facts: PlanFacts, machine: Machine) -> Predict
 class _Predictor:
     program: PlanProgram
     facts: PlanFacts
-    machine: Machine
+    machine: HostMachine
     known: dict[str, TensorFacts] = field(default_factory=dict)
 
     def prediction(self) -> Prediction:

@@ -62,7 +62,7 @@ class LoopRates(Term):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine(Term):
+class HostMachine(Term):
     """The rates of a machine.
 
     Attributes
@@ -109,8 +109,8 @@ class Machine(Term):
         Path(path).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
-def load_machine(path: str | Path) -> Machine:
-    """The rates in a file that ``Machine.save`` wrote.  Raises ``UserError`` for another one."""
+def load_machine(path: str | Path) -> HostMachine:
+    """The rates in a file that ``save`` wrote.  Raises ``UserError`` for another one."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         return _machine(json.loads(text))
@@ -126,7 +126,7 @@ def load_machine(path: str | Path) -> Machine:
     )
 
 
-def _machine(found: Mapping[str, Any]) -> Machine:
+def _machine(found: Mapping[str, Any]) -> HostMachine:
     functions = tuple(
         FunctionRates(
             library=str(one["library"]),
@@ -141,7 +141,7 @@ def _machine(found: Mapping[str, Any]) -> Machine:
         raise ValueError("work and seconds are more than 0")
     loops = LoopRates(**{name: float(value) for name, value in found["loops"].items()})
     rates = {name: float(found[name]) for name in _RATES}
-    return Machine(
+    return HostMachine(
         name=str(found["name"]),
         threads=int(found["threads"]),
         loops=loops,
@@ -152,7 +152,7 @@ def _machine(found: Mapping[str, Any]) -> Machine:
 
 _RATES = ("start", "call", "step", "copy", "transpose", "convert", "scan")
 
-GENERIC = Machine(
+GENERIC = HostMachine(
     name="generic",
     start=60e-6,
     call=10e-6,

@@ -23,7 +23,7 @@ from t2s.plan.build import Resolver, build_plan
 from t2s.plan.candidates import parts_of
 from t2s.plan.cost import PlanFacts, Prediction, predict
 from t2s.plan.ir import LoopsStep, PlanProgram
-from t2s.plan.machine import Machine
+from t2s.plan.machine import HostMachine
 from t2s.sparse_repr.concrete.external_directives import (
     FixVariables,
     MapPart,
@@ -61,7 +61,7 @@ class SearchTask:
     functions: tuple[ExternalFunction, ...]
     reshape: Reshape
     facts: PlanFacts
-    machine: Machine
+    machine: HostMachine
     resolver: Resolver
     limit: int
     location: SourceLocation
