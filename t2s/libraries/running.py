@@ -17,6 +17,7 @@ import numpy as np
 from t2s.capability.conditions import Mode, mode_extent, mode_name
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
+from t2s.capability.reshape import rows_of
 from t2s.capability.steps_in_memory import suited, suits
 from t2s.capability.tiles import TileOf
 from t2s.core.errors import UserError
@@ -166,7 +167,10 @@ class _MappingRun:
     ) -> Operand:
         """A tile of an operand, with zeros behind its end where it is padded."""
         if isinstance(view, SparseTensor):
-            return view
+            rows = rows_of(view.format)
+            if rows is None or one.modes[rows] not in at:
+                return view
+            return _window(view, rows, at[one.modes[rows]])
         part = view[_slices(one.modes, at)] if at else view
         shape = _padded_shape(one.modes, part.shape, at)
         if shape == part.shape:
@@ -252,6 +256,19 @@ class _MappingRun:
 
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
         return CallFrame(self.function, handed, extents, self.run.location)
+
+
+def _window(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:
+    """Some compressed rows or columns, padded with empty ones: only their positions are copied."""
+    start, end, extent = piece
+    positions, coordinates = (np.asarray(tensor.levels[1][name]) for name in ("pos", "crd"))
+    here = slice(int(positions[start]), int(positions[end]))
+    mine = np.full(extent + 1, positions[end] - positions[start], positions.dtype)
+    mine[: end - start + 1] = positions[start : end + 1] - positions[start]
+    levels = ({}, {"pos": _locked(mine), "crd": coordinates[here]})
+    shape = list(tensor.shape)
+    shape[mode] = extent
+    return as_stored(tuple(shape), tensor.format, levels, tensor.values[here], fill=tensor.fill)
 
 
 def _read_only(tensor: SparseTensor) -> SparseTensor:

@@ -18,7 +18,7 @@ from t2s.capability.conditions import mode_extent, mode_name
 from t2s.capability.mapping import OperandView
 from t2s.capability.normal import normal_form
 from t2s.capability.steps_in_memory import suits
-from t2s.capability.tiles import condition_holds, tiles_for
+from t2s.capability.tiles import TileOf, condition_holds, tiles_for
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -162,7 +162,7 @@ class _Predictor:
     def _call(self, step: CallStep) -> PredictedStep:
         mapping, machine = step.mapping, self.machine
         extents = self.facts.extents
-        tiles = ()
+        tiles: tuple[TileOf, ...] = ()
         if not condition_holds(mapping, extents):
             found = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None
             if found is None:

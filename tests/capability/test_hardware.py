@@ -389,3 +389,38 @@ def test_a_tensor_is_stored_in_another_order() -> None:
         """
     ):
         sparse.compile(A, Schedule().store(B, 1, 0))
+
+
+def test_patterns_on_capstan_are_a_function() -> None:
+    y, x, z = (Tensor(name, dense(1)) for name in "yxz")
+    y[i] = B[i, j] * x[j]
+    kernel = sparse.compile(y, target="capstan")
+    spmv = external.from_kernel(kernel)
+    assert spmv.hardware is not None
+    assert (spmv.hardware.kind, spmv.hardware.device) == (HardwareKind.PATTERNS, "capstan")
+    z[i] = B[i, j] * x[j] + x[i]
+    given = {"B": _inputs(8, 30)["B"], "x": np.arange(8, dtype=np.float32)}
+    found = sparse.compile(z, Schedule().bind(B[i, j] * x[j], spmv)).run(given)
+    assert np.array_equal(found.output, given["B"] @ given["x"] + given["x"])
+    assert found.cycles == kernel.simulate(given, type=Float(32)).cycles
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::t2s.T2SWarning")  # a ring that is not full
+def test_a_placement_is_a_function() -> None:
+    x, w, y = ImageParam(Float(64), 2, name="x"), ImageParam(Float(64), 1, name="w"), Func("y")
+    n, inner = RDom(0, 4, name="n"), Var("inner")
+    y[i] = 0.0
+    y[i] += x[i, n] * w[n]
+    y.bound(i, 0, 3).split(n, n, inner, 2).reorder(inner, i, n).unroll(inner)
+    placed = t2s.place(y, fabric="cgra8")
+    made = external.from_design(placed, device="cgra8")
+    assert print_capability(made.capability) == "y(i) = x(i,n)*w(n) when i == 3 and n == 4"
+    a, v, u = Tensor("a", dense(1)), Tensor("v", dense(1)), Tensor("u", dense(2))
+    a[i] = u[i, j] * v[j]
+    given = {"u": np.arange(12.0).reshape(3, 4), "v": np.ones(4)}
+    found = sparse.compile(a, Schedule().bind(u[i, j] * v[j], made)).run(given)
+    assert np.array_equal(found.output, given["u"] @ given["v"])
+    assert made.hardware is not None
+    assert made.hardware.cycles is not None
+    assert found.cycles == made.hardware.cycles()
