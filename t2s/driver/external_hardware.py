@@ -48,7 +48,8 @@ def from_design(
 
     Its capability is derived from its definitions: ``C[i, j] += A[i, k] * B[j, k]`` from 0 over 64
     values each is ``C(i,j) = A(i,k)*B(j,k) when i == 64 and j == 64 and k == 64``.  ``constants``
-    are values of the ``Param`` objects that its bounds use.  Operands and results go over ``link``;
+    are values of the ``Param`` objects that its bounds use; a placement has the latencies of its
+    fabric, so its device is ``"ideal"``.  Operands and results go over ``link``;
     without one the device shares the memory of the host.  Raises ``UnsupportedError`` at the line
     that is no index notation: several Funcs, recurrences, offsets in subscripts.
     """

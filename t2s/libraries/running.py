@@ -265,7 +265,7 @@ def _window(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> Spa
     here = slice(int(positions[start]), int(positions[end]))
     mine = np.full(extent + 1, positions[end] - positions[start], positions.dtype)
     mine[: end - start + 1] = positions[start : end + 1] - positions[start]
-    levels = ({}, {"pos": _locked(mine), "crd": coordinates[here]})
+    levels: tuple[dict[str, Array], ...] = ({}, {"pos": _locked(mine), "crd": coordinates[here]})
     shape = list(tensor.shape)
     shape[mode] = extent
     return as_stored(tuple(shape), tensor.format, levels, tensor.values[here], fill=tensor.fill)

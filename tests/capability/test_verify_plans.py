@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import sparse
+from t2s import external, sparse
 from t2s.core.errors import InternalError
 from t2s.plan.ir import CheckStep, ConvertStep, PlanProgram
 from t2s.plan.verify import verify_plan
@@ -42,6 +42,22 @@ def test_plans_hold_what_they_promise() -> None:
     ]:
         with pytest.raises(InternalError, match=text):
             verify_plan(_broken(program, **changes))
+
+
+def test_tensors_are_read_where_they_are() -> None:
+    kernel = sparse.compile(sparse.parse("T(i,k) = B(i,j)*C(j,k)"))
+    there = external.from_kernel(kernel, link=external.PCIE3_X8)
+    assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k) + D(i,k)")
+    part = sparse.Notation(assignment.value.left.value, {})  # type: ignore[union-attr]
+    program = sparse.compile(assignment, sparse.Schedule().bind(part, there)).program
+    first, second, call, back, loops = program.steps
+    for steps, text in [
+        ((second, call, back, loops), "B is not in the memory of the ideal"),
+        ((first, second, call, loops), "T is not in the memory of the host"),
+        ((first, second, replace(call, target="A")), "A is not in the memory of the host"),
+    ]:
+        with pytest.raises(InternalError, match=text):
+            verify_plan(_broken(program, steps=steps))
 
 
 def test_plans_and_results_as_text() -> None:
