@@ -175,7 +175,7 @@ class _Predictor:
             cycles = hardware.cycles
             each = cycles() if cycles is not None else round(self._iterations(step.meaning))
             text = f"{calls * each} cycles"
-            seconds = calls * each / hardware.clock_hz
+            seconds = calls * each / hardware.clock_hz + self._partial(step, tiles)
             return _predicted(step, seconds, text, exact=cycles is not None)
         sizes = {one.mode: one.size for one in tiles}
         modes = dict.fromkeys(mode for view in mapping.operands for mode in view.modes if mode)
@@ -187,6 +187,24 @@ class _Predictor:
         seconds = machine.start + calls * (machine.call_seconds(mapping.function, work) + copied)
         text = f"{calls} call{'s' if calls != 1 else ''} of {work:.3g} steps"
         return _predicted(step, seconds, text + (", with copies" if copied else ""))
+
+    def _partial(self, step: CallStep, tiles: tuple[TileOf, ...]) -> float:
+        """Seconds in which results that the host has to sum up go there, and their sum back."""
+        mapping, extents = step.mapping, self.facts.extents
+        hardware = mapping.function.hardware
+        counts = {one.mode: one for one in tiles}
+        sums = prod(extents[name] for name in mapping.fixed_sums)
+        sums *= prod(counts[mode_name(m)].count for m in mapping.summed if mode_name(m) in counts)
+        if hardware is None or hardware.link is None or sums == 1:
+            return 0.0
+        size = self.facts.itemsize
+        total = size * prod(extents[name] for name in mapping.variables)
+        pieces = size * prod(extents[name] for name in mapping.fixed) * sums
+        for mode in mapping.result:
+            tile = counts.get(mode_name(mode))
+            pieces *= mode_extent(mode, extents) if tile is None else _reach(tile)
+        pieces //= prod(extents[name] for name in mapping.fixed_sums)
+        return hardware.link.seconds(pieces) + hardware.link.seconds(total)
 
     def _copied(self, step: CallStep, view: OperandView) -> float:
         """Seconds of a copy of an operand, in each call, because of its steps in memory."""
@@ -264,6 +282,11 @@ class _Predictor:
                     return made
                 return replace(made, stored=min(self._iterations(assignment), made.elements))
         raise AssertionError("checks and moves write nothing")
+
+
+def _reach(tile: TileOf) -> int:
+    """How far all tiles of a mode go, with what is padded."""
+    return tile.count * tile.size if tile.padded else tile.extent
 
 
 def facts_of(shape: tuple[int, ...], format: Format, stored: float | None = None) -> TensorFacts:

@@ -14,6 +14,9 @@ from t2s import Float, Func, ImageParam, Int, Param, RDom, UserError, Var, exter
 from t2s.capability.hardware import HardwareKind
 from t2s.capability.printer import print_capability
 from t2s.core.errors import UnsupportedError
+from t2s.driver.plan_facts import facts_of_binding
+from t2s.driver.plan_inputs import bind_plan
+from t2s.plan.cost import predict
 from t2s.plan.ir import CallStep, ConvertStep, MoveStep
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.errors.refusal import refused
@@ -118,6 +121,19 @@ def test_extents_of_other_sizes(plan: external.ExternalPlan, n: int, calls: int)
     partial = "partial results summed by the host" in step.note
     assert partial == (calls > 1)
     assert step.moved == (calls * 64 * 64 * 4 + n * n * 4 if partial else 0)
+
+
+@pytest.mark.parametrize("n", [64, 65, 60])
+def test_hardware_and_transfers_are_predicted_exactly(plan: external.ExternalPlan, n: int) -> None:
+    given = _inputs(n, 10)
+    facts = facts_of_binding(bind_plan(plan.assignment, given), plan.assignment)
+    predicted = predict(plan.program, facts, external.GENERIC)
+    found = plan.run(given)
+    for one, step in zip(predicted.steps, found.steps, strict=True):
+        if one.exact:
+            assert one.seconds == pytest.approx(step.times.simulated + step.times.transfers)
+        elif isinstance(step.step, MoveStep) and step.step.tensor in ("C", "D_jk"):
+            assert one.seconds == step.seconds
 
 
 def test_nothing_is_called_with_nothing(plan: external.ExternalPlan) -> None:
