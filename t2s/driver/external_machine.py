@@ -45,7 +45,7 @@ SIZES = {
 }
 """Extents of all variables of a function, by how many there are."""
 
-DENSITY = 0.02
+DENSITY = 0.1
 
 
 def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachine:
@@ -116,13 +116,16 @@ def _repeats(capability: Capability) -> bool:
 
 
 def _start() -> float:
-    """Seconds of a step with one call of next to nothing."""
+    """Seconds of a step beside its calls: those of one call, less those of one more."""
     function = make_function(
         "nothing", "z(i) = x(i)", python=_nothing, trusted=True, types="float64", strides="any"
     )
-    plan = _plan_of(function, batch=False)
-    given = {"x": np.zeros(1)}
-    return min(plan.run(given).steps[-1].seconds for _ in range(3 * RUNS))
+    taken = []
+    for calls in (1, CALLS):
+        plan = _plan_of(function, batch=True)
+        given = {"x": np.zeros((calls, 1))}
+        taken.append(min(plan.run(given).steps[-1].seconds for _ in range(5 * RUNS)))
+    return max(1e-6, taken[0] - (taken[1] - taken[0]) / (CALLS - 1))
 
 
 def _nothing(x: Any, z: Any) -> None:
