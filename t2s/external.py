@@ -26,18 +26,27 @@ from t2s.capability.description import (
     ReturnedStatus,
     StepOf,
 )
+from t2s.capability.hardware import PCIE3_X8, HostLink
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
-from t2s.driver.external_plan import ExternalPlan, PlanResult, StepResult
+from t2s.driver.external_hardware import from_design, from_kernel
+from t2s.driver.external_machine import calibrate
+from t2s.driver.external_plan import ExternalPlan
+from t2s.driver.external_schedule import schedule
+from t2s.driver.external_search import FoundPlans, TuneReport, search
+from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
 from t2s.libraries.shelf import LIBRARIES, Library, available
+from t2s.plan.machine import GENERIC, HostMachine, load_machine
 
 blas = LIBRARIES["blas"]
 numpy = LIBRARIES["numpy"]
 scipy = LIBRARIES["scipy"]
 
 __all__ = [
+    "GENERIC",
+    "PCIE3_X8",
     "AddressOf",
     "ArrayOfLevelOf",
     "Availability",
@@ -51,22 +60,33 @@ __all__ = [
     "ExternalCall",
     "ExternalFunction",
     "ExternalPlan",
+    "FoundPlans",
+    "HostLink",
+    "HostMachine",
     "LayoutOf",
     "LeadOf",
     "Library",
     "LibraryOf",
     "Mapping",
     "PlanResult",
+    "PlanTimes",
     "ReturnedStatus",
     "StepOf",
     "StepResult",
     "Strides",
+    "TuneReport",
     "available",
     "blas",
+    "calibrate",
     "check",
+    "from_design",
+    "from_kernel",
     "function",
+    "load_machine",
     "make_capability",
     "make_function",
     "numpy",
+    "schedule",
     "scipy",
+    "search",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from t2s.capability.hardware import Hardware
 from t2s.capability.ir import Capability
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
@@ -131,7 +132,8 @@ class LibraryOf(Term):
 
     ``capsules`` is a module of Python that hands out its functions as capsules; ``path`` is that of
     a shared object; ``package`` is imported by functions in Python.  ``probe`` is a call without
-    tensors that a child process tries first: it creates a handle, or does nothing.
+    tensors that a child process tries first: it creates a handle, or does nothing.  ``threaded``
+    libraries use several threads unless they are told not to.
     """
 
     name: str
@@ -143,6 +145,7 @@ class LibraryOf(Term):
     flags: tuple[str, ...] = ()
     probe: ExternalCall | None = None
     how_to_get: str = ""
+    threaded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,6 +158,7 @@ class ExternalFunction:
     capability: what it computes, and when.
     call: how it is called; ``setup`` and ``teardown`` come before and behind it, one by one.
     python: in place of a call, a function in Python with the tensors of the statement as arguments.
+    hardware: in place of a call, a device of the simulator.
     library: where the symbols come from.
     status: what the returned number says, if it is none of the result.
     index: the type of extents, steps and positions in the interface; those of a call have to fit.
@@ -169,6 +173,7 @@ class ExternalFunction:
     teardown: tuple[ExternalCall, ...] = ()
     python: Callable[..., Any] | None = None
     parameters: tuple[str, ...] = ()
+    hardware: Hardware | None = None
     library: LibraryOf | None = None
     status: ReturnedStatus | None = None
     index: Type | None = None

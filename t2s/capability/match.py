@@ -136,6 +136,16 @@ def states(part: PartForm, function: ExternalFunction, way: Way) -> Iterator[Mat
     yield from _Matcher(part, function, way).states()
 
 
+def alike(part: PartForm, function: ExternalFunction) -> bool:
+    """Whether a part has as many terms and factors as a function, which no reshaping changes."""
+    wanted = normal_form(function.capability.value, part.semiring)
+    shapes = [
+        sorted((one.coefficient, len(one.factors)) for one in terms)
+        for terms in (wanted, part.summands)
+    ]
+    return shapes[0] == shapes[1]
+
+
 class _Matcher:
     def __init__(self, part: PartForm, function: ExternalFunction, way: Way) -> None:
         self.part = part

@@ -45,19 +45,26 @@ class Refusal:
 
     def error(self) -> UserError:
         """The reason, with the user's line."""
-        for reason in (
-            self._semiring(),
-            self._condition(),
-            self._order(),
-            self._format(),
-            self._property(),
-            self._outside(),
-            self._unsummed(),
-            self._reshaped(),
+        return self.ranked()[1]
+
+    def ranked(self) -> tuple[int, UserError]:
+        """The reason, and how far the part is from what the function computes, from 0."""
+        for distance, rule in enumerate(
+            (
+                self._semiring,
+                self._condition,
+                self._order,
+                self._format,
+                self._property,
+                self._outside,
+                self._unsummed,
+                self._reshaped,
+            )
         ):
+            reason = rule()
             if reason is not None:
-                return reason
-        return self._structure()
+                return distance, reason
+        return 8, self._structure()
 
     @property
     def _text(self) -> str:

@@ -25,8 +25,9 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import MatchState, PartForm, Way, states, view_of
+from t2s.capability.match import MatchState, PartForm, Way, alike, states, view_of
 from t2s.capability.tiles import tiles_of
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access, accesses
 
 MOST_FUSIONS = 16
@@ -74,6 +75,8 @@ def mappings(
     """
     known = dict(extents or {})
     found: list[PartMapping] = []
+    if not alike(part, function):
+        return
     for way in _ways(part, function, reshape, asked):
         for state in states(part, function, way):
             made = _mapping(part, function, way, state)
@@ -232,7 +235,7 @@ def _mapping(
         promoted=way.promoted,
         condition=condition,
         exact=tuple(mode for mode in used if _may_be_padded(part, mode)),
-        whole=tuple(_stays_whole(part, operands, stored)),
+        whole=tuple(_stays_whole(part, function, operands, stored)),
         proof=_proof(images, state, operands, way, fixed_sums),
     )
 
@@ -290,9 +293,21 @@ def known_modes(condition: Condition, extents: Mapping[str, int]) -> dict[str, i
     return found
 
 
-def _stays_whole(part: PartForm, made: Sequence[OperandView], stored: set[str]) -> list[Mode]:
-    """The modes that are not tiled; ``stored`` operands are handed over as they are."""
-    found = [mode for view in made if view.name in stored for mode in view.modes]
+def _stays_whole(
+    part: PartForm, function: ExternalFunction, made: Sequence[OperandView], stored: set[str]
+) -> list[Mode]:
+    """The modes that are not tiled; of ``stored`` operands windows of rows are handed over."""
+    capability = function.capability
+    gives = capability.needs_of(capability.result.tensor).formats
+    if gives and not all(level.full for level in gives[0].levels):
+        return list(dict.fromkeys(mode for view in made for mode in view.modes))
+    found: list[Mode] = []
+    for view in made:
+        if view.name in stored:
+            formats = capability.needs_of(view.name).formats
+            given = part.formats[view.access.tensor]
+            rows = rows_of(given if given in formats else formats[0])
+            found += [mode for number, mode in enumerate(view.modes) if number != rows]
     for mode in dict.fromkeys(mode for view in made for mode in view.modes if mode):
         names = set(mode)
         if not names <= set(part.free) and not all(
@@ -300,6 +315,12 @@ def _stays_whole(part: PartForm, made: Sequence[OperandView], stored: set[str]) 
         ):
             found.append(mode)
     return list(dict.fromkeys(found))
+
+
+def rows_of(format: Format) -> int | None:
+    """The mode of which a window is one of arrays: the dense one of compressed rows or columns."""
+    matrix = format.plain and format.letters == "ds"
+    return format.modes[0] if matrix else None
 
 
 def _may_hold(made: PartMapping, reshape: Reshape, extents: Mapping[str, int]) -> bool:

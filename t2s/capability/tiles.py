@@ -14,8 +14,17 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from t2s.capability.conditions import Answer, compiled, holds, names_of, numbers_of
+from t2s.capability.conditions import (
+    Answer,
+    compiled,
+    holds,
+    mode_extent,
+    mode_name,
+    names_of,
+    numbers_of,
+)
 from t2s.capability.ir import AllOf, Calculated, Compared, Condition, WholeNumber
+from t2s.capability.mapping import Mapping as PartMapping
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 
@@ -59,6 +68,30 @@ def tiles_of(
     if not names or any(extents[name] < 1 for name in names):
         return None
     return _Tiling(condition, names, extents, tuple(whole), may_pad).best()
+
+
+def condition_holds(mapping: PartMapping, extents: Mapping[str, int]) -> bool:
+    """Whether the condition of a mapping holds for the whole modes."""
+    return holds(mapping.condition, _modes_of_condition(mapping, extents)) is Answer.TRUE
+
+
+def tiles_for(
+    mapping: PartMapping, extents: Mapping[str, int], *, pad: bool
+) -> tuple[TileOf, ...] | None:
+    """The tiles under which the condition of a mapping holds; ``None`` if there are none."""
+    padded = {mode_name(mode) for mode in mapping.exact} if pad else set()
+    return tiles_of(
+        mapping.condition,
+        _modes_of_condition(mapping, extents),
+        whole=[mode_name(mode) for mode in mapping.whole],
+        may_pad=padded.__contains__,
+    )
+
+
+def _modes_of_condition(mapping: PartMapping, extents: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: mode_extent(tuple(name.split("*")), extents) for name in names_of(mapping.condition)
+    }
 
 
 class _Tiling:

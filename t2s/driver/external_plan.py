@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,83 +13,39 @@ from t2s.capability.conditions import Answer, holds, names_of
 from t2s.capability.description import ExternalFunction
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import check_property
-from t2s.capability.refusals import tiles_text, wrong_type
-from t2s.capability.tiles import TileOf
+from t2s.capability.refusals import wrong_type
+from t2s.capability.tiles import TileOf, condition_holds, tiles_for
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
+from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
+from t2s.driver.plan_loops import run_loops
+from t2s.driver.plan_result import PlanResult, PlanTimes, StepRecord, bytes_of, call_record
 from t2s.plan.build import build_plan
-from t2s.plan.interpret import interpret_plan, statement_value
+from t2s.plan.interpret import interpret_plan
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
     ConvertStep,
     LoopsStep,
+    MoveStep,
     PlanProgram,
     Step,
     target_of,
 )
-from t2s.plan.printer import print_plan, print_step
-from t2s.sparse_repr.concrete.external_directives import FunctionOrName
+from t2s.plan.printer import print_plan
+from t2s.sparse_repr.concrete.external_directives import FunctionOrName, StreamsOnDevice
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
-if TYPE_CHECKING:
-    from t2s.libraries.running import CallTally
-
 Array = np.ndarray[Any, Any]
 Value = Array | SparseTensor
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepResult:
-    """What became of a step: seconds, measured on this machine, and what it did.
-
-    ``calls`` of the function, ``copied`` bytes that operands and results needed beside it, and a
-    ``note`` on the guard that was taken, if there was one.
-    """
-
-    step: Step
-    seconds: float
-    calls: int = 0
-    copied: int = 0
-    note: str = ""
-
-    def __str__(self) -> str:
-        text = f"{print_step(self.step)}: {self.seconds * 1e3:.3f} ms measured"
-        if self.calls:
-            text += f", {self.calls} call{'s' if self.calls > 1 else ''}"
-        if self.copied:
-            text += f", {self.copied} bytes copied"
-        return f"{text}, {self.note}" if self.note else text
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class PlanResult:
-    """What a run of a plan gives: the result as a tensor, and what became of every step."""
-
-    tensor: SparseTensor
-    steps: tuple[StepResult, ...]
-
-    @property
-    def output(self) -> Array:
-        """The result as a dense array."""
-        return self.tensor.to_dense()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of all steps, all of them measured on this machine."""
-        return sum(step.seconds for step in self.steps)
-
-    def __repr__(self) -> str:
-        return f"<PlanResult {self.tensor!r}, {len(self.steps)} steps>"
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.steps))
 
 
 class ExternalPlan:
@@ -106,7 +62,7 @@ class ExternalPlan:
     ) -> None:
         assignment = with_semiring(assignment, semiring)
         self.assignment = assignment
-        self.program: PlanProgram = build_plan(assignment, schedule, resolved)
+        self.program: PlanProgram = build_plan(assignment, schedule, PlanResolver())
         for step in self.program.calls:
             _check_first(step.mapping.function, step.location)
 
@@ -116,16 +72,33 @@ class ExternalPlan:
     def __str__(self) -> str:
         return print_plan(self.program)
 
-    def run(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> PlanResult:
+    def run(
+        self, inputs: Mapping[str, Any], *, type: Type | None = None, threads: int = 1
+    ) -> PlanResult:
         """Run all steps; ``inputs`` and ``type`` are those of ``t2s.sparse.simulate``.
 
+        ``threads`` are those of libraries; float sums have other bits with another number of them.
         Dense arrays are read where they are, whatever their steps; nothing given is written.
         Raises ``UserError`` for values of a type that a function does not compute, and for a
         condition that does not hold where nothing else is there to compute the part.
         """
         binding = bind_plan(self.assignment, inputs, type)
         self._check_facts(binding)
-        return _PlanRun(self.program, binding).result()
+        count = whole(threads)
+        if count is None or count < 1:
+            raise UserError(
+                "libraries use a number of threads",
+                location=user_location(),
+                expected="1 or more",
+                given=repr(threads),
+            )
+        calls = [step.mapping.function for step in self.program.calls]
+        if all(one.library is None or not one.library.threaded for one in calls):
+            return _PlanRun(self.program, binding).result()
+        from t2s.libraries.threads import threads_of_libraries
+
+        with threads_of_libraries(count):
+            return _PlanRun(self.program, binding).result()
 
     def interpret(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:
         """The result with each call replaced by its statement, by numpy: the oracle of a plan."""
@@ -163,20 +136,30 @@ def _with_some(fact: Any, names: list[str], binding: PlanBinding) -> bool:
     )
 
 
-def resolved(given: FunctionOrName, location: SourceLocation) -> ExternalFunction:
-    """A function, or the one of a library that a name such as ``blas.sgemm`` says."""
-    if isinstance(given, ExternalFunction):
-        return given
-    from t2s.libraries.shelf import function_named
+class PlanResolver:
+    """Finds functions by their names, and makes streams of what is left of an assignment."""
 
-    if isinstance(given, str):
-        return function_named(given, location)
-    raise UserError(
-        "this is no external function",
-        location=location,
-        expected="one of t2s.external, or what its decorator makes",
-        given=repr(given),
-    )
+    def function(self, given: FunctionOrName, location: SourceLocation) -> ExternalFunction:
+        """A function, or the one of a library that a name such as ``blas.sgemm`` says."""
+        if isinstance(given, ExternalFunction):
+            return given
+        from t2s.libraries.shelf import function_named
+
+        if isinstance(given, str):
+            return function_named(given, location)
+        raise UserError(
+            "this is no external function",
+            location=location,
+            expected="one of t2s.external, or what its decorator makes",
+            given=repr(given),
+        )
+
+    def streams(self, assignment: Assignment, one: StreamsOnDevice) -> ExternalFunction:
+        """The streams of an assignment on the device that a directive says."""
+        from t2s.simulator.devices import find_device
+
+        device = find_device(one.device)
+        return streams_function(Kernel(assignment), device, one.link, one.location)
 
 
 def _check_first(function: ExternalFunction, location: SourceLocation | None) -> None:
@@ -205,11 +188,12 @@ class _PlanRun:
         for step in self.program.steps:
             begun = time.perf_counter()
             value, record = self._step(step)
-            record["seconds"] = time.perf_counter() - begun
-            records.append(StepResult(step=step, **record))
+            if record.times is None:
+                record.times = PlanTimes(measured=time.perf_counter() - begun)
+            records.append(record.result(step))
             target = target_of(step)
             if target == self.program.result:
-                final = value
+                final = self.values[target] = value  # type: ignore[assignment]
             elif target is not None and value is not None:
                 self.values[target] = value
         assert final is not None
@@ -218,11 +202,14 @@ class _PlanRun:
         tensor = stored_as(final, format, self.program.assignment.semiring.zero)
         return PlanResult(tensor=tensor, steps=tuple(records))
 
-    def _step(self, step: Step) -> tuple[Value | None, dict[str, Any]]:
+    def _step(self, step: Step) -> tuple[Value | None, StepRecord]:
         match step:
             case CheckStep(tensor=name, property=property):
                 check_property(name, property, dense_view(self.values[name]), step.location)
-                return None, {}
+                return None, StepRecord()
+            case MoveStep(tensor=name, link=link):
+                moved = bytes_of(self.values[name])
+                return None, StepRecord(moved=moved, times=PlanTimes(transfers=link.seconds(moved)))
             case ConvertStep(source=source, format=format, modes=modes):
                 value = self.values[source]
                 zero = self.program.assignment.semiring.zero
@@ -230,19 +217,19 @@ class _PlanRun:
                     value = dense_view(value).transpose(modes)
                 made = stored_as(value, format, zero)
                 dense = all(level.full for level in format.levels) and format.plain
-                return dense_view(made) if dense else made, {"copied": _bytes(made)}
+                copied = bytes_of(made)
+                return dense_view(made) if dense else made, StepRecord(copied=copied)
             case LoopsStep(assignment=assignment):
-                return self._computed(assignment), {}
+                return self._computed(assignment), StepRecord()
             case CallStep():
                 return self._call(step)
 
-    def _computed(self, assignment: Assignment) -> Array:
-        dense = {name: dense_view(value) for name, value in self.values.items()}
-        return statement_value(
-            assignment, dense, self.binding.extents, self.binding.kind, places_of(self.values)
-        )
+    def _computed(self, assignment: Assignment) -> Value:
+        read = {access.tensor for access in accesses(assignment.value)}
+        values = {name: self.values[name] for name in read}
+        return run_loops(assignment, values, self.binding.extents, self.binding.kind)
 
-    def _call(self, step: CallStep) -> tuple[Value, dict[str, Any]]:
+    def _call(self, step: CallStep) -> tuple[Value, StepRecord]:
         """The calls of a step, with tiles if need be; its statement if its condition fails."""
         from t2s.libraries.calling import DoesNotFit
         from t2s.libraries.running import (
@@ -259,12 +246,12 @@ class _PlanRun:
         operands = {name: self.values[source] for name, source in step.reads}
         extents = operand_extents(mapping, operands)
         if not all(extents.values()):
-            return self._computed(step.meaning), {"note": "an extent is 0: nothing is called"}
+            return self._instead(step, "an extent is 0: nothing is called")
         tiles, refused = self._tiles(step, extents)
         if refused is not None:
             if not step.falls_back:
                 raise refused
-            return self._computed(step.meaning), {"note": "guard false: computed by loops"}
+            return self._instead(step, "guard false: computed by loops")
         tally = CallTally()
         run = RunOfMapping(
             mapping=mapping,
@@ -280,15 +267,24 @@ class _PlanRun:
         except DoesNotFit:
             if not step.falls_back:
                 raise
-            return self._computed(step.meaning), {"note": "too large: computed by loops"}
-        return value, _record(tally, tiles)
+            return self._instead(step, "too large: computed by loops")
+        return value, call_record(mapping, tally, tiles, value)
+
+    def _instead(self, step: CallStep, note: str) -> tuple[Value, StepRecord]:
+        """The statement of a call that is not made; what reads it may be on a device."""
+        begun = time.perf_counter()
+        value = self._computed(step.meaning)
+        record = StepRecord(note=note, times=PlanTimes(measured=time.perf_counter() - begun))
+        hardware = step.mapping.function.hardware
+        if hardware is not None and hardware.link is not None and record.times is not None:
+            record.moved = bytes_of(value)
+            record.times += PlanTimes(transfers=hardware.link.seconds(record.moved))
+        return value, record
 
     def _tiles(
         self, step: CallStep, extents: Mapping[str, int]
     ) -> tuple[tuple[TileOf, ...], UserError | None]:
         """The tiles of a call, none if it is whole; the error if its condition does not hold."""
-        from t2s.libraries.running import condition_holds, tiles_for
-
         mapping = step.mapping
         if condition_holds(mapping, extents):
             return (), None
@@ -306,16 +302,6 @@ class _PlanRun:
             given=shown,
             hint=None if step.tiles else "map(...) makes tiles where it can",
         )
-
-
-def _record(tally: CallTally, tiles: tuple[TileOf, ...]) -> dict[str, Any]:
-    note = f"tiles: {'; '.join(map(tiles_text, tiles))}" if tiles else ""
-    return {"calls": tally.calls, "copied": tally.copied, "note": note}
-
-
-def _bytes(value: SparseTensor) -> int:
-    arrays = sum(np.asarray(array).nbytes for one in value.levels for array in one.values())
-    return int(arrays + value.values.nbytes)
 
 
 def compile_plan(assignment: Assignment, schedule: Schedule, semiring: Semiring) -> ExternalPlan:

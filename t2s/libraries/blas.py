@@ -33,6 +33,7 @@ SCIPY_BLAS = LibraryOf(
     capsules="scipy.linalg.cython_blas",
     probe=ExternalCall(symbol="sdot", arguments=(_NOTHING,) * 5, returns=Float(32)),
     how_to_get="python -m pip install scipy",
+    threaded=True,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -28,66 +28,19 @@ from t2s.capability.description import (
     LeadOf,
     StepOf,
 )
-from t2s.capability.ir import Strides
+from t2s.capability.hardware import Hardware
+from t2s.capability.steps_in_memory import is_by_rows
 from t2s.core.errors import InternalError, T2SError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Type
 from t2s.libraries.finding import symbol_address
+from t2s.sparse_repr.notation.ir import accesses
 
 Array = np.ndarray[Any, Any]
 
 
 class DoesNotFit(UserError):
     """An extent, a step or a position that the integers of an interface do not hold."""
-
-
-def suits(array: Array, strides: Strides) -> bool:
-    """Whether a function that asks for these steps takes the array as it is."""
-    if not array.flags.aligned or not array.dtype.isnative:
-        return False
-    match strides:
-        case Strides.ANY:
-            return True
-        case Strides.DENSE:
-            return bool(array.flags.c_contiguous)
-        case Strides.STEPS:
-            return all(
-                step > 0 and step % array.itemsize == 0
-                for step, extent in zip(array.strides, array.shape, strict=True)
-                if extent > 1
-            )
-        case Strides.ROWS:
-            return is_by_rows(array)
-        case Strides.COLUMNS:
-            return is_by_rows(array.T)
-        case Strides.ONE_IS_1:
-            return is_by_rows(array) or is_by_rows(array.T)
-        case _:
-            assert_never(strides)
-
-
-def is_by_rows(array: Array) -> bool:
-    """Whether the last mode has step 1, and rows do not overlap."""
-    reach = array.itemsize
-    for at in reversed(range(array.ndim)):
-        step, extent = array.strides[at], array.shape[at]
-        last = at == array.ndim - 1
-        if extent > 1:
-            inner = at < array.ndim - 1 and at > 0 and step != reach
-            if (last and step != array.itemsize) or step < reach or step % array.itemsize or inner:
-                return False
-            reach = step * extent if not last else array.itemsize * extent
-        elif last:
-            reach = array.itemsize
-    return True
-
-
-def suited(array: Array, strides: Strides) -> Array:
-    """The array, or a copy of it that suits."""
-    if suits(array, strides):
-        return array
-    order: Literal["F", "C"] = "F" if strides is Strides.COLUMNS else "C"
-    return np.asarray(array.astype(array.dtype.newbyteorder("="), order=order, copy=True))
 
 
 @dataclass
@@ -112,6 +65,8 @@ def call(frame: CallFrame) -> Any:
     Raises ``UserError`` with the function and the user's line if it says that it failed.
     """
     function = frame.function
+    if function.hardware is not None:
+        return call_hardware(function.hardware, frame)[0]
     if function.python is not None:
         return _call_python(frame)
     assert function.call is not None
@@ -133,6 +88,13 @@ def call(frame: CallFrame) -> Any:
             notes=[(function.location, f"{function.name} is described here")],
         )
     return None
+
+
+def call_hardware(hardware: Hardware, frame: CallFrame) -> tuple[Any, int]:
+    """A run of hardware on its operands: the result, and the cycles."""
+    capability = frame.function.capability
+    names = dict.fromkeys(access.tensor for access in accesses(capability.value))
+    return hardware.run({name: frame.tensors[name] for name in names})
 
 
 def _call_python(frame: CallFrame) -> Any:

@@ -11,7 +11,9 @@ import numpy as np
 from t2s.capability.declare import make_function
 from t2s.capability.description import ExternalFunction, LibraryOf
 
-NUMPY = LibraryOf(name="numpy", package="numpy", how_to_get="python -m pip install numpy")
+NUMPY = LibraryOf(
+    name="numpy", package="numpy", how_to_get="python -m pip install numpy", threaded=True
+)
 
 _FLOATS = "float32 float64"
 _NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"

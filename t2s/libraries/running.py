@@ -9,18 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from t2s.capability.conditions import Answer, Mode, holds, mode_extent, mode_name, names_of
+from t2s.capability.conditions import Mode, mode_extent, mode_name
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.tiles import TileOf, tiles_of
+from t2s.capability.reshape import rows_of
+from t2s.capability.steps_in_memory import suited, suits
+from t2s.capability.tiles import TileOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.calling import CallFrame, call, suited, suits
+from t2s.libraries.calling import CallFrame, call, call_hardware
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
@@ -31,10 +34,17 @@ Operand = Array | SparseTensor
 
 @dataclass
 class CallTally:
-    """What running a mapping took: calls, and bytes of copies that its operands needed."""
+    """What running a mapping took: calls, and bytes of copies that its operands needed.
+
+    Of hardware the ``cycles`` of all calls.  ``partial`` bytes are results of calls that are summed
+    up outside of the function, which took ``summing`` seconds.
+    """
 
     calls: int = 0
     copied: int = 0
+    cycles: int = 0
+    partial: int = 0
+    summing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,30 +70,6 @@ def operand_extents(mapping: PartMapping, operands: Mapping[str, Operand]) -> di
         name: extent
         for tensor, access in mapping.reads
         for name, extent in zip(access.variables, operands[tensor].shape, strict=True)
-    }
-
-
-def condition_holds(mapping: PartMapping, extents: Mapping[str, int]) -> bool:
-    """Whether the condition of a mapping holds for the whole modes."""
-    return holds(mapping.condition, _modes_of_condition(mapping, extents)) is Answer.TRUE
-
-
-def tiles_for(
-    mapping: PartMapping, extents: Mapping[str, int], *, pad: bool
-) -> tuple[TileOf, ...] | None:
-    """The tiles under which the condition of a mapping holds; ``None`` if there are none."""
-    padded = {mode_name(mode) for mode in mapping.exact} if pad else set()
-    return tiles_of(
-        mapping.condition,
-        _modes_of_condition(mapping, extents),
-        whole=[mode_name(mode) for mode in mapping.whole],
-        may_pad=padded.__contains__,
-    )
-
-
-def _modes_of_condition(mapping: PartMapping, extents: Mapping[str, int]) -> dict[str, int]:
-    return {
-        name: mode_extent(tuple(name.split("*")), extents) for name in names_of(mapping.condition)
     }
 
 
@@ -122,8 +108,7 @@ class _MappingRun:
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
-        self.run.tally.calls += 1
-        found = call(self._frame(views, self._whole_extents()))
+        found = self._called(views, self._whole_extents())
         format = self.capability.needs_of(self.result_name).formats[0]
         shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)
         zero = self.run.semiring.zero
@@ -182,7 +167,10 @@ class _MappingRun:
     ) -> Operand:
         """A tile of an operand, with zeros behind its end where it is padded."""
         if isinstance(view, SparseTensor):
-            return view
+            rows = rows_of(view.format)
+            if rows is None or one.modes[rows] not in at:
+                return view
+            return _window(view, rows, at[one.modes[rows]])
         part = view[_slices(one.modes, at)] if at else view
         shape = _padded_shape(one.modes, part.shape, at)
         if shape == part.shape:
@@ -228,7 +216,10 @@ class _MappingRun:
         if not direct:
             inner = place[tuple(slice(0, extent) for extent in target.shape)]
             if more or adds:
+                begun = perf_counter()
                 inner = OPERATORS[self.run.semiring.add].evaluate(target, inner)
+                self.run.tally.partial += place.nbytes
+                self.run.tally.summing += perf_counter() - begun
             target[...] = inner
 
     def _call(
@@ -238,8 +229,7 @@ class _MappingRun:
         for name, mode in self.mapping.images:
             if mode in at:
                 extents[name] = at[mode][2]
-        self.run.tally.calls += 1
-        returned = call(self._frame(handed, extents))
+        returned = self._called(handed, extents)
         if self.function.call is not None:
             returns = self.function.call.returns is not None and self.function.status is None
         else:
@@ -253,8 +243,32 @@ class _MappingRun:
     def _whole_extents(self) -> dict[str, int]:
         return {name: mode_extent(mode, self.extents) for name, mode in self.mapping.images}
 
+    def _called(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> Any:
+        """One call; what it returns."""
+        tally, hardware = self.run.tally, self.function.hardware
+        tally.calls += 1
+        frame = self._frame(handed, extents)
+        if hardware is None:
+            return call(frame)
+        value, cycles = call_hardware(hardware, frame)
+        tally.cycles += cycles
+        return value
+
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
         return CallFrame(self.function, handed, extents, self.run.location)
+
+
+def _window(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:
+    """Some compressed rows or columns, padded with empty ones: only their positions are copied."""
+    start, end, extent = piece
+    positions, coordinates = (np.asarray(tensor.levels[1][name]) for name in ("pos", "crd"))
+    here = slice(int(positions[start]), int(positions[end]))
+    mine = np.full(extent + 1, positions[end] - positions[start], positions.dtype)
+    mine[: end - start + 1] = positions[start : end + 1] - positions[start]
+    levels: tuple[dict[str, Array], ...] = ({}, {"pos": _locked(mine), "crd": coordinates[here]})
+    shape = list(tensor.shape)
+    shape[mode] = extent
+    return as_stored(tuple(shape), tensor.format, levels, tensor.values[here], fill=tensor.fill)
 
 
 def _read_only(tensor: SparseTensor) -> SparseTensor:

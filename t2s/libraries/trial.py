@@ -18,12 +18,13 @@ from t2s.capability.conditions import Answer, holds, instantiated, names_of, num
 from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import OperandNeeds, Strides
 from t2s.capability.printer import print_capability
+from t2s.capability.steps_in_memory import suits
 from t2s.capability.tiles import tiles_of
 from t2s.core.errors import T2SError, UserError
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import Float, Type
 from t2s.core.walk import Term, rebuild, walk
-from t2s.libraries.calling import CallFrame, call, suits
+from t2s.libraries.calling import CallFrame, call
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (

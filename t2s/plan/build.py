@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from t2s.capability.conditions import Answer, holds, names_of
+from t2s.capability.conditions import Answer, holds
 from t2s.capability.description import ExternalFunction
-from t2s.capability.ir import Condition
+from t2s.capability.hardware import HOST
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.match import PartForm, part_form
-from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.parts import TakenOut, find_part
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in
@@ -27,14 +26,16 @@ from t2s.capability.solver import Proof, Solver
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
+from t2s.core.walk import Term, rewrite
+from t2s.plan.asked import check_asked, check_variables, declared_extents, facts_of_schedule
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
     ConvertStep,
     LoopsStep,
     PlanProgram,
-    Step,
 )
+from t2s.plan.operands import OperandSteps
 from t2s.plan.verify import verify_plan
 from t2s.sparse_repr.concrete.external_directives import (
     AssumeExtents,
@@ -43,6 +44,8 @@ from t2s.sparse_repr.concrete.external_directives import (
     FunctionOrName,
     MapPart,
     PromoteOperand,
+    StoreInOrder,
+    StreamsOnDevice,
 )
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule, Transpose
 from t2s.sparse_repr.formats import Format, dense
@@ -58,11 +61,19 @@ from t2s.sparse_repr.notation.ir import (
 )
 from t2s.sparse_repr.notation.tags import SYMMETRIC
 
-Resolve = Callable[[FunctionOrName, SourceLocation], ExternalFunction]
+
+class Resolver(Protocol):
+    """What knows functions by their names, and what streams of an assignment are as a function."""
+
+    def function(self, given: FunctionOrName, location: SourceLocation) -> ExternalFunction:
+        """A function, or the one that a name says.  Raises ``UserError`` if there is none."""
+
+    def streams(self, assignment: Assignment, one: StreamsOnDevice) -> ExternalFunction:
+        """The streams of an assignment on the device that a directive says."""
 
 
 def build_plan(
-    assignment: Assignment, schedule: Schedule, resolve: Resolve, solver: Solver | None = None
+    assignment: Assignment, schedule: Schedule, resolve: Resolver, solver: Solver | None = None
 ) -> PlanProgram:
     """The plan of an assignment under a schedule; ``resolve`` finds functions by their names.
 
@@ -76,18 +87,19 @@ def build_plan(
 class _PlanBuilder:
     assignment: Assignment
     schedule: Schedule
-    resolve: Resolve
+    resolve: Resolver
     solver: Solver
-    steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.left = self.assignment
         names = (*all_variables(self.assignment), *(t.name for t in self.assignment.tensors))
         self.names = NameSupply(names)
         self.formats: dict[str, Format] = {t.name: t.format for t in self.assignment.tensors}
+        self.made = OperandSteps(formats=self.formats, names=self.names)
+        self.streams: StreamsOnDevice | None = None
         self.properties = {t.name: t.properties for t in self.assignment.tensors if t.properties}
-        self.facts = self._facts()
-        self.extents = _declared_extents(self.assignment)
+        self.facts = facts_of_schedule(self.schedule)
+        self.extents = declared_extents(self.assignment)
         self.checked: set[tuple[str, str]] = set()
 
     def plan(self) -> PlanProgram:
@@ -96,7 +108,7 @@ class _PlanBuilder:
         for one in self.schedule.directives:
             match one:
                 case FixVariables(variables=names):
-                    self._check_variables(names, one.location)
+                    check_variables(self.assignment, names, one.location)
                     asked, said = replace(asked, fixed=(*asked.fixed, *names)), [*said, one]
                 case PromoteOperand(tensor=tensor, position=position):
                     more = (*asked.promoted, (tensor, position))
@@ -106,13 +118,18 @@ class _PlanBuilder:
                     asked, said = Asked(), []
                 case Precompute(format=None):
                     self._precompute(one)
+                case StoreInOrder():
+                    self._store(one)
+                case StreamsOnDevice():
+                    self.streams = one
                 case AssumeExtents() | Transpose():
                     continue
                 case _:
                     raise UnsupportedError(
                         "the loops of a plan take no directives yet",
                         location=one.location,
-                        expected="bind, map, fix, promote, assume, precompute and transpose",
+                        expected="bind, map, fix, promote, assume, precompute, store, streams and "
+                        "transpose",
                         hint="sparse.compile without external functions takes all directives",
                     )
         if said:
@@ -124,7 +141,7 @@ class _PlanBuilder:
         self._finish()
         program = PlanProgram(
             assignment=self.assignment,
-            steps=tuple(self.steps),
+            steps=tuple(self.made.steps),
             tensors=tuple(self.formats.items()),
             facts=self.facts,
             result=self.assignment.result.tensor,
@@ -132,55 +149,14 @@ class _PlanBuilder:
         verify_plan(program)
         return program
 
-    def _facts(self) -> tuple[tuple[Condition, SourceLocation], ...]:
-        found = []
-        for one in self.schedule.directives:
-            if isinstance(one, AssumeExtents):
-                made = parse_condition(one.condition, location=one.location)
-                if any(is_list(name) for name in names_of(made)):
-                    raise UserError(
-                        "extents of variables are assumed, and there are no lists of them",
-                        location=one.location,
-                        expected='such as "i % 16 == 0"',
-                        given=one.condition,
-                    )
-                found.append((made, one.location))
-        return tuple(found)
-
-    def _check_variables(self, names: tuple[str, ...], location: SourceLocation) -> None:
-        known = all_variables(self.assignment)
-        for name in names:
-            if name not in known:
-                raise UserError(
-                    f"there is no variable {name} to fix",
-                    location=location,
-                    expected=f"one of {', '.join(known)}",
-                )
-
-    def _check_asked(self, part: PartForm, asked: Asked, location: SourceLocation) -> None:
-        """What is fixed and promoted is of the part that is bound."""
-        text = print_expression(part.value)
-        names = [name for name in asked.fixed if name not in part.variables]
-        tensors = {access.tensor for access in part.reads}
-        names += [name for name, _ in asked.promoted if name not in tensors]
-        if names:
-            raise UserError(
-                f"{text} does not have {names[0]}, which is to be reshaped for it",
-                location=location,
-                expected=f"fix of {', '.join(part.variables) or 'nothing'}, "
-                f"promote of {', '.join(sorted(tensors))}",
-                given=names[0],
-            )
-
     def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
         """The steps of a part that a function computes; what is left reads its workspace."""
-        function = self.resolve(one.function, one.location)
+        function = self.resolve.function(one.function, one.location)
         taken = find_part(self.left, one.value, one.location)
         part = part_form(
             taken.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
-        self._check_asked(part, asked, one.location)
-        mapped = isinstance(one, MapPart)
+        check_asked(part, asked, one.location)
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
@@ -194,14 +170,26 @@ class _PlanBuilder:
                 given=" and ".join(print_condition(fact) for fact, _ in self.facts),
                 hint="map(...) makes tiles where it can",
             )
-        reads = tuple(
-            (view.name, self._operand(view.name, view.access, mapping, mapped=mapped))
-            for view in mapping.operands
-        )
         if not one.trusted:
             self._checks(mapping)
-        target, meaning = self._workspace(function, mapping, taken)
-        self.steps.append(
+        self._add_call(mapping, taken, one, reshape, proof)
+
+    def _add_call(
+        self,
+        mapping: PartMapping,
+        taken: TakenOut,
+        one: BindPart | MapPart,
+        reshape: Reshape,
+        proof: Proof,
+    ) -> None:
+        hardware = mapping.function.hardware
+        if hardware is not None:
+            if hardware.link is not None:
+                self.made.links[hardware.memory] = hardware.link
+            mapping = self.made.in_order(mapping)
+        reads = tuple((view.name, self.made.operand(view, mapping)) for view in mapping.operands)
+        target, meaning = self._workspace(mapping.function, mapping, taken)
+        self.made.add(
             CallStep(
                 target=target,
                 mapping=mapping,
@@ -236,35 +224,6 @@ class _PlanBuilder:
             location=one.location,
         ).error()
 
-    def _operand(self, name: str, access: Access, mapping: PartMapping, *, mapped: bool) -> str:
-        """The tensor that an operand reads: the input, or what it is converted to before."""
-        needs = mapping.function.capability.needs_of(name)
-        stored = self.formats[access.tensor]
-        is_dense = stored.plain and all(level.full for level in stored.levels)
-        if stored in needs.formats or (not needs.formats and is_dense):
-            return access.tensor
-        order = len(access.variables)
-        format = needs.formats[0] if needs.formats else dense(order)
-        for step in self.steps:
-            match step:
-                case ConvertStep(target=target, source=source) if (
-                    source == access.tensor and step.format == format
-                ):
-                    return target
-        target = self.names.fresh(f"{access.tensor}_{format.letters}")
-        self.formats[target] = format
-        why = f"{mapping.function.name} takes {name} as {format}"
-        self.steps.append(
-            ConvertStep(
-                target=target,
-                source=access.tensor,
-                format=format,
-                modes=tuple(range(order)),
-                why=why,
-            )
-        )
-        return target
-
     def _checks(self, mapping: PartMapping) -> None:
         for view in mapping.operands:
             tensor = view.access.tensor
@@ -274,7 +233,7 @@ class _PlanBuilder:
                     location = next(
                         (t.location for t in self.left.tensors if t.name == tensor), None
                     )
-                    self.steps.append(CheckStep(tensor=tensor, property=name, location=location))
+                    self.made.add(CheckStep(tensor=tensor, property=name, location=location))
 
     def _workspace(
         self, function: ExternalFunction, mapping: PartMapping, taken: TakenOut
@@ -330,7 +289,7 @@ class _PlanBuilder:
         target = self.names.fresh(one.workspace)
         access = Access(tensor=target, variables=taken.free)
         statement = self._statement(access, taken.value, dense(len(taken.free)))
-        self.steps.append(LoopsStep(assignment=statement))
+        self.made.add(LoopsStep(assignment=statement))
         self._replace(taken, access)
 
     def _proof(self, mapping: PartMapping) -> Proof:
@@ -345,34 +304,76 @@ class _PlanBuilder:
             return Proof(answer=Answer.OPEN, text="extents are known when it runs")
         return self.solver.prove(condition, [fact for fact, _ in self.facts], self.extents)
 
+    def _store(self, one: StoreInOrder) -> None:
+        """What is left reads a copy of a tensor, with its modes in another order in memory."""
+        read = [access for access in accesses(self.left.value) if access.tensor == one.tensor]
+        stored = self.formats.get(one.tensor)
+        full = stored is not None and stored.plain and all(level.full for level in stored.levels)
+        if not read or not full or len(one.modes) != len(read[0].variables):
+            raise UserError(
+                f"{one.tensor} is not stored in another order",
+                location=one.location,
+                expected="a dense tensor that what is left of the assignment reads, and its modes",
+                given=f"{print_expression(self.left.value)}, {len(one.modes)} modes",
+            )
+        format = dense(len(one.modes), one.modes)
+        name = f"{one.tensor}_{''.join(map(str, one.modes))}"
+        order = tuple(range(len(one.modes)))
+        target = self.made.converted(one.tensor, format, order, name, "asked for")
+
+        def moved(term: Term) -> Term | None:
+            if isinstance(term, Access) and term.tensor == one.tensor:
+                return replace(term, tensor=target)
+            return None
+
+        value = rewrite(self.left.value, moved)
+        tensors = self._declared(self.assignment.result, value)
+        self.left = replace(self.left, value=value, tensors=tensors)
+
     def _finish(self) -> None:
-        """What is left of the assignment: loops, a conversion, or nothing."""
+        """What is left of the assignment: loops or streams, a conversion, or nothing."""
         result = self.assignment.result
         value = self.left.value
-        last = self.steps[-1] if self.steps else None
-        if isinstance(value, Access) and isinstance(last, CallStep) and value.tensor == last.target:
-            if last.target == result.tensor:
-                return
-            if set(value.variables) == set(result.variables):
-                modes = tuple(value.variables.index(name) for name in result.variables)
-                self.steps.append(
-                    ConvertStep(
-                        target=result.tensor,
-                        source=value.tensor,
-                        format=self.formats[result.tensor],
-                        modes=modes,
-                        why=f"{last.mapping.function.name} gives {print_expression(value)}",
-                    )
-                )
-                return
-        self.steps.append(LoopsStep(assignment=self.left))
+        calls = [step for step in self.made.steps if isinstance(step, CallStep)]
+        last = calls[-1] if calls else None
+        if last is not None and isinstance(value, Access) and value.tensor == last.target:
+            if last.target != result.tensor:
+                self._give(last, value)
+        elif self.streams is not None:
+            self._stream(self.streams)
+        else:
+            self.made.add(LoopsStep(assignment=self.left))
+        self.made.bring(result.tensor, HOST)
 
+    def _give(self, last: CallStep, value: Access) -> None:
+        """The result is what the last function gives, stored in another way."""
+        result = self.assignment.result
+        if set(value.variables) != set(result.variables):
+            self.made.add(LoopsStep(assignment=self.left))
+            return
+        self.made.add(
+            ConvertStep(
+                target=result.tensor,
+                source=value.tensor,
+                format=self.formats[result.tensor],
+                modes=tuple(value.variables.index(name) for name in result.variables),
+                why=f"{last.mapping.function.name} gives {print_expression(value)}",
+            )
+        )
 
-def _declared_extents(assignment: Assignment) -> Mapping[str, int]:
-    """The extents that shapes of tensors say before anything is run."""
-    found: dict[str, int] = {}
-    for access in (*accesses(assignment.value), assignment.result):
-        shape = next((t.shape for t in assignment.tensors if t.name == access.tensor), None)
-        for name, extent in zip(access.variables, shape or (), strict=False):
-            found.setdefault(name, extent)
-    return found
+    def _stream(self, one: StreamsOnDevice) -> None:
+        """What is left as streams on a device, which compute all of it."""
+        memory = next(
+            (m for m in self.made.links if one.link is None and m.name == one.device), None
+        )
+        known = one if memory is None else replace(one, link=self.made.links[memory])
+        function = self.resolve.streams(self.left, known)
+        part = part_form(
+            self.left.value, self.formats, self.properties, semiring=self.assignment.semiring
+        )
+        bound = BindPart(value=self.left.value, function=function, location=one.location)
+        mapping = self._mapping(part, function, AS_IT_STANDS, Asked(), bound)
+        taken = TakenOut(
+            value=self.left.value, free=self.left.result.variables, left=lambda new: new
+        )
+        self._add_call(mapping, taken, bound, AS_IT_STANDS, self._proof(mapping))

@@ -136,6 +136,39 @@ def refusal_of(
     extents: Mapping[str, int] | None = None,
 ) -> UserError | None:
     """The first rule by which a function does not compute a part; ``None`` if it does."""
+    found = _refused(assignment, part, function, reshape, extents)
+    return None if found is None else found.error()
+
+
+def nearest_miss(
+    assignment: Assignment,
+    function: ExternalFunction,
+    reshape: Reshape = EVERYTHING,
+    extents: Mapping[str, int] | None = None,
+) -> str:
+    """Of a function that computes no part: the part that comes nearest, and what is missing."""
+    found: list[tuple[int, int, UserError]] = []
+    for number, part in enumerate(parts_of(assignment)):
+        try:
+            refused = _refused(assignment, part, function, reshape, extents)
+        except UserError:
+            continue  # it is there twice
+        if refused is not None:
+            distance, error = refused.ranked()
+            found.append((distance, -number, error))  # of equal ones the larger part
+    if not found:
+        return "there are no parts"
+    nearest = min(found, key=lambda one: one[:2])[2]
+    return f"{nearest.message}; expected {nearest.expected}, given {nearest.given}"
+
+
+def _refused(
+    assignment: Assignment,
+    part: Expression,
+    function: ExternalFunction,
+    reshape: Reshape,
+    extents: Mapping[str, int] | None,
+) -> Refusal | None:
     formats = {tensor.name: tensor.format for tensor in assignment.tensors}
     properties = {tensor.name: tensor.properties for tensor in assignment.tensors}
     taken = find_part(assignment, part, assignment.location)
@@ -150,7 +183,7 @@ def refusal_of(
         asked=Asked(),
         extents=extents or {},
         location=assignment.location,
-    ).error()
+    )
 
 
 def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:

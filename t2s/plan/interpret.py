@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.plan.ir import CallStep, CheckStep, ConvertStep, LoopsStep, PlanProgram
+from t2s.plan.ir import CallStep, CheckStep, ConvertStep, LoopsStep, MoveStep, PlanProgram
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, TensorDeclaration, accesses
 
@@ -31,7 +31,7 @@ def interpret_plan(
     found: Array | None = None
     for step in plan.steps:
         match step:
-            case CheckStep():
+            case CheckStep() | MoveStep():
                 continue
             case ConvertStep(target=target, source=source, modes=modes):
                 made = values[source].transpose(modes)

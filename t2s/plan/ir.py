@@ -1,7 +1,8 @@
 """Plans: steps in order, over tensors with formats.  Each step writes one tensor.
 
-``CallStep`` is a mapping of a part to a function; ``LoopsStep`` is an assignment that we compute;
-``ConvertStep`` stores a tensor in another format; ``CheckStep`` looks at the values of an input.
+``CallStep`` is a mapping of a part to a function, which may be hardware of the simulator;
+``LoopsStep`` is an assignment that we compute; ``ConvertStep`` stores a tensor in another format;
+``MoveStep`` puts it into another memory; ``CheckStep`` looks at the values of an input.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from t2s.capability.hardware import HostLink, MemoryOf
 from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping
 from t2s.capability.solver import Proof
@@ -39,6 +41,16 @@ class CheckStep(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MoveStep(Term):
+    """A tensor is copied over a link from one memory into another; it stays where it was, too."""
+
+    tensor: str
+    source: MemoryOf
+    target: MemoryOf
+    link: HostLink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopsStep(Term):
     """An assignment that we compute."""
 
@@ -66,7 +78,7 @@ class CallStep:
     location: SourceLocation | None = None
 
 
-Step = ConvertStep | CheckStep | LoopsStep | CallStep
+Step = ConvertStep | CheckStep | MoveStep | LoopsStep | CallStep
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,7 +108,7 @@ class PlanProgram:
 def target_of(step: Step) -> str | None:
     """The tensor that a step writes, if it writes one."""
     match step:
-        case CheckStep():
+        case CheckStep() | MoveStep():
             return None
         case LoopsStep(assignment=assignment):
             return assignment.result.tensor
@@ -107,7 +119,7 @@ def target_of(step: Step) -> str | None:
 def sources_of(step: Step) -> tuple[str, ...]:
     """The tensors that a step reads."""
     match step:
-        case CheckStep(tensor=name) | ConvertStep(source=name):
+        case CheckStep(tensor=name) | MoveStep(tensor=name) | ConvertStep(source=name):
             return (name,)
         case CallStep(reads=reads):
             return tuple(dict.fromkeys(name for _, name in reads))

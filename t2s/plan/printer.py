@@ -8,7 +8,7 @@ from t2s.capability.conditions import Answer
 from t2s.capability.ir import ALWAYS, AllOf
 from t2s.capability.printer import print_condition
 from t2s.core.types import Type
-from t2s.plan.ir import CallStep, CheckStep, ConvertStep, LoopsStep, PlanProgram, Step
+from t2s.plan.ir import CallStep, CheckStep, ConvertStep, LoopsStep, MoveStep, PlanProgram, Step
 from t2s.sparse_repr.notation.ir import print_assignment, print_expression
 
 
@@ -27,13 +27,16 @@ def print_step(step: Step) -> str:
             return f"convert: {target} is {source} as {format}: {why}"
         case CheckStep(tensor=tensor, property=property):
             return f"check: {tensor} is {property}"
+        case MoveStep(tensor=tensor, source=source, target=target, link=link):
+            return f"move: {tensor} from {source.name} to {target.name} over {link.name}"
         case LoopsStep(assignment=assignment):
             return f"loops: {print_assignment(assignment)}"
         case CallStep(mapping=mapping, meaning=meaning):
-            return (
-                f"call: {mapping.function.name} computes {print_expression(meaning.result)} = "
-                f"{print_expression(meaning.value)}"
-            )
+            hardware = mapping.function.hardware
+            kind = "call" if hardware is None else hardware.kind.value
+            where = "" if hardware is None else f" on {hardware.device}"
+            what = f"{print_expression(meaning.result)} = {print_expression(meaning.value)}"
+            return f"{kind}: {mapping.function.name}{where} computes {what}"
         case _:
             assert_never(step)
 
@@ -50,6 +53,9 @@ def _details(step: Step) -> list[str]:
     types: tuple[Type, ...] = mapping.function.capability.types
     if types:
         lines.append(f"of {' or '.join(map(str, types))}")
+    library = mapping.function.library
+    if library is not None and library.threaded:
+        lines.append("by one thread, if the run asks for no more")
     if mapping.condition not in (ALWAYS, AllOf(parts=())):
         lines.append(_guard(step))
     return lines

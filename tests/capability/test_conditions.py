@@ -19,6 +19,7 @@ from t2s.capability.parse import parse_capability, parse_condition
 from t2s.capability.printer import print_capability, print_condition
 from t2s.capability.solver import Solver
 from t2s.capability.tiles import TileOf, tiles_of
+from t2s.driver.external_plan import PlanResolver
 from t2s.plan.build import build_plan
 from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import described
@@ -192,7 +193,7 @@ def test_no_solver_is_started_where_extents_are_known() -> None:
     assert a.definition is not None
     solver = Solver()
     schedule = Schedule().assume("i < 10").bind(first[i] + second[i], made)
-    plan = build_plan(a.definition, schedule, lambda given, where: made, solver)
+    plan = build_plan(a.definition, schedule, PlanResolver(), solver)
     assert plan.calls[0].proof.answer is Answer.TRUE
     assert solver.calls.count == 0
 

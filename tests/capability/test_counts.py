@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.mosaic.table5 import EXTENTS, PLAIN, PROMOTED, TABLE, statement
 from t2s import Float
-from t2s.libraries.running import RunOfMapping, run_mapping, tiles_for
+from t2s.capability.tiles import tiles_for
+from t2s.libraries.running import RunOfMapping, run_mapping
 from t2s.plan.candidates import candidates, distinct_calls, refusal_of
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import sparse
+from t2s import external, sparse
 from t2s.core.errors import InternalError
 from t2s.plan.ir import CheckStep, ConvertStep, PlanProgram
 from t2s.plan.verify import verify_plan
@@ -44,14 +44,32 @@ def test_plans_hold_what_they_promise() -> None:
             verify_plan(_broken(program, **changes))
 
 
+def test_tensors_are_read_where_they_are() -> None:
+    kernel = sparse.compile(sparse.parse("T(i,k) = B(i,j)*C(j,k)"))
+    there = external.from_kernel(kernel, link=external.PCIE3_X8)
+    assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k) + D(i,k)")
+    part = sparse.Notation(assignment.value.left.value, {})  # type: ignore[union-attr]
+    program = sparse.compile(assignment, sparse.Schedule().bind(part, there)).program
+    first, second, call, back, loops = program.steps
+    for steps, text in [
+        ((second, call, back, loops), "B is not in the memory of the ideal"),
+        ((first, second, call, loops), "T is not in the memory of the host"),
+        ((first, second, replace(call, target="A")), "A is not in the memory of the host"),
+    ]:
+        with pytest.raises(InternalError, match=text):
+            verify_plan(_broken(program, steps=steps))
+
+
 def test_plans_and_results_as_text() -> None:
     plan = _plan()
     assert repr(plan) == "<plan of A(i,k) = sum(j, B(i,j)*C(j,k)) + D(i,k), 2 steps>"
     found = plan.run(GIVEN)
     assert repr(found) == "<PlanResult <SparseTensor 2 x 4, dd:0,1, 8 values>, 2 steps>"
-    first, second = str(found).splitlines()
+    first, second, total = str(found).splitlines()
     assert first.startswith("call: matmul computes T(i,k) = sum(j, B(i,j)*C(j,k)): ")
     assert first.endswith(" ms measured, 1 call")
     assert second.startswith("loops: A(i,k) = T(i,k) + D(i,k): ")
+    assert total.startswith("in all ")
+    assert total.endswith(" ms measured")
     assert found.seconds == sum(step.seconds for step in found.steps)
     assert np.array_equal(found.output, GIVEN["B"] @ GIVEN["C"] + GIVEN["D"])

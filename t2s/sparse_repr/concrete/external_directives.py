@@ -81,7 +81,31 @@ class AssumeExtents(LoopDirective):
     condition: str
 
 
-EXTERNAL_DIRECTIVES = (BindPart, MapPart, FixVariables, PromoteOperand, AssumeExtents)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsOnDevice(LoopDirective):
+    """What is left of the assignment is computed by streams on a device, reached over a link."""
+
+    device: Any = field(compare=False)
+    link: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreInOrder(LoopDirective):
+    """A dense tensor is copied with its modes in this order in memory, and read there from now."""
+
+    tensor: str
+    modes: tuple[int, ...]
+
+
+EXTERNAL_DIRECTIVES = (
+    BindPart,
+    MapPart,
+    FixVariables,
+    PromoteOperand,
+    AssumeExtents,
+    StreamsOnDevice,
+    StoreInOrder,
+)
 
 
 class ExternalSchedule(PatternSchedule):
@@ -184,6 +208,33 @@ class ExternalSchedule(PatternSchedule):
             )
         return self._with(
             PromoteOperand(tensor=variable_name(tensor), position=at, location=location)
+        )
+
+    def streams(self, device: Any = "ideal", *, link: Any = None) -> Self:
+        """Compute what is left of the assignment by streams, on a device of the simulator.
+
+        ``link`` is an ``external.Link`` to the device's memory.  Where a part is computed on the
+        same device its link is taken if none is given; without any the memory is the host's.
+        """
+        return self._with(StreamsOnDevice(device=device, link=link, location=user_location()))
+
+    def store(self, tensor: Any, *modes: int) -> Self:
+        """Copy a dense tensor with its modes in this order in memory: ``store(D, 1, 0)``.
+
+        What is computed behind it reads the copy, by columns here.
+        """
+        location = user_location()
+        numbers = tuple(whole(mode) for mode in modes)
+        if not modes or sorted(numbers, key=str) != list(range(len(modes))):
+            raise UserError(
+                "a tensor is stored with its modes in some order",
+                location=location,
+                expected="each mode once, the first one outermost, such as store(D, 1, 0)",
+                given=", ".join(map(repr, modes)) or "no modes",
+            )
+        order = tuple(number for number in numbers if number is not None)
+        return self._with(
+            StoreInOrder(tensor=variable_name(tensor), modes=order, location=location)
         )
 
     def assume(self, condition: str) -> Self:

@@ -123,9 +123,15 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
     def append(
         schedule: Schedule, arguments: list[str], location: SourceLocation | None
     ) -> Schedule:
-        if name == "map" and len(arguments) == 2 and _is_external(*arguments):
+        if name == "map" and len(arguments) > 1 and _is_external(*arguments[:2]):
+            if arguments[2:] not in ([], ["densify"]):
+                raise UserError(
+                    f"map({', '.join(arguments)}) does not say a directive",
+                    location=location,
+                    expected="map(B(i,k)*C(k,j),blas.sgemm), or with densify behind it",
+                )
             part = Notation(parse_expression(arguments[0], location=location), {})
-            return schedule.map(part, arguments[1])
+            return schedule.map(part, arguments[1], densify=bool(arguments[2:]))
         if len(arguments) not in (2, 3):
             raise UserError(
                 f"{name}({', '.join(arguments)}) does not say a directive",
@@ -162,6 +168,11 @@ def _promote(schedule: Schedule, arguments: list[str], location: SourceLocation 
     if not arguments:
         return schedule.promote()
     return schedule.promote(arguments[0], _number(arguments[1], location))
+
+
+def _store(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
+    """``store(D,1,0)``: by columns."""
+    return schedule.store(arguments[0], *(_number(word, location) for word in arguments[1:]))
 
 
 def _scan(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
@@ -221,6 +232,10 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "fix": _Form(shown="fix(i,k)", count=None, append=lambda s, words, _: s.fix(*words)),
         "assume": _Form(
             shown="assume(i % 16 == 0)", count=1, append=lambda s, words, _: s.assume(words[0])
+        ),
+        "store": _Form(shown="store(D,1,0)", count=None, append=_store),
+        "streams": _Form(
+            shown="streams(arria10)", count=1, append=lambda s, words, _: s.streams(words[0])
         ),
         "communicate": _Form(
             shown="communicate(A,j)", count=2, append=lambda s, words, _: s.communicate(*words)

@@ -1,0 +1,352 @@
+"""``external.search``: all mappings of an assignment's parts, and its plans by predicted time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from t2s.capability.description import ExternalFunction
+from t2s.capability.reshape import EVERYTHING, Reshape
+from t2s.core.checks import checked_kind, whole
+from t2s.core.errors import UserError
+from t2s.core.late_bar import LateBar
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.tables import Table
+from t2s.core.types import Type
+from t2s.driver.assignment_design import assignment_of
+from t2s.driver.external_plan import ExternalPlan, PlanResolver
+from t2s.driver.external_schedule import schedule_text
+from t2s.driver.plan_facts import facts_for
+from t2s.driver.plan_result import PlanResult, shown_seconds
+from t2s.plan.candidates import MappedPart, candidates, nearest_miss
+from t2s.plan.machine import GENERIC, HostMachine
+from t2s.plan.search import PlanSearch, RankedPlan, SearchTask
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.legality import with_semiring
+from t2s.sparse_repr.notation.symbols import Tensor
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+Functions = Any
+"""Functions, libraries, names such as ``blas.sgemm`` or ``blas``, or a list of these."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPlan:
+    """A plan that a search found: its schedule as text, and how long it is predicted to take."""
+
+    ranked: RankedPlan
+    schedule: str
+    plan: ExternalPlan
+
+    @property
+    def seconds(self) -> float:
+        """The predicted time."""
+        return self.ranked.seconds
+
+    @property
+    def what(self) -> str:
+        """The schedule, or what is done without one."""
+        return self.schedule or "loops alone"
+
+    def __str__(self) -> str:
+        lines = [f"{self.what}: {shown_seconds(self.seconds)} predicted"]
+        lines += [
+            f"  {shown_seconds(one.seconds)}{' exact' if one.exact else ''}, {one.why}: "
+            f"{type(one.step).__name__.removesuffix('Step').lower()}"
+            for one in self.ranked.prediction.steps
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedPlan:
+    """A plan beside what it took: the shortest of a few runs."""
+
+    found: FoundPlan
+    measured: float
+    result: PlanResult = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TuneReport:
+    """Plans with predicted and measured times, in the order of the predicted ones."""
+
+    plans: tuple[TunedPlan, ...]
+
+    @property
+    def best(self) -> TunedPlan:
+        """The plan that took the shortest."""
+        return min(self.plans, key=lambda one: one.measured)
+
+    @property
+    def schedule(self) -> str:
+        """The schedule of the best plan; ``sparse.compile`` makes the same plan of it."""
+        return self.best.found.schedule
+
+    def __repr__(self) -> str:
+        return f"<TuneReport of {len(self.plans)} plans, the best is {self.best.found.what}>"
+
+    def __str__(self) -> str:
+        return self.table.text()
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
+
+    @property
+    def table(self) -> Table:
+        """A row for each plan."""
+        rows = tuple(
+            (
+                one.found.what,
+                shown_seconds(one.found.seconds),
+                shown_seconds(one.measured),
+                "best" if one is self.best else "",
+            )
+            for one in self.plans
+        )
+        headers = ("schedule", "predicted", "taken", "")
+        title = "Predicted times of plans, and the shortest of the runs of each"
+        return Table(title=title, headers=headers, rows=rows, left=frozenset({0, 3}))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FoundPlans:
+    """What a search found.
+
+    Attributes
+    ----------
+    mappings: each part in each order of its operands, with the mappings of it by a function.
+    plans: the best ones, the fastest first; one of loops alone is among them if it is.
+    tried: how many plans were predicted.
+    skipped: functions that are not there, and why.
+    interrupted: whether Ctrl-C ended the search.
+    """
+
+    assignment: Assignment
+    mappings: tuple[MappedPart, ...]
+    plans: tuple[FoundPlan, ...]
+    tried: int
+    skipped: tuple[str, ...]
+    task: SearchTask = field(repr=False)
+    interrupted: bool = False
+
+    @cached_property
+    def misses(self) -> tuple[str, ...]:
+        """Of functions that compute no part: the first rule that failed, of the nearest part."""
+        used = {one.function.name for one in self.mappings}
+        task = self.task
+        return tuple(
+            f"{one.name} computes no part: "
+            f"{nearest_miss(self.assignment, one, task.reshape, task.facts.extents)}"
+            for one in task.functions
+            if one.name not in used and not self.interrupted
+        )
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Parts as they are printed, and names of functions: Table 5 counts these, and one."""
+        return tuple(dict.fromkeys(one.pair for one in self.mappings))
+
+    @property
+    def best(self) -> FoundPlan:
+        """The plan with the shortest predicted time."""
+        return self.plans[0]
+
+    def tune(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        top: int = 5,
+        runs: int = 3,
+        type: Type | None = None,
+    ) -> TuneReport:
+        """Run the best plans, and say what they took beside what was predicted."""
+        counts = [whole(top), whole(runs)]
+        if any(count is None or count < 1 for count in counts):
+            raise UserError(
+                "plans are tuned by running some of them some times",
+                location=user_location(),
+                expected="top and runs, 1 or more",
+                given=f"top={top!r}, runs={runs!r}",
+            )
+        tuned = []
+        for one in self.plans[:top]:
+            results = [one.plan.run(inputs, type=type) for _ in range(runs)]
+            best = min(results, key=lambda result: result.seconds)
+            tuned.append(TunedPlan(found=one, measured=best.seconds, result=best))
+        return TuneReport(plans=tuple(tuned))
+
+    def __repr__(self) -> str:
+        return (
+            f"<FoundPlans of {print_assignment(self.assignment)}: {len(self.pairs)} pairs, "
+            f"{len(self.plans)} plans>"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join((self.table.text(), *self.skipped, *self.misses))
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
+
+    @property
+    def table(self) -> Table:
+        """A row for each plan, the fastest first."""
+        rows = tuple((one.what, shown_seconds(one.seconds)) for one in self.plans)
+        ended = ", interrupted" if self.interrupted else ""
+        title = (
+            f"{print_assignment(self.assignment)}: {len(self.pairs)} pairs of a part and a "
+            f"function, {self.tried} plans tried{ended}"
+        )
+        return Table(title=title, headers=("schedule", "predicted"), rows=rows)
+
+
+class SearchBar(LateBar):
+    """Shows how many plans a search has tried."""
+
+    def told(self, tried: int, text: str) -> None:
+        """So many plans were predicted; ``text`` has the functions of the last one."""
+        self._show(tried, None, plans=f"{tried:,} plans", text=text)
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+        return [
+            TextColumn("search"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[plans]}"),
+            TextColumn("{task.fields[text]}"),
+        ]
+
+
+def search(
+    assignment: Tensor | Assignment,
+    functions: Functions,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    densities: Mapping[str, float] | None = None,
+    type: Type | None = None,
+    machine: HostMachine = GENERIC,
+    reshape: Reshape | str = EVERYTHING,
+    semiring: Semiring = PLUS_TIMES,
+    limit: int = 10,
+    progress: bool | None = None,
+) -> FoundPlans:
+    """All mappings of the parts of an assignment by functions, and its best plans.
+
+    What is stored is counted in the ``inputs``, or expected from ``shapes`` and ``densities`` (of
+    tensors that store all of it: 1).  ``machine`` has the rates for predictions;
+    ``external.calibrate()`` measures those of this one.  ``reshape`` says what may be done to a
+    part, such as ``"fix transpose tile pad"``; all but ``densify`` if nothing is said.  ``limit``
+    is how many plans are kept; no plan that is left out is predicted to be faster than these.
+    Ctrl-C ends the search with what there is.
+    """
+    where = user_location()
+    made = with_semiring(assignment_of(assignment), semiring)
+    checked_kind("the machine", machine, HostMachine, "such as external.calibrate()")
+    kept = whole(limit)
+    if kept is None or kept < 1:
+        raise UserError(
+            "a search keeps a number of plans",
+            location=where,
+            expected="limit, 1 or more",
+            given=repr(limit),
+        )
+    facts = facts_for(made, inputs, shapes, densities, type, where)
+    known, skipped = _available(_listed(functions, where))
+    allowed = _reshape(reshape, where)
+    task = SearchTask(
+        assignment=made,
+        functions=known,
+        reshape=allowed,
+        facts=facts,
+        machine=machine,
+        resolver=PlanResolver(),
+        limit=kept,
+        location=where,
+    )
+    mapped: tuple[MappedPart, ...] = ()
+    interrupted = False
+    with SearchBar(progress) as bar:
+        found = PlanSearch(task, bar.told)
+        try:
+            mapped = candidates(made, known, allowed, facts.extents)
+            found.run()
+        except KeyboardInterrupt:
+            interrupted = True
+    return FoundPlans(
+        assignment=made,
+        mappings=mapped,
+        plans=tuple(_found(made, one) for one in found.kept),
+        tried=found.tried,
+        skipped=skipped,
+        task=task,
+        interrupted=interrupted,
+    )
+
+
+def _found(assignment: Assignment, one: RankedPlan) -> FoundPlan:
+    plan = ExternalPlan(assignment, one.schedule, assignment.semiring)
+    return FoundPlan(ranked=one, schedule=schedule_text(one.schedule), plan=plan)
+
+
+def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFunction, ...]:
+    """The functions that are meant, each once."""
+    from t2s.libraries.shelf import LIBRARIES, Library, function_named
+
+    found: dict[ExternalFunction, None] = {}
+    given = [functions] if isinstance(functions, str | Library | ExternalFunction) else functions
+    if not isinstance(given, Iterable):
+        given = [given]
+    for one in given:
+        match one:
+            case ExternalFunction():
+                found[one] = None
+            case Library():
+                found.update(dict.fromkeys(one.functions.values()))
+            case str() if one in LIBRARIES:
+                found.update(dict.fromkeys(LIBRARIES[one].functions.values()))
+            case str():
+                found[function_named(one, where)] = None
+            case _:
+                raise UserError(
+                    "a search takes functions",
+                    location=where,
+                    expected="external functions, libraries such as external.blas, or their names",
+                    given=repr(one)[:200],
+                )
+    return tuple(found)
+
+
+def _available(
+    functions: tuple[ExternalFunction, ...],
+) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
+    """The functions whose libraries are there, and a line for each of the others."""
+    from t2s.libraries.probing import availability
+
+    there, skipped = [], []
+    for one in functions:
+        found = availability(one.library) if one.library is not None else None
+        if found is None or found.there:
+            there.append(one)
+        else:
+            skipped.append(f"{one.name} is skipped: {found.name} is not there: {found.why_not}")
+    return tuple(there), tuple(skipped)
+
+
+def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:
+    if isinstance(given, Reshape):
+        return given
+    names = [one.name for one in fields(Reshape)]
+    words = given.split() if isinstance(given, str) else [repr(given)]
+    for word in words:
+        if word not in names:
+            raise UserError(
+                f"there is no reshaping {word}",
+                location=where,
+                expected=f"some of {', '.join(names)}",
+            )
+    return replace(Reshape(), **dict.fromkeys(words, True))

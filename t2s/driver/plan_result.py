@@ -1,0 +1,225 @@
+"""What a run of a plan gives: the tensor, and of every step how long it took and how we know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.refusals import tiles_text
+from t2s.capability.tiles import TileOf
+from t2s.plan.ir import CallStep, MoveStep, Step
+from t2s.plan.printer import print_step
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+if TYPE_CHECKING:
+    from t2s.libraries.running import CallTally
+
+Array = np.ndarray[Any, Any]
+Value = Array | SparseTensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTimes:
+    """Seconds, by how they are known.
+
+    Attributes
+    ----------
+    measured: on this machine.
+    simulated: cycles of hardware at its clock.
+    transfers: predicted from the latencies and bandwidths of links.
+    """
+
+    measured: float = 0.0
+    simulated: float = 0.0
+    transfers: float = 0.0
+
+    def __add__(self, other: PlanTimes) -> PlanTimes:
+        return PlanTimes(
+            measured=self.measured + other.measured,
+            simulated=self.simulated + other.simulated,
+            transfers=self.transfers + other.transfers,
+        )
+
+    @property
+    def total(self) -> float:
+        """All of it; print the times to see of what it is the sum."""
+        return self.measured + self.simulated + self.transfers
+
+    def __str__(self) -> str:
+        parts = [
+            (self.measured, "measured"),
+            (self.simulated, "simulated"),
+            (self.transfers, "of transfers, predicted"),
+        ]
+        shown = [f"{shown_seconds(seconds)} {what}" for seconds, what in parts if seconds]
+        return " + ".join(shown) or f"{shown_seconds(0.0)} measured"
+
+
+def shown_seconds(seconds: float) -> str:
+    """In milliseconds, down to a nanosecond."""
+    return f"{seconds * 1e3:.{3 if seconds >= 1e-4 or not seconds else 6}f} ms"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What became of a step.
+
+    Attributes
+    ----------
+    times: how long it took, and how that is known.
+    calls: of the function; ``cycles`` those of all of them, of hardware.
+    copied: bytes that operands and results needed beside it; ``moved`` those that went over a link.
+    note: on the guard that was taken, if there was one.
+    """
+
+    step: Step
+    times: PlanTimes
+    calls: int = 0
+    cycles: int = 0
+    copied: int = 0
+    moved: int = 0
+    note: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """All of its times."""
+        return self.times.total
+
+    def __str__(self) -> str:
+        text = f"{print_step(self.step)}: {self.times}"
+        if self.cycles:
+            text += f", {self.cycles} cycles"
+        if self.calls:
+            text += f", {self.calls} call{'s' if self.calls > 1 else ''}"
+        if self.copied:
+            text += f", {self.copied} bytes copied"
+        if self.moved:
+            text += f", {self.moved} bytes moved"
+        return f"{text}, {self.note}" if self.note else text
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlanResult:
+    """What a run of a plan gives: the result as a tensor, and what became of every step."""
+
+    tensor: SparseTensor
+    steps: tuple[StepResult, ...]
+
+    @property
+    def output(self) -> Array:
+        """The result as a dense array."""
+        return self.tensor.to_dense()
+
+    @property
+    def times(self) -> PlanTimes:
+        """Of all steps, one after the other: measured, simulated, and predicted of transfers.
+
+        Transfers of a link that overlaps count as far as they take longer than its device.
+        """
+        total = sum((step.times for step in self.steps), PlanTimes())
+        return total + PlanTimes(transfers=-_hidden(self.steps))
+
+    @property
+    def seconds(self) -> float:
+        """All of ``times``."""
+        return self.times.total
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all hardware, one after the other."""
+        return sum(step.cycles for step in self.steps)
+
+    @property
+    def transfer_share(self) -> float:
+        """How much of the time is transfers, from 0 to 1."""
+        return self.times.transfers / self.seconds if self.seconds else 0.0
+
+    def __repr__(self) -> str:
+        return f"<PlanResult {self.tensor!r}, {len(self.steps)} steps>"
+
+    def __str__(self) -> str:
+        lines = [str(step) for step in self.steps]
+        share = f": {self.transfer_share:.0%} of it transfers" if self.times.transfers else ""
+        return "\n".join((*lines, f"in all {shown_seconds(self.seconds)} = {self.times}{share}"))
+
+
+def _hidden(steps: Sequence[StepResult]) -> float:
+    """Seconds of transfers that are hidden behind what the devices of their links compute."""
+    hidden = 0.0
+    devices: dict[str, list[float]] = {}
+    for one in steps:
+        match one.step:
+            case MoveStep(link=link, source=source, target=target) if link.overlaps:
+                for memory in (source, target):
+                    devices.setdefault(memory.name, [0.0, 0.0])[0] += one.times.transfers
+            case CallStep(mapping=mapping) if mapping.function.hardware is not None:
+                device = mapping.function.hardware.memory.name
+                devices.setdefault(device, [0.0, 0.0])[1] += one.times.simulated
+    for transfers, computing in devices.values():
+        hidden += min(transfers, computing)
+    return hidden
+
+
+@dataclass(kw_only=True)
+class StepRecord:
+    """What is noted while a step runs; ``times`` if they are not what the clock says.
+
+    What the simulator takes for hardware, and what is around it, is no time of the step.
+    """
+
+    times: PlanTimes | None = None
+    calls: int = 0
+    cycles: int = 0
+    copied: int = 0
+    moved: int = 0
+    note: str = ""
+
+    def result(self, step: Step) -> StepResult:
+        """The record of a step that has ended."""
+        assert self.times is not None
+        return StepResult(
+            step=step,
+            times=self.times,
+            calls=self.calls,
+            cycles=self.cycles,
+            copied=self.copied,
+            moved=self.moved,
+            note=self.note,
+        )
+
+
+def call_record(
+    mapping: PartMapping, tally: CallTally, tiles: tuple[TileOf, ...], value: Value
+) -> StepRecord:
+    """What calls took: cycles of hardware, and results that the host had to sum up."""
+    note = f"tiles: {'; '.join(map(tiles_text, tiles))}" if tiles else ""
+    record = StepRecord(
+        calls=tally.calls,
+        cycles=tally.cycles,
+        copied=tally.copied,
+        note=note,
+    )
+    hardware = mapping.function.hardware
+    if hardware is None:
+        return record
+    summing = tally.summing if tally.partial else 0.0
+    record.times = PlanTimes(measured=summing, simulated=tally.cycles / hardware.clock_hz)
+    if hardware.link is not None and tally.partial:
+        total = bytes_of(value)
+        record.moved = tally.partial + total
+        back, there = hardware.link.seconds(tally.partial), hardware.link.seconds(total)
+        record.times += PlanTimes(transfers=back + there)
+        record.note = "; ".join((*([note] if note else []), "partial results summed by the host"))
+    return record
+
+
+def bytes_of(value: Value) -> int:
+    """Bytes of an array, or of all arrays of a stored tensor."""
+    if isinstance(value, SparseTensor):
+        arrays = sum(np.asarray(array).nbytes for one in value.levels for array in one.values())
+        return int(arrays + value.values.nbytes)
+    return int(value.size * value.itemsize)

@@ -1,0 +1,111 @@
+"""Steps that bring operands to where a step reads them: formats, order of modes, memories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from t2s.capability.hardware import HOST, HostLink, MemoryOf
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.mapping import OperandView
+from t2s.core.names import NameSupply
+from t2s.plan.ir import ConvertStep, MoveStep, Step, sources_of, target_of
+from t2s.plan.verify import memory_of
+from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.notation.ir import Access
+
+
+@dataclass
+class OperandSteps:
+    """The steps of a plan so far, the formats of its tensors, and the memories that they are in."""
+
+    formats: dict[str, Format]
+    names: NameSupply
+    steps: list[Step] = field(default_factory=list)
+    memories: dict[str, set[MemoryOf]] = field(default_factory=dict)
+    links: dict[MemoryOf, HostLink] = field(default_factory=dict)
+
+    def add(self, step: Step) -> None:
+        """A step, behind those that move what it reads to where it reads it."""
+        memory = memory_of(step)
+        for name in sources_of(step):
+            self.bring(name, memory)
+        self.steps.append(step)
+        target = target_of(step)
+        if target is not None:
+            self.memories[target] = {memory}
+
+    def bring(self, name: str, memory: MemoryOf) -> None:
+        """A tensor into a memory: over the links of both devices if it is on another one."""
+        there = self.memories.setdefault(name, {HOST})
+        if memory in there:
+            return
+        if HOST not in there:
+            source = min(there, key=lambda one: one.name)
+            link = self.links[source]
+            self.steps.append(MoveStep(tensor=name, source=source, target=HOST, link=link))
+            there.add(HOST)
+        if memory != HOST:
+            link = self.links[memory]
+            self.steps.append(MoveStep(tensor=name, source=HOST, target=memory, link=link))
+            there.add(memory)
+
+    def operand(self, view: OperandView, mapping: PartMapping) -> str:
+        """The tensor that an operand reads: the input, or what it is converted to before."""
+        access = view.access
+        needs = mapping.function.capability.needs_of(view.name)
+        stored = self.formats[access.tensor]
+        is_dense = stored.plain and all(level.full for level in stored.levels)
+        if stored in needs.formats or (not needs.formats and is_dense):
+            return access.tensor
+        order = len(access.variables)
+        format = needs.formats[0] if needs.formats else dense(order)
+        why = f"{mapping.function.name} takes {view.name} as {format}"
+        letters = f"{access.tensor}_{format.letters}"
+        return self.converted(access.tensor, format, tuple(range(order)), letters, why)
+
+    def converted(
+        self, source: str, format: Format, modes: tuple[int, ...], name: str, why: str
+    ) -> str:
+        """A tensor in another format, or with its modes in another order; made once."""
+        for step in self.steps:
+            match step:
+                case ConvertStep(target=target, source=of, modes=order) if (
+                    of == source and step.format == format and order == modes
+                ):
+                    return target
+        target = self.names.fresh(name)
+        self.formats[target] = format
+        self.add(ConvertStep(target=target, source=source, format=format, modes=modes, why=why))
+        return target
+
+    def in_order(self, mapping: PartMapping) -> PartMapping:
+        """The mapping with operands of hardware in its own order: to transpose them is a step."""
+        views = tuple(self._in_order(view, mapping) for view in mapping.operands)
+        seen = {view.name: view for view in views}
+        reads = tuple(
+            (name, seen[name].access if view.access == access else access)
+            for name, access in mapping.reads
+            for view in mapping.operands
+            if view.name == name
+        )
+        lines = tuple(map(str, views)) + mapping.proof[len(views) :]
+        return replace(mapping, operands=views, reads=reads, proof=lines)
+
+    def _in_order(self, view: OperandView, mapping: PartMapping) -> OperandView:
+        names = tuple(name for mode in view.modes for name in mode)
+        single = all(len(mode) <= 1 for mode in view.modes)
+        access = view.access
+        whole = sorted(names) == sorted(access.variables) and len(set(names)) == len(names)
+        if not view.transposed or not single or not whole:
+            return view
+        modes = tuple(access.variables.index(name) for name in names)
+        wanted = mapping.function.name
+        target = self.converted(
+            access.tensor,
+            dense(len(modes)),
+            modes,
+            f"{access.tensor}_{''.join(names)}",
+            f"{wanted} takes {view.name} at ({','.join(names)})",
+        )
+        moved = Access(tensor=target, variables=names)
+        return replace(view, access=moved, transposed=False)
