@@ -19,8 +19,9 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
+from t2s.driver.plan_loops import calls_in_loops, computed_statement
 from t2s.plan.build import build_plan
-from t2s.plan.interpret import interpret_plan, statement_value
+from t2s.plan.interpret import interpret_plan
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -236,11 +237,8 @@ class _PlanRun:
             case CallStep():
                 return self._call(step)
 
-    def _computed(self, assignment: Assignment) -> Array:
-        dense = {name: dense_view(value) for name, value in self.values.items()}
-        return statement_value(
-            assignment, dense, self.binding.extents, self.binding.kind, places_of(self.values)
-        )
+    def _computed(self, assignment: Assignment) -> Value:
+        return computed_statement(assignment, self.values, self.binding)
 
     def _call(self, step: CallStep) -> tuple[Value, dict[str, Any]]:
         """The calls of a step, with tiles if need be; its statement if its condition fails."""
@@ -274,6 +272,7 @@ class _PlanRun:
             tiles=tiles,
             location=step.location,
             tally=tally,
+            in_loops=calls_in_loops(),
         )
         try:
             value = run_mapping(run)

@@ -5,7 +5,7 @@ Operands are never written: a function that overwrites one gets a copy in the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -20,7 +20,8 @@ from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.calling import CallFrame, call, suited, suits
+from t2s.libraries.by_address import FixedCalls, FixedOperand, LoopedCalls, looped_calls
+from t2s.libraries.calling import CallFrame, call, status_failure, suited, suits
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
@@ -42,7 +43,8 @@ class RunOfMapping:
     """What a mapping is run on: operands by the names of the capability, of the type ``kind``.
 
     No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes
-    that have any.
+    that have any.  ``in_loops`` makes many calls by address in compiled loops, and returns the
+    status of one that failed.
     """
 
     mapping: PartMapping
@@ -52,6 +54,7 @@ class RunOfMapping:
     tiles: tuple[TileOf, ...] = ()
     location: SourceLocation | None = None
     tally: CallTally = field(default_factory=CallTally)
+    in_loops: Callable[[LoopedCalls], int | None] | None = None
 
 
 def operand_extents(mapping: PartMapping, operands: Mapping[str, Operand]) -> dict[str, int]:
@@ -111,6 +114,8 @@ class _MappingRun:
         fixed = [self.extents[name] for name in mapping.fixed_free]
         shape = [mode_extent(mode, self.extents) for mode in mapping.result]
         target = np.full((*fixed, *shape), run.semiring.zero, run.kind)
+        if run.in_loops is not None and self._in_loops(target, run.in_loops):
+            return target.reshape([self.extents[name] for name in mapping.variables])
         loops = [range(self.extents[name]) for name in mapping.fixed]
         sums = bool(mapping.fixed_sums)
         for numbers in product(*loops):
@@ -119,6 +124,73 @@ class _MappingRun:
             place = tuple(at[name] for name in mapping.fixed_free)
             self._tiles(views, target[_index(place)], sums=sums)
         return target.reshape([self.extents[name] for name in mapping.variables])
+
+    def _in_loops(self, target: Array, make: Callable[[LoopedCalls], int | None]) -> bool:
+        """Make all calls at once, if compiled loops can; whether they did."""
+        if self.run.tiles or not self.mapping.fixed:
+            return False
+        copied = self.run.tally.copied
+        found = self._fixed_calls(target)
+        looped = None if found is None else looped_calls(found)
+        self.run.tally.copied = copied
+        if looped is None:
+            return False
+        overwritten = self.capability.overwritten
+        if overwritten is not None:
+            target[...] = self._placed(self.mapping.operand(overwritten))
+        status = make(looped)
+        if status is not None:
+            raise status_failure(self.function, status, self.run.location)
+        self.run.tally.calls += looped.calls
+        self.run.tally.copied += looped.copied
+        return True
+
+    def _fixed_calls(self, target: Array) -> FixedCalls | None:
+        """The calls under fixed variables; ``None`` if operands are not arrays."""
+        mapping, first = self.mapping, dict.fromkeys(self.mapping.fixed, 0)
+        operands: dict[str, FixedOperand] = {}
+        for one in mapping.operands:
+            whole, names = self.run.operands[one.name], one.access.variables
+            if not isinstance(whole, np.ndarray):
+                return None
+            moves = {
+                name: sum(
+                    step for step, own in zip(whole.strides, names, strict=True) if own == name
+                )
+                for name in mapping.fixed
+                if name in names
+            }
+            seen = self._seen(one, first)
+            assert isinstance(seen, np.ndarray)
+            operands[one.name] = FixedOperand(whole=whole, seen=seen, moves=moves)
+        free = mapping.fixed_free
+        seen = target[_index([0] * len(free))]
+        return FixedCalls(
+            function=self.function,
+            loops={name: self.extents[name] for name in mapping.fixed},
+            operands=operands,
+            target=FixedOperand(
+                whole=target, seen=seen, moves=dict(zip(free, target.strides, strict=False))
+            ),
+            extents=self._whole_extents(),
+            sums=bool(mapping.fixed_sums),
+            semiring=self.run.semiring,
+            location=self.run.location,
+        )
+
+    def _placed(self, one: OperandView) -> Array:
+        """An operand with the fixed variables of the result first, then as the function sees it."""
+        given, names = self.run.operands[one.name], one.access.variables
+        assert isinstance(given, np.ndarray)
+        free = self.mapping.fixed_free
+        order, shape = self.shapes[one.name]
+        others = [at for at, name in enumerate(names) if name not in self.mapping.fixed]
+        kept = [name for name in free if name in names]
+        view = given.transpose(
+            [*(names.index(name) for name in kept), *(others[at] for at in order)]
+        )
+        fixed = [self.extents[name] if name in names else 1 for name in free]
+        return view.reshape([*fixed, *shape])
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}

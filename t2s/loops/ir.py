@@ -103,8 +103,45 @@ class MakeRoom(Term):
     needed: Expr
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementAddress(Term):
+    """The address of an element of an array, as an argument of a call."""
+
+    array: str
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopCall(Term):
+    """A call of a function by its address, an argument of that name; in C by its ``symbol``.
+
+    Arguments are addresses, and values as they are typed; what it returns becomes a local.
+    """
+
+    function: str
+    symbol: str
+    arguments: tuple[ElementAddress | Expr, ...]
+    returns: Type | None = None
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndWith(Term):
+    """The function ends here, and returns this number, which is not 0."""
+
+    status: Expr
+
+
 LoopStatement = (
-    SetLocal | LoadElement | StoreElement | CountingLoop | WhileLoop | LoopBranch | MakeRoom
+    SetLocal
+    | LoadElement
+    | StoreElement
+    | CountingLoop
+    | WhileLoop
+    | LoopBranch
+    | MakeRoom
+    | LoopCall
+    | EndWith
 )
 
 

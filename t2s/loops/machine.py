@@ -8,14 +8,17 @@ from typing import assert_never
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local
-from t2s.core.types import Type
+from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.loops.ir import (
     INDEX,
     CountingLoop,
+    ElementAddress,
+    EndWith,
     LoadElement,
     LoopArray,
     LoopBranch,
+    LoopCall,
     LoopFunction,
     LoopStatement,
     MakeRoom,
@@ -27,7 +30,7 @@ from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.casts import convert
 from t2s.simulator.emit.compile import ENTRY, Effort, MachineCode, compile_text
 from t2s.simulator.emit.expressions import ExpressionEmitter
-from t2s.simulator.emit.llvm import I64, POINTER, Module, Slot, Value, integer
+from t2s.simulator.emit.llvm import I64, POINTER, VOID, Module, Slot, Value, integer
 from t2s.simulator.emit.representation import load_value, register_type, store_value
 
 
@@ -83,6 +86,8 @@ class _Emitter:
                     self._slot(name, type)
                 case CountingLoop(name=name):
                     self._slot(name, INDEX)
+                case LoopCall(result=name, returns=returned) if returned is not None:
+                    self._slot(name, returned)
         for one in self.function.arguments:
             at = self._argument(one.name)
             if not isinstance(one, LoopArray):
@@ -93,10 +98,14 @@ class _Emitter:
             else:
                 self.pointers[one.name] = builder.load(at, POINTER)
         self._all(self.function.body)
+        self._end(integer(0))
+
+    def _end(self, status: Value) -> None:
+        """Hand numbers back, and return."""
         for one in self.function.arguments:
             if not isinstance(one, LoopArray) and one.returned:
-                builder.store(self._read(one.name), self._argument(one.name))
-        builder.ret(integer(0))
+                self.builder.store(self._read(one.name), self._argument(one.name))
+        self.builder.ret(status)
 
     def _slot(self, name: str, type: Type) -> Slot:
         if name not in self.slots:
@@ -142,6 +151,11 @@ class _Emitter:
                 self._branch(self._value(condition), body, otherwise)
             case MakeRoom(group=group, needed=needed):
                 self._make_room(group, needed)
+            case LoopCall():
+                self._call(statement)
+            case EndWith(status=status):
+                self._end(self._value(status))
+                builder.position_at_end(self.made.block("unreached"))
             case _:
                 assert_never(statement)
 
@@ -151,6 +165,24 @@ class _Emitter:
             pointer = builder.load(pointer, POINTER)
         size = self.function.array(array).type.bytes
         return builder.offset(pointer, builder.mul(self._value(index), integer(size), "nsw"))
+
+    def _call(self, call: LoopCall) -> None:
+        """Integers of less than 32 bits are handed over in 32, as callees may expect them."""
+        builder = self.builder
+        given: list[Value] = []
+        for one in call.arguments:
+            if isinstance(one, ElementAddress):
+                given.append(self._element(one.array, one.index))
+                continue
+            value, type = self._value(one), one.type
+            if not type.is_float and type.bits < 32:
+                value = convert(builder, value, type, INT32)
+            given.append(value)
+        address = builder.inttoptr(self._read(call.function), POINTER)
+        returns = VOID if call.returns is None else register_type(call.returns)
+        found = builder.call_at(address, returns, given)
+        if call.returns is not None:
+            builder.store(found, self.slots[call.result])
 
     def _while(self, loop: WhileLoop) -> None:
         builder, block = self.builder, self.made.block

@@ -12,9 +12,12 @@ from t2s.core.types import Type
 from t2s.loops.ir import (
     INDEX,
     CountingLoop,
+    ElementAddress,
+    EndWith,
     LoadElement,
     LoopArray,
     LoopBranch,
+    LoopCall,
     LoopFunction,
     LoopNumber,
     LoopStatement,
@@ -87,6 +90,31 @@ class LoopWriter:
     def make_room(self, group: str, needed: Expr) -> None:
         """Room for so many elements in the arrays of a group."""
         self._add(MakeRoom(group=group, needed=needed))
+
+    def call(
+        self,
+        function: str,
+        symbol: str,
+        arguments: tuple[ElementAddress | Expr, ...],
+        returns: Type | None,
+    ) -> Local | None:
+        """Call a function by its address; a new local for what it returns."""
+        self.number(function)
+        result = self._names.fresh("returned") if returns is not None else ""
+        self._add(
+            LoopCall(
+                function=function,
+                symbol=symbol,
+                arguments=arguments,
+                returns=returns,
+                result=result,
+            )
+        )
+        return None if returns is None else local(result, returns)
+
+    def end_with(self, status: Expr) -> None:
+        """The function ends."""
+        self._add(EndWith(status=status))
 
     @contextmanager
     def counting(self, wanted: str, start: Expr, end: Expr) -> Iterator[Local]:

@@ -1,0 +1,51 @@
+"""Statements of a plan that no function computes: by compiled loops, or numpy without llvmlite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.driver.plan_inputs import PlanBinding, Value, dense_view, is_dense, places_of
+from t2s.plan.interpret import statement_value
+from t2s.sparse_repr.notation.ir import Assignment
+
+if TYPE_CHECKING:
+    from t2s.libraries.by_address import LoopedCalls
+
+Array = np.ndarray[Any, Any]
+
+
+def computed_statement(
+    assignment: Assignment, values: Mapping[str, Value], binding: PlanBinding
+) -> Value:
+    """The result of a statement: an array if its format is dense, else a stored tensor."""
+    try:
+        from t2s.loops.whole_program import run_assignment
+    except ImportError:
+        dense = {name: dense_view(value) for name, value in values.items()}
+        places = places_of(values)
+        return statement_value(assignment, dense, binding.extents, binding.kind, places)
+    made = run_assignment(assignment, values, binding.extents, binding.type)
+    return dense_view(made) if is_dense(made.format) else made
+
+
+def calls_in_loops() -> Callable[[LoopedCalls], int | None] | None:
+    """What makes many calls of a function by its address; ``None`` without llvmlite."""
+    try:
+        from t2s.loops.call_run import NestRun, run_nest
+    except ImportError:
+        return None
+
+    def make(calls: LoopedCalls) -> int | None:
+        return run_nest(
+            NestRun(
+                nest=calls.nest,
+                address=calls.address,
+                arrays=calls.arrays,
+                numbers=calls.numbers,
+            )
+        )
+
+    return make
