@@ -27,6 +27,7 @@ from t2s.capability.description import (
     ExternalFunction,
     LayoutOf,
     LeadOf,
+    LibraryOf,
     StepOf,
 )
 from t2s.core.expr import Const, Expr
@@ -44,6 +45,7 @@ from t2s.loops.call_nest import (
     mode_extent_name,
     mode_step_name,
     move_of,
+    padded_name,
     term_name,
 )
 from t2s.sparse_repr.notation.types import TYPES
@@ -51,32 +53,43 @@ from t2s.sparse_repr.semiring import Semiring
 
 Array = np.ndarray[Any, Any]
 
-FEWEST_CALLS = 8
-"""Fewer calls are made one by one, so that no loops have to be compiled for them."""
-
 LETTER = Int(8)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopedCalls:
     """What compiled loops around calls are given; ``copied`` are bytes, as call by call."""
 
     nest: NestedCall
-    address: int
+    library: LibraryOf
     arrays: dict[str, Array]
     numbers: dict[str, int]
     calls: int
     copied: int
 
+    @property
+    def address(self) -> int:
+        """The address of the function."""
+        return symbol_address(self.library, self.nest.symbol)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedOperand:
-    """An operand under fixed variables: whole, as seen in the first call, and what moves it."""
+    """An operand under fixed variables: whole, as seen in the first call, and what moves it.
+
+    ``moves`` are the bytes by which each loop moves it, ``shape`` the one that a call sees, larger
+    than that of the operand where it is padded.
+    """
 
     whole: Array
     seen: Array
     moves: Mapping[str, int]
-    """Bytes by which each loop moves it."""
+    shape: tuple[int, ...]
+
+    @property
+    def padded(self) -> bool:
+        """Whether a call sees more than there is."""
+        return bool(self.shape != self.seen.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +109,7 @@ class FixedCalls:
 def looped_calls(given: FixedCalls) -> LoopedCalls | None:
     """The loops for calls, with nothing run yet; ``None`` where they are made one by one."""
     function, capability = given.function, given.function.capability
-    calls = prod(given.loops.values())
-    if calls < FEWEST_CALLS or not _is_plain(function):
+    if not _is_plain(function):
         return None
     if not all(_is_regular(name, one, function) for name, one in given.operands.items()):
         return None
@@ -108,17 +120,26 @@ def looped_calls(given: FixedCalls) -> LoopedCalls | None:
     if returned and target.seen.ndim:
         return None  # the old way says what is wrong with the shape
     adds = capability.accumulates
-    direct = (adds or not given.sums) and suits(target.seen, capability.needs_of(result).strides)
+    wanted = capability.needs_of(result).strides
+    direct = not target.padded and (adds or not given.sums) and suits(target.seen, wanted)
     if capability.overwritten is not None and not direct:
         return None
     place = target.seen
     if not direct and not returned:
-        zeros = np.full(target.seen.shape, given.semiring.zero, target.seen.dtype)
-        place = suited(zeros, capability.needs_of(result).strides)
-    tensors: dict[str, Any] = {name: one.seen for name, one in given.operands.items()}
+        zeros = np.full(target.shape, given.semiring.zero, target.seen.dtype)
+        place = suited(zeros, wanted)
+    tensors = {name: _as_called(name, one, given) for name, one in given.operands.items()}
     tensors[result] = place
     frame = CallFrame(function, tensors, given.extents, given.location)
-    return _Looped(given, frame, direct=direct, returned=returned, place=place).made(calls)
+    return _Looped(given, frame, direct=direct, returned=returned, place=place).made()
+
+
+def _as_called(name: str, one: FixedOperand, given: FixedCalls) -> Array:
+    """An operand in a call: where it is, or among zeros."""
+    if not one.padded:
+        return one.seen
+    zeros = np.full(one.shape, given.semiring.zero, one.seen.dtype)
+    return suited(zeros, given.function.capability.needs_of(name).strides)
 
 
 def _is_plain(function: ExternalFunction) -> bool:
@@ -144,8 +165,9 @@ def _is_regular(name: str, one: FixedOperand, function: ExternalFunction) -> boo
     whole = one.whole
     if not whole.flags.aligned or any(step % whole.itemsize for step in whole.strides):
         return False
-    inside = np.may_share_memory(one.seen, whole)
-    return inside and suits(one.seen, function.capability.needs_of(name).strides)
+    if not np.may_share_memory(one.seen, whole):
+        return False
+    return one.padded or suits(one.seen, function.capability.needs_of(name).strides)
 
 
 class _Looped:
@@ -157,7 +179,7 @@ class _Looped:
         self.arrays: dict[str, Array] = {}
         self.numbers: dict[str, int] = {}
 
-    def made(self, calls: int) -> LoopedCalls:
+    def made(self) -> LoopedCalls:
         given = self.given
         function, capability = given.function, given.function.capability
         call, result = function.call, capability.result.tensor
@@ -175,7 +197,15 @@ class _Looped:
             self.numbers[loop_extent(name)] = extent
         buffered = None if self.direct or self.returned else self.place.ndim
         if buffered is not None:
-            self._add_buffer(result)
+            self._add_steps(BUFFER, self.place, self.place.shape)
+            self._add_steps(result, given.target.seen, given.target.seen.shape)
+            self.arrays[BUFFER] = self.place
+        padded = [(name, one) for name, one in sorted(given.operands.items()) if one.padded]
+        for name, one in padded:
+            among = self.frame.tensors[name]
+            self._add_steps(name, one.seen, one.seen.shape)
+            self._add_steps(padded_name(name), among, among.shape)
+            self.arrays[padded_name(name)] = among
         adds = capability.accumulates
         nest = NestedCall(
             symbol=call.symbol,
@@ -186,30 +216,30 @@ class _Looped:
             returns=call.returns,
             returned=self.returned,
             buffered=buffered,
+            padded=tuple((name, one.seen.ndim) for name, one in padded),
             sums=given.sums or (adds and not self.direct),
             good=None if function.status is None else function.status.good,
             type=_type_of(given.target.seen.dtype),
             semiring=given.semiring,
         )
         assert function.library is not None
-        copied = 0 if self.direct else calls * self.place.nbytes
+        calls = prod(given.loops.values())
+        copied = 0 if self.direct else self.place.nbytes
+        copied += sum(self.frame.tensors[name].nbytes for name, _ in padded)
         return LoopedCalls(
             nest=nest,
-            address=symbol_address(function.library, call.symbol),
+            library=function.library,
             arrays=self.arrays,
             numbers=self.numbers,
             calls=calls,
-            copied=copied,
+            copied=calls * copied,
         )
 
-    def _add_buffer(self, result: str) -> None:
-        self.arrays[BUFFER] = self.place
-        size = self.place.itemsize
-        for mode, extent in enumerate(self.place.shape):
-            self.numbers[mode_extent_name(mode)] = extent
-            self.numbers[mode_step_name(BUFFER, mode)] = self.place.strides[mode] // size
-            outer = self.given.target.seen.strides[mode] // size
-            self.numbers[mode_step_name(result, mode)] = outer
+    def _add_steps(self, name: str, array: Array, shape: tuple[int, ...]) -> None:
+        """What copies need: the extents and the steps of an array."""
+        for mode, extent in enumerate(shape):
+            self.numbers[mode_extent_name(name, mode)] = extent
+            self.numbers[mode_step_name(name, mode)] = array.strides[mode] // array.itemsize
 
     def _argument(self, at: int, term: CallTerm) -> TensorAddress | TermAddress | TermValue | Expr:
         match term:

@@ -20,8 +20,9 @@ from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.by_address import FixedCalls, FixedOperand, LoopedCalls, looped_calls
+from t2s.libraries.by_address import LoopedCalls
 from t2s.libraries.calling import CallFrame, call, status_failure, suited, suits
+from t2s.libraries.looped_mapping import LoopedMapping, looped_mapping, view_order
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
@@ -127,70 +128,25 @@ class _MappingRun:
 
     def _in_loops(self, target: Array, make: Callable[[LoopedCalls], int | None]) -> bool:
         """Make all calls at once, if compiled loops can; whether they did."""
-        if self.run.tiles or not self.mapping.fixed:
-            return False
-        copied = self.run.tally.copied
-        found = self._fixed_calls(target)
-        looped = None if found is None else looped_calls(found)
-        self.run.tally.copied = copied
-        if looped is None:
-            return False
-        overwritten = self.capability.overwritten
-        if overwritten is not None:
-            target[...] = self._placed(self.mapping.operand(overwritten))
-        status = make(looped)
-        if status is not None:
-            raise status_failure(self.function, status, self.run.location)
-        self.run.tally.calls += looped.calls
-        self.run.tally.copied += looped.copied
-        return True
-
-    def _fixed_calls(self, target: Array) -> FixedCalls | None:
-        """The calls under fixed variables; ``None`` if operands are not arrays."""
-        mapping, first = self.mapping, dict.fromkeys(self.mapping.fixed, 0)
-        operands: dict[str, FixedOperand] = {}
-        for one in mapping.operands:
-            whole, names = self.run.operands[one.name], one.access.variables
-            if not isinstance(whole, np.ndarray):
-                return None
-            moves = {
-                name: sum(
-                    step for step, own in zip(whole.strides, names, strict=True) if own == name
-                )
-                for name in mapping.fixed
-                if name in names
-            }
-            seen = self._seen(one, first)
-            assert isinstance(seen, np.ndarray)
-            operands[one.name] = FixedOperand(whole=whole, seen=seen, moves=moves)
-        free = mapping.fixed_free
-        seen = target[_index([0] * len(free))]
-        return FixedCalls(
-            function=self.function,
-            loops={name: self.extents[name] for name in mapping.fixed},
-            operands=operands,
-            target=FixedOperand(
-                whole=target, seen=seen, moves=dict(zip(free, target.strides, strict=False))
-            ),
-            extents=self._whole_extents(),
-            sums=bool(mapping.fixed_sums),
-            semiring=self.run.semiring,
-            location=self.run.location,
+        run = self.run
+        looped = looped_mapping(
+            LoopedMapping(
+                mapping=self.mapping,
+                operands=run.operands,
+                extents=self.extents,
+                tiles=run.tiles,
+                target=target,
+                semiring=run.semiring,
+                location=run.location,
+            )
         )
-
-    def _placed(self, one: OperandView) -> Array:
-        """An operand with the fixed variables of the result first, then as the function sees it."""
-        given, names = self.run.operands[one.name], one.access.variables
-        assert isinstance(given, np.ndarray)
-        free = self.mapping.fixed_free
-        order, shape = self.shapes[one.name]
-        others = [at for at, name in enumerate(names) if name not in self.mapping.fixed]
-        kept = [name for name in free if name in names]
-        view = given.transpose(
-            [*(names.index(name) for name in kept), *(others[at] for at in order)]
-        )
-        fixed = [self.extents[name] if name in names else 1 for name in free]
-        return view.reshape([*fixed, *shape])
+        for one in looped or ():
+            status = make(one)
+            if status is not None:
+                raise status_failure(self.function, status, run.location)
+            run.tally.calls += one.calls
+            run.tally.copied += one.copied
+        return looped is not None
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
@@ -219,7 +175,7 @@ class _MappingRun:
         """The order of the modes of an operand without the fixed ones, and what they become."""
         names = [name for name in one.access.variables if name not in self.mapping.fixed]
         wanted = [name for mode in one.modes for name in mode]
-        return _order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
+        return view_order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
 
     def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
@@ -344,16 +300,6 @@ def _locked(array: Array) -> Array:
 def _index(place: Sequence[Any]) -> Any:
     """An index that gives a view, also of one element."""
     return (*place, ...)
-
-
-def _order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted variable is; a variable that is there twice is taken in order."""
-    left = list(enumerate(names))
-    found = []
-    for name in wanted:
-        at = next(number for number, (_, one) in enumerate(left) if one == name)
-        found.append(left.pop(at)[0])
-    return found
 
 
 def _pieces(tile: TileOf) -> Iterator[tuple[int, int, int]]:

@@ -53,6 +53,7 @@ class NestedCall(Term):
     loops: the names of the loops, outermost first; ``moves`` those that move each tensor.
     result: the tensor that is written; ``returned`` if it is what the call returns.
     buffered: the number of modes of a result that is written elsewhere first, and then added.
+    padded: the operands that are copied among zeros first, with the number of their modes.
     sums: whether results are added to what is there.
     good: the returned numbers that are no errors, if what it returns is a status.
     """
@@ -65,6 +66,7 @@ class NestedCall(Term):
     returns: Type | None
     returned: bool
     buffered: int | None
+    padded: tuple[tuple[str, int], ...]
     sums: bool
     good: tuple[int, ...] | None
     type: Type
@@ -91,13 +93,18 @@ def term_name(number: int) -> str:
     return f"term {number}"
 
 
-def mode_extent_name(mode: int) -> str:
-    """The argument with the extent of a mode of the buffer."""
-    return f"mode {mode} extent"
+def mode_extent_name(tensor: str, mode: int) -> str:
+    """The argument with the extent of a mode of what is copied: a tensor, or a buffer."""
+    return f"{tensor} mode {mode} extent"
+
+
+def padded_name(tensor: str) -> str:
+    """The argument in which an operand has zeros behind its end."""
+    return f"{tensor} padded"
 
 
 def mode_step_name(tensor: str, mode: int) -> str:
-    """The argument with the step of a mode of the buffer, or of the result."""
+    """The argument with the step of a mode of what is copied."""
     return f"{tensor} mode {mode}"
 
 
@@ -135,7 +142,11 @@ def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> 
     arithmetic = Arithmetic(type=nest.type, semiring=nest.semiring)
     if nest.buffered is not None:
         writer.array(BUFFER, nest.type, written=True)
-        _over_modes(writer, nest, nest.buffered, number(0), number(0), fill=True)
+        _over_modes(writer, nest, _Copy(BUFFER, BUFFER, nest.buffered), number(0), number(0))
+    for tensor, modes in nest.padded:
+        among = writer.array(padded_name(tensor), nest.type, written=True)
+        copy = _Copy(tensor, tensor, modes, target=among)
+        _over_modes(writer, nest, copy, places[tensor], number(0))
     arguments = tuple(_argument(writer, nest, one, places) for one in nest.arguments)
     found = writer.call(FUNCTION, nest.symbol, arguments, nest.returns)
     if nest.good is not None and found is not None:
@@ -155,34 +166,44 @@ def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> 
             value = arithmetic.added(before, value)
         writer.store(nest.result, place, value)
     if nest.buffered is not None:
-        place = places[nest.result]
-        _over_modes(writer, nest, nest.buffered, place, number(0), fill=False)
+        copy = _Copy(nest.result, BUFFER, nest.buffered, target=nest.result, sums=nest.sums)
+        _over_modes(writer, nest, copy, number(0), places[nest.result])
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What is copied: as many elements as ``extents`` has along its modes; zeros if no target."""
+
+    extents: str
+    source: str
+    modes: int
+    target: str = ""
+    sums: bool = False
 
 
 def _over_modes(
-    writer: LoopWriter, nest: NestedCall, left: int, place: Expr, at: Expr, *, fill: bool
+    writer: LoopWriter, nest: NestedCall, copy: _Copy, source: Expr, target: Expr, mode: int = 0
 ) -> None:
-    """Zeros into all of the buffer, or all of it into the result."""
-    arithmetic = Arithmetic(type=nest.type, semiring=nest.semiring)
-    if left:
-        assert nest.buffered is not None
-        mode = nest.buffered - left
-        extent = writer.number(mode_extent_name(mode))
+    """Copy from a place of the source to one of the target, or fill the source with zeros."""
+    if mode < copy.modes:
+        extent = writer.number(mode_extent_name(copy.extents, mode))
         with writer.counting("mode", number(0), extent) as coordinate:
-            inner = writer.number(mode_step_name(BUFFER, mode))
-            outer = writer.number(mode_step_name(nest.result, mode))
-            after = plus(place, times(coordinate, outer))
-            behind = plus(at, times(coordinate, inner))
-            _over_modes(writer, nest, left - 1, after, behind, fill=fill)
+            step = writer.number(mode_step_name(copy.source, mode))
+            after = plus(source, times(coordinate, step))
+            behind = target
+            if copy.target:
+                step = writer.number(mode_step_name(copy.target, mode))
+                behind = plus(target, times(coordinate, step))
+            _over_modes(writer, nest, copy, after, behind, mode + 1)
         return
-    if fill:
-        writer.store(BUFFER, at, arithmetic.zero)
+    arithmetic = Arithmetic(type=nest.type, semiring=nest.semiring)
+    if not copy.target:
+        writer.store(copy.source, source, arithmetic.zero)
         return
-    value: Expr = writer.load("value", BUFFER, at, nest.type)
-    if nest.sums:
-        before = writer.load("before", nest.result, place, nest.type)
-        value = arithmetic.added(before, value)
-    writer.store(nest.result, place, value)
+    value: Expr = writer.load("value", copy.source, source, nest.type)
+    if copy.sums:
+        value = arithmetic.added(writer.load("before", copy.target, target, nest.type), value)
+    writer.store(copy.target, target, value)
 
 
 def _argument(
@@ -194,6 +215,8 @@ def _argument(
     match one:
         case TensorAddress(tensor=tensor) if tensor == nest.result and nest.buffered is not None:
             return ElementAddress(array=BUFFER, index=number(0))
+        case TensorAddress(tensor=tensor) if tensor in dict(nest.padded):
+            return ElementAddress(array=padded_name(tensor), index=number(0))
         case TensorAddress(tensor=tensor):
             return ElementAddress(array=tensor, index=places[tensor])
         case TermAddress(number=at, type=type):

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from t2s import Int, Var, external, sparse
+from t2s.capability.printer import print_capability
 from t2s.core.types import INT32
 from t2s.driver import external_plan
 from t2s.sparse import Schedule, Tensor, dense
 from t2s.sparse_repr.notation.ir import accesses
+from t2s.sparse_repr.notation.parse import parse_expression
 from tests.errors.refusal import refused
 
 i, j = Var("i"), Var("j")
@@ -57,6 +59,25 @@ def _inputs(assignment: Any, seed: int) -> dict[str, Any]:
     return found
 
 
+def _noted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many calls each nest of compiled loops makes from now on."""
+    made: list[int] = []
+    keep = external_plan.calls_in_loops
+
+    def noted() -> Any:
+        make = keep()
+        assert make is not None
+
+        def noting(calls: Any) -> int | None:
+            made.append(calls.calls)
+            return make(calls)
+
+        return noting
+
+    monkeypatch.setattr(external_plan, "calls_in_loops", noted)
+    return made
+
+
 @pytest.mark.parametrize(("text", "schedule"), CASES)
 def test_bits_counts_and_copies_are_those_of_single_calls(
     text: str, schedule: str, monkeypatch: pytest.MonkeyPatch
@@ -73,22 +94,67 @@ def test_bits_counts_and_copies_are_those_of_single_calls(
         assert np.allclose(new.output, sparse.interpret(assignment, inputs))
 
 
+def _under(condition: str, name: str) -> external.ExternalFunction:
+    """A function of the BLAS that is for small, or for certain extents alone."""
+    function = getattr(external.blas, name)
+    capability = function.capability
+    return external.make_function(
+        f"small {name}",
+        f"{print_capability(capability)} when {condition}",
+        call=function.call,
+        library=function.library,
+        index=function.index,
+        types=capability.types,
+        strides={one.name: one.strides.value for one in capability.needs},
+        trusted=True,
+    )
+
+
+# a statement, variables to fix, what is mapped, a function, its condition, whether loops are right
+TILED = [
+    ("A(i,k) = C(i,j)*D(j,k)", "", "C(i,j)*D(j,k)", "dgemm", "i <= 4 and k <= 3", True),
+    ("A(i,k) = C(i,j)*D(j,k)", "", "C(i,j)*D(j,k)", "dgemm", "i == 4 and k == 3", True),
+    ("A(i,k) = C(i,j)*D(j,k)", "", "C(i,j)*D(j,k)", "dgemm", "i == 4 and j == 2", True),
+    ("A(i,k) = C(i,j)*D(j,k)", "", "C(i,j)*D(j,k)", "dgemm", "i == 1 and j <= 2", True),
+    ("A(i,k) = C(i,j)*D(j,k)", "k", "C(i,j)*D(j,k)", "dgemv", "i == 2 and j <= 2", True),
+    ("A(i,k) = B(i,k,j)*D(j,k)", "i,k", "B(i,k,j)*D(j,k)", "ddot", "i == 2", True),
+    ("A(k) = B(i,k,j)*D(j,k)", "i,k", "B(i,k,j)*D(j,k)", "ddot", "i == 2", False),
+    ("A(i,j) = B(i,j)+C(i,j)", "i", "B(i,j)+C(i,j)", "daxpy", "i <= 2", True),
+    ("A(i,j) = B(i,j)+C(i,j)", "i", "B(i,j)+C(i,j)", "daxpy", "i == 2", False),
+]
+
+
+@pytest.mark.parametrize(("text", "fixed", "part", "name", "condition", "looped"), TILED)
+def test_tiles_in_compiled_loops(
+    text: str,
+    fixed: str,
+    part: str,
+    name: str,
+    condition: str,
+    looped: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Remainders, padded operands and results, sums of tiles; others are made call by call."""
+    assignment = sparse.parse(text)
+    schedule = Schedule().fix(*map(Var, fixed.split(","))) if fixed else Schedule()
+    notation = sparse.Notation(parse_expression(part), {})
+    schedule = schedule.map(notation, _under(condition, name))
+    plan = sparse.compile(assignment, schedule)
+    made = _noted(monkeypatch)
+    for seed in (0, 1):
+        inputs = _inputs(assignment, seed)
+        new, old = _run_both(plan, inputs, monkeypatch)
+        assert new.output.tobytes() == old.output.tobytes()
+        one, other = new.steps[0], old.steps[0]
+        assert (one.calls, one.copied, one.note) == (other.calls, other.copied, other.note)
+        assert one.note
+        assert np.allclose(new.output, sparse.interpret(assignment, inputs))
+    assert bool(made) == looped
+
+
 def test_compiled_loops_make_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the cases above are about them: all but those with copies of operands."""
-    made = []
-    keep = external_plan.calls_in_loops
-
-    def noted() -> Any:
-        make = keep()
-        assert make is not None
-
-        def noting(calls: Any) -> int | None:
-            made.append(calls.calls)
-            return make(calls)
-
-        return noting
-
-    monkeypatch.setattr(external_plan, "calls_in_loops", noted)
+    made = _noted(monkeypatch)
     for text, schedule in CASES:
         assignment = sparse.parse(text)
         sparse.compile(assignment, schedule).run(_inputs(assignment, 0))
