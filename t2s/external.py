@@ -28,6 +28,7 @@ from t2s.capability.description import (
 )
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
+from t2s.driver.external_c import emit
 from t2s.driver.external_plan import ExternalPlan, PlanResult, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
@@ -64,6 +65,7 @@ __all__ = [
     "available",
     "blas",
     "check",
+    "emit",
     "function",
     "make_capability",
     "make_function",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -75,6 +76,26 @@ def run_assignment(
 
     Dense arrays are read where they are, whatever their steps.
     """
+    bound = bind_values(assignment, values, extents, type)
+    return run_program(assignment, bound.program, bound.binding, bound.arrays)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundAssignment:
+    """The program of an assignment, and what its stages read: tensors, and dense arrays."""
+
+    program: ConcreteProgram
+    binding: Binding
+    arrays: Mapping[str, Array]
+
+
+def bind_values(
+    assignment: Assignment,
+    values: Mapping[str, Operand],
+    extents: Mapping[str, int],
+    type: Type,
+) -> BoundAssignment:
+    """What the stages of an assignment read, for values of one type by name."""
     program = _program_of(assignment)
     tensors: dict[str, SparseTensor] = {}
     arrays: dict[str, Array] = {}
@@ -96,7 +117,7 @@ def run_assignment(
     binding = Binding(
         given=dict(tensors), tensors=tensors, extents=dict(extents), type=type, index=Int(64)
     )
-    return run_program(assignment, program, binding, arrays)
+    return BoundAssignment(program=program, binding=binding, arrays=arrays)
 
 
 def _is_dense(format: Format) -> bool:
