@@ -145,14 +145,15 @@ class CProgram:
             )
             read = {one: ready(tensors[one], binding.type) for one in names_read(stage)}
             if name in sources or loop_stage(run, read).writes != run.writes:
-                raise _converted(name, sources.get(name, name), location)
+                source = sources.get(name, name)
+                raise _converted(source, f"as {assignment.tensor(source).format}", location)
             for one, operand in read.items():
                 self._find_operand(one, sources.get(one, one), operand, location)
             made = self._stage(run, read)
             tensors[name] = made
             self.computed.add(name)
             if any(view.source == name for view in program.views):
-                raise _converted(name, name, location)
+                raise _converted(name, "and read in another order", location)
         if made is None:
             raise InternalError("a program has no stage")
         return made
@@ -167,7 +168,7 @@ class CProgram:
         for array in arrays:
             if self._pointer(array) is None:
                 if source in self.computed:
-                    raise _converted(name, source, location)
+                    raise _converted(source, f"and read as {name}", location)
                 self._load(f"{name}_part", np.ascontiguousarray(array))
                 self.known[-1] = (array, self.known[-1][1])
 
@@ -325,10 +326,10 @@ def _element(array: Array) -> str:
     return c_type(next(type for type in TYPES if type.numpy == array.dtype))
 
 
-def _converted(name: str, source: str, location: SourceLocation | None) -> UserError:
+def _converted(name: str, how: str, location: SourceLocation | None) -> UserError:
     return UserError(
-        f"{source} is not stored as the loops of C walk it",
+        f"{name} is not stored as the loops of C walk it",
         location=location,
         expected="results and workspaces in the order of the loops, of dense and compressed levels",
-        given=f"a view {name} of it" if name != source else f"{name} is stored anew",
+        given=f"{name} {how}",
     )

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, conjunction
+from t2s.core.expr import TRUE, Expr, Local, apply
 from t2s.core.ops import Op
 from t2s.core.walk import walk
 from t2s.loops.cursors import (
@@ -33,19 +33,16 @@ from t2s.loops.destinations import (
     DenseResult,
     Workspace,
 )
-from t2s.loops.ir import LoopFunction, local, number, plus, times
+from t2s.loops.ir import LoopFunction, local, number, plus
 from t2s.loops.loop_stage import (
-    ArrayLayout,
     LoopStage,
     extent_of,
-    step_of,
-    values_of,
 )
+from t2s.loops.values import ValueWriter
 from t2s.loops.writing import LoopWriter
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, is_finite
-from t2s.sparse_repr.notation.types import constant
+from t2s.sparse_repr.notation.ir import Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +74,13 @@ class _StageLowering:
             stage,
             self.writer,
             {name: (one.list, one.length) for name, one in self.workspaces.items()},
+        )
+        self.values = ValueWriter(
+            stage,
+            self.writer,
+            self.arithmetic,
+            self.scalars,
+            {name: one.values for name, one in self.workspaces.items()},
         )
         names = [self.result.variables[mode] for mode in stage.writes.modes]
         self.ordered = tuple(names)
@@ -356,7 +360,7 @@ class _StageLowering:
     # -- values -----------------------------------------------------------------------------------
 
     def _assign(self, assign: Assign, scope: Scope) -> None:
-        value, there = self._value(assign.value, scope, {})
+        value, there = self.values.value(assign.value, scope, {})
         name, writer = assign.result.tensor, self.writer
         if name in self.scalars:
             before = self.scalars[name]
@@ -384,68 +388,6 @@ class _StageLowering:
         else:
             with writer.where(there):
                 self._append(scope, value)
-
-    def _value(
-        self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
-    ) -> tuple[Expr, Expr | None]:
-        """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
-        semiring, type = self.stage.semiring, self.stage.type
-        known = constant(value, semiring)
-        if known is not None:
-            return Const(value=known, type=type), None
-        match value:
-            case Access():
-                if value not in loaded:
-                    loaded[value] = self._load(value, scope)
-                return loaded[value]
-            case Negative(value=inner):
-                positive, there = self._value(inner, scope, loaded)
-                return apply(Op.NEGATE, positive), there
-            case Combine(operator=operator, left=left, right=right):
-                one, here = self._value(left, scope, loaded)
-                other, also = self._value(right, scope, loaded)
-                made: Expr = apply(semiring.operator(operator), one, other)
-                if operator is Op.MULTIPLY and is_finite(value):
-                    both = conjunction(here, also)
-                    if both is not None:
-                        made = Select(
-                            condition=both, if_true=made, if_false=self.arithmetic.zero, type=type
-                        )
-                    return made, both
-                if operator is Op.DIVIDE and isinstance(right, Number) and right.value != 0:
-                    return made, here
-                if operator in (Op.MULTIPLY, Op.DIVIDE) or here is None or also is None:
-                    return made, None
-                return made, apply(Op.OR, here, also)
-            case _:
-                raise ValueError("sums are loops in concrete index notation")
-
-    def _load(self, access: Access, scope: Scope) -> tuple[Expr, Expr | None]:
-        """The value of a tensor where the loops are."""
-        writer, type = self.writer, self.stage.type
-        if access.tensor in self.scalars:
-            return self.scalars[access.tensor], None
-        reached = scope.at(access)
-        if access.tensor in self.workspaces:
-            array = self.workspaces[access.tensor].values
-            position = scope.coordinates[access.variables[0]]
-        else:
-            layout = self.stage.layout(access.tensor)
-            array = writer.array(values_of(access.tensor), type)
-            position = reached.position
-            if isinstance(layout, ArrayLayout):
-                position = number(0)
-                for mode, name in enumerate(access.variables):
-                    step = number(1)
-                    if mode not in layout.unit:
-                        step = writer.number(step_of(access.tensor, mode))  # type: ignore[assignment]
-                    position = plus(position, times(scope.coordinates[name], step))
-        if reached.present is None:
-            return writer.load("loaded", array, position, type), None
-        found = writer.fresh("loaded", self.arithmetic.zero)
-        with writer.where(reached.present):
-            writer.load_into(found, array, position)
-        return found, reached.present
 
 
 def _found(

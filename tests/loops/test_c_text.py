@@ -254,10 +254,10 @@ def test_results_that_are_stored_anew_are_refused(tmp_path: Path) -> None:
     A[i, j] = D[i, j] * (B[i, j] + C[i, j])
     plan = sparse.compile(A, Schedule().map(B[i, j] + C[i, j], function))
     with refused("""
-        A_written is not stored as the loops of C walk it
+        A is not stored as the loops of C walk it
           --> A[i, j] = D[i, j] * (B[i, j] + C[i, j])
           expected: results and workspaces in the order of the loops, of dense and compressed levels
-          given:    a view of A
+          given:    A as uq:0,1
     """):
         external.emit(plan, str(tmp_path), dict.fromkeys("BCD", np.ones((2, 2))))
 
