@@ -9,6 +9,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingByName
+from pathlib import Path
+from typing import Any
+
 from t2s.capability.declare import function, make_capability, make_function
 from t2s.capability.description import (
     AddressOf,
@@ -28,7 +32,7 @@ from t2s.capability.description import (
 )
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
-from t2s.driver.external_c import emit
+from t2s.core.types import Type
 from t2s.driver.external_plan import ExternalPlan, PlanResult, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
@@ -72,3 +76,18 @@ __all__ = [
     "numpy",
     "scipy",
 ]
+
+
+def emit(
+    plan: ExternalPlan, directory: str, inputs: MappingByName[str, Any], *, type: Type | None = None
+) -> tuple[Path, ...]:
+    """Write a plan as C into a folder: ``plan.c``, a ``Makefile``, and the inputs as data.
+
+    ``make run`` compiles it with the paths and the flags of the libraries' descriptions, runs it on
+    these inputs, and compares the result with what the statements of the plan give.  Raises
+    ``UserError`` for steps that C cannot take: functions in Python, libraries without a file, and
+    what is simulated.
+    """
+    from t2s.driver.external_c import emit_plan
+
+    return emit_plan(plan, directory, inputs, type=type)

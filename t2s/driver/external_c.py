@@ -7,6 +7,7 @@ main.  What is expected is computed by the statements of the steps, without any 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -33,16 +34,10 @@ from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration
 Array = np.ndarray[Any, Any]
 
 
-def emit(
+def emit_plan(
     plan: ExternalPlan, directory: str, inputs: Mapping[str, Any], *, type: Type | None = None
 ) -> tuple[Path, ...]:
-    """Write a plan as C into a folder: ``plan.c``, a ``Makefile``, and the inputs as data.
-
-    ``make run`` compiles it with the paths and the flags of the libraries' descriptions, runs it on
-    these inputs, and compares the result with what the statements of the plan give.  Raises
-    ``UserError`` for steps that C cannot take: functions in Python, libraries without a file, and
-    what is simulated.
-    """
+    """Write a plan as C into a folder; see ``t2s.external.emit``."""
     binding = bind_plan(plan.assignment, inputs, type)
     if binding.type.is_float and binding.type.bits == 16:
         raise UserError(
@@ -144,8 +139,13 @@ class _PlanInC:
             for name in mode:
                 count *= extents[name]
             shape.append(count)
-        target = np.full(shape, zero, binding.kind)
-        self.program.add_result(step.target, target)
+        overwritten = function.capability.overwritten
+        if overwritten is None:
+            target = np.full(shape, zero, binding.kind)
+            self.program.add_result(step.target, target)
+        else:
+            self._copy(step, overwritten)
+            target = dense_view(self.values[step.target]).reshape(shape)
         calls = looped_mapping(
             LoopedMapping(
                 mapping=mapping,
@@ -158,12 +158,12 @@ class _PlanInC:
             ),
             fewest=1,
         )
-        if calls is None or function.capability.overwritten is not None:
+        if calls is None:
             raise UserError(
                 f"the calls of {function.name} are not printed as C",
                 location=step.location,
                 expected="dense operands where they are, an interface of addresses and numbers, "
-                "and a result of its own",
+                "and a result that it writes where it is",
                 given=print_step(step),
             )
         for one in calls:
@@ -171,3 +171,16 @@ class _PlanInC:
         made = computed_statement(step.meaning, self.values, binding)
         target.reshape(made.shape)[...] = dense_view(made)
         self.values[step.target] = target.reshape(made.shape)
+
+    def _copy(self, step: CallStep, overwritten: str) -> None:
+        """The operand that a function overwrites, in the place of its result."""
+        source = dict(step.reads)[overwritten]
+        read = step.mapping.operand(overwritten).access
+        tensors = (
+            TensorDeclaration(name=step.target, format=self.plan.format_of(step.target)),
+            TensorDeclaration(name=source, format=self.plan.format_of(source)),
+        )
+        self._statement(
+            replace(step.meaning, value=replace(read, tensor=source), tensors=tensors),
+            step.location,
+        )

@@ -38,7 +38,7 @@ from t2s.loops.loop_stage import (
     LoopStage,
     extent_of,
 )
-from t2s.loops.values import ValueWriter
+from t2s.loops.values import LoopValues
 from t2s.loops.writing import LoopWriter
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
@@ -75,7 +75,7 @@ class _StageLowering:
             self.writer,
             {name: (one.list, one.length) for name, one in self.workspaces.items()},
         )
-        self.values = ValueWriter(
+        self.values = LoopValues(
             stage,
             self.writer,
             self.arithmetic,

@@ -24,7 +24,7 @@ from t2s.sparse_repr.notation.types import constant
 
 
 @dataclass(frozen=True, slots=True)
-class ValueWriter:
+class LoopValues:
     """Writes what an expression loads and computes; temporaries are locals, or in workspaces."""
 
     stage: LoopStage

@@ -184,6 +184,35 @@ def test_tiles_of_eight(extent: int, tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("text", ["A(i,j) = B(i,j)+C(i,j)", "A(i,j) = B(i)+C(i,j)"])
+def test_functions_that_overwrite(text: str, tmp_path: Path) -> None:
+    steps = [(_data(name), external.StepOf(tensor=name, mode=0)) for name in "yx"]
+    saxpy = external.make_function(
+        "cblas_saxpy",
+        "x(i) = x(i) + y(i)",
+        call=external.ExternalCall(
+            symbol="scipy_cblas_saxpy",
+            arguments=(
+                external.DimensionOf(variable="i"),
+                _number(1, Float(32)),
+                *(*steps[0], *steps[1]),
+            ),
+        ),
+        library=_openblas(),
+        index=INT32,
+        types="float32",
+        strides="steps",
+    )
+    assignment = sparse.parse(text)
+    fixed = "j" if "B(i)" in text else "i"
+    plan = sparse.compile(assignment, Schedule().fix(fixed).bind(_part(text[9:]), saxpy))
+    inputs = {"B": np.arange(20, dtype=np.float32).reshape(4, 5), "C": np.ones((4, 5), np.float32)}
+    if "B(i)" in text:
+        inputs["B"] = inputs["B"][:, 0]
+    _right(plan, tmp_path, inputs)
+
+
+@needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "formats"),
