@@ -266,7 +266,7 @@ class StageMemory:
             return 1
 
     def result(self) -> SparseTensor:
-        """What was written, without the room behind it."""
+        """What was written; the room behind it is not seen, and memory that nobody has touched."""
         format, fill = self.stage.writes, self.run.semiring.zero
         values = self.arrays[values_of(self.name)]
         if all(level.full for level in format.levels):
@@ -281,6 +281,6 @@ class StageMemory:
             count = int(self.table[self.function.slot(count_of(self.name, level))])
             pos = self.arrays[level_array(self.name, level, "pos")][: above + 1]
             crd = self.arrays[level_array(self.name, level, "crd")][:count]
-            levels.append({"pos": np.maximum.accumulate(pos), "crd": crd.copy()})
+            levels.append({"pos": np.maximum.accumulate(pos), "crd": crd})
             above = count
-        return as_stored(self.shape, format, levels, values[:above].copy(), fill=fill)
+        return as_stored(self.shape, format, levels, values[:above], fill=fill)
