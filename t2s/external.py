@@ -9,6 +9,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingByName
+from pathlib import Path
+from typing import Any
+
 from t2s.capability.declare import function, make_capability, make_function
 from t2s.capability.description import (
     AddressOf,
@@ -29,6 +33,7 @@ from t2s.capability.description import (
 from t2s.capability.hardware import PCIE3_X8, HostLink
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
+from t2s.core.types import Type
 from t2s.driver.external_hardware import from_design, from_kernel
 from t2s.driver.external_machine import calibrate
 from t2s.driver.external_plan import ExternalPlan
@@ -79,6 +84,7 @@ __all__ = [
     "blas",
     "calibrate",
     "check",
+    "emit",
     "from_design",
     "from_kernel",
     "function",
@@ -90,3 +96,18 @@ __all__ = [
     "scipy",
     "search",
 ]
+
+
+def emit(
+    plan: ExternalPlan, directory: str, inputs: MappingByName[str, Any], *, type: Type | None = None
+) -> tuple[Path, ...]:
+    """Write a plan as C into a folder: ``plan.c``, a ``Makefile``, and the inputs as data.
+
+    ``make run`` compiles it with the paths and the flags of the libraries' descriptions, runs it on
+    these inputs, and compares the result with what the statements of the plan give.  Raises
+    ``UserError`` for steps that C cannot take: functions in Python, libraries without a file, and
+    what is simulated.
+    """
+    from t2s.driver.external_c import emit_plan
+
+    return emit_plan(plan, directory, inputs, type=type)

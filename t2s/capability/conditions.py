@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from math import prod
-from typing import assert_never
+from typing import Any, assert_never
 
 from t2s.capability.ir import (
     AllOf,
@@ -168,7 +168,7 @@ def _known(condition: Condition, extents: Mapping[str, int]) -> bool | None:
                 return False
             if one is None or other is None:
                 return None
-            return _compare(operator, one, other)
+            return bool(compared(operator, one, other))
         case AllOf(parts=parts):
             answers = [_known(part, extents) for part in parts]
             return False if False in answers else (None if None in answers else True)
@@ -217,7 +217,8 @@ def _calculate(operator: Op, one: int, other: int) -> int:
             return one % other
 
 
-def _compare(operator: Op, one: int, other: int) -> bool:
+def compared(operator: Op, one: Any, other: Any) -> Any:
+    """A comparison of two numbers, or of two terms of a solver."""
     match operator:
         case Op.EQUAL:
             return one == other
@@ -229,8 +230,10 @@ def _compare(operator: Op, one: int, other: int) -> bool:
             return one <= other
         case Op.GREATER:
             return one > other
-        case _:
+        case Op.GREATER_EQUAL:
             return one >= other
+        case _:
+            raise ValueError(f"{operator.value} compares nothing")
 
 
 Test = Callable[[Sequence[int]], bool]
@@ -258,7 +261,7 @@ def compiled(condition: Condition, names: Sequence[str]) -> Test:
         match value:
             case Compared(operator=operator, left=left, right=right):
                 one, other = quantity(left), quantity(right)
-                return lambda sizes: _compare(operator, one(sizes), other(sizes))
+                return lambda sizes: compared(operator, one(sizes), other(sizes))
             case AllOf(parts=parts):
                 tests = [test(part) for part in parts]
                 return lambda sizes: all(part(sizes) for part in tests)

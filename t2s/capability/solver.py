@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any
 
-from t2s.capability.conditions import Answer
+from t2s.capability.conditions import Answer, compared
 from t2s.capability.ir import (
     AllOf,
     AnyOf,
@@ -138,8 +138,8 @@ class _Terms:
             case Compared(operator=operator, left=left, right=right):
                 self.divisors = []
                 one, other = self.quantity(left), self.quantity(right)
-                compared = _compared(operator, one, other)
-                return self.z3.And(compared, *(divisor > 0 for divisor in self.divisors))
+                holds = compared(operator, one, other)
+                return self.z3.And(holds, *(divisor > 0 for divisor in self.divisors))
             case AllOf(parts=parts):
                 return self.z3.And(*(self.condition(part) for part in parts))
             case AnyOf(parts=parts):
@@ -175,21 +175,3 @@ class _Terms:
         if name in self.known:
             return self.z3.IntVal(self.known[name])
         return self.variables.setdefault(name, self.z3.Int(name))
-
-
-def _compared(operator: Op, one: Any, other: Any) -> Any:
-    match operator:
-        case Op.EQUAL:
-            return one == other
-        case Op.NOT_EQUAL:
-            return one != other
-        case Op.LESS:
-            return one < other
-        case Op.LESS_EQUAL:
-            return one <= other
-        case Op.GREATER:
-            return one > other
-        case Op.GREATER_EQUAL:
-            return one >= other
-        case _:
-            assert_never(operator)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import numpy as np
 from t2s.capability.declare import make_function
 from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import ALWAYS, Capability
+from t2s.core.types import Float
 from t2s.core.walk import Term, rewrite
 from t2s.driver.external_plan import ExternalPlan
 from t2s.driver.plan_loops import run_loops
@@ -240,12 +241,12 @@ def _loops() -> LoopRates:
     added = parse("T(i,j) = S(i,j) + T2(i,j)")
 
     def run(assignment: Assignment, **values: Any) -> float:
-        return _best(lambda: run_loops(assignment, values, extents, kind))
+        return _best(lambda: run_loops(assignment, values, extents, Float(32)))
 
     one = from_dense(np.ones((1, 1), kind), "ds")
     tiny = {"i": 1, "j": 1, "k": 1}
     small: dict[str, Any] = {"B": one, "T": np.ones((1, 1), kind)}
-    start = _best(lambda: run_loops(scaled, small, tiny, kind))
+    start = _best(lambda: run_loops(scaled, small, tiny, Float(32)))
     whole = np.ones((size, size), kind)
     alone = run(scaled, B=matrix, T=whole)
     near = run(sampled, B=matrix, C=rows, D=by_columns)

@@ -22,7 +22,7 @@ from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
-from t2s.driver.plan_loops import run_loops
+from t2s.driver.plan_loops import calls_in_loops, run_loops
 from t2s.driver.plan_result import PlanResult, PlanTimes, StepRecord, bytes_of, call_record
 from t2s.plan.build import build_plan
 from t2s.plan.interpret import interpret_plan
@@ -39,7 +39,7 @@ from t2s.plan.ir import (
 from t2s.plan.printer import print_plan
 from t2s.sparse_repr.concrete.external_directives import FunctionOrName, StreamsOnDevice
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.tensor import SparseTensor
@@ -225,9 +225,7 @@ class _PlanRun:
                 return self._call(step)
 
     def _computed(self, assignment: Assignment) -> Value:
-        read = {access.tensor for access in accesses(assignment.value)}
-        values = {name: self.values[name] for name in read}
-        return run_loops(assignment, values, self.binding.extents, self.binding.kind)
+        return run_loops(assignment, self.values, self.binding.extents, self.binding.type)
 
     def _call(self, step: CallStep) -> tuple[Value, StepRecord]:
         """The calls of a step, with tiles if need be; its statement if its condition fails."""
@@ -261,6 +259,7 @@ class _PlanRun:
             tiles=tiles,
             location=step.location,
             tally=tally,
+            in_loops=calls_in_loops(),
         )
         try:
             value = run_mapping(run)

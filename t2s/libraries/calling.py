@@ -26,6 +26,7 @@ from t2s.capability.description import (
     ExternalFunction,
     LayoutOf,
     LeadOf,
+    ReturnedStatus,
     StepOf,
 )
 from t2s.capability.hardware import Hardware
@@ -79,14 +80,7 @@ def call(frame: CallFrame) -> Any:
     if status is None:
         return returned
     if returned not in status.good:
-        meaning = dict(status.meanings).get(returned, "")
-        raise UserError(
-            f"{function.name} failed",
-            location=frame.location,
-            expected=f"status {' or '.join(map(str, status.good))}",
-            given=f"status {returned}{f', {meaning}' if meaning else ''}",
-            notes=[(function.location, f"{function.name} is described here")],
-        )
+        raise status_failure(function, returned, frame.location)
     return None
 
 
@@ -95,6 +89,21 @@ def call_hardware(hardware: Hardware, frame: CallFrame) -> tuple[Any, int]:
     capability = frame.function.capability
     names = dict.fromkeys(access.tensor for access in accesses(capability.value))
     return hardware.run({name: frame.tensors[name] for name in names})
+
+
+def status_failure(
+    function: ExternalFunction, returned: int, location: SourceLocation | None
+) -> UserError:
+    """The error for a returned number that says that a call failed."""
+    status = function.status or ReturnedStatus()
+    meaning = dict(status.meanings).get(returned, "")
+    return UserError(
+        f"{function.name} failed",
+        location=location,
+        expected=f"status {' or '.join(map(str, status.good))}",
+        given=f"status {returned}{f', {meaning}' if meaning else ''}",
+        notes=[(function.location, f"{function.name} is described here")],
+    )
 
 
 def _call_python(frame: CallFrame) -> Any:
@@ -166,6 +175,12 @@ def _argument(frame: CallFrame, term: CallTerm) -> Any:
             return _call(frame, term)
         case _:
             assert_never(term)
+
+
+def argument_value(frame: CallFrame, term: CallTerm) -> float | int:
+    """The number that a term is, of a letter its code; raises ``DoesNotFit`` as a call does."""
+    value = _argument(frame, term).value
+    return value[0] if isinstance(value, bytes) else value
 
 
 def _pointer(array: Array) -> Any:

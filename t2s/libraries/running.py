@@ -5,7 +5,7 @@ Operands are never written: a function that overwrites one gets a copy in the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -23,7 +23,9 @@ from t2s.capability.tiles import TileOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.calling import CallFrame, call, call_hardware
+from t2s.libraries.by_address import LoopedCalls
+from t2s.libraries.calling import CallFrame, call, call_hardware, status_failure
+from t2s.libraries.looped_mapping import LoopedMapping, looped_mapping, view_order
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
@@ -52,7 +54,8 @@ class RunOfMapping:
     """What a mapping is run on: operands by the names of the capability, of the type ``kind``.
 
     No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes
-    that have any.
+    that have any.  ``in_loops`` makes many calls by address in compiled loops, and returns the
+    status of one that failed.
     """
 
     mapping: PartMapping
@@ -62,6 +65,7 @@ class RunOfMapping:
     tiles: tuple[TileOf, ...] = ()
     location: SourceLocation | None = None
     tally: CallTally = field(default_factory=CallTally)
+    in_loops: Callable[[LoopedCalls], int | None] | None = None
 
 
 def operand_extents(mapping: PartMapping, operands: Mapping[str, Operand]) -> dict[str, int]:
@@ -97,6 +101,8 @@ class _MappingRun:
         fixed = [self.extents[name] for name in mapping.fixed_free]
         shape = [mode_extent(mode, self.extents) for mode in mapping.result]
         target = np.full((*fixed, *shape), run.semiring.zero, run.kind)
+        if run.in_loops is not None and self._in_loops(target, run.in_loops):
+            return target.reshape([self.extents[name] for name in mapping.variables])
         loops = [range(self.extents[name]) for name in mapping.fixed]
         sums = bool(mapping.fixed_sums)
         for numbers in product(*loops):
@@ -105,6 +111,28 @@ class _MappingRun:
             place = tuple(at[name] for name in mapping.fixed_free)
             self._tiles(views, target[_index(place)], sums=sums)
         return target.reshape([self.extents[name] for name in mapping.variables])
+
+    def _in_loops(self, target: Array, make: Callable[[LoopedCalls], int | None]) -> bool:
+        """Make all calls at once, if compiled loops can; whether they did."""
+        run = self.run
+        looped = looped_mapping(
+            LoopedMapping(
+                mapping=self.mapping,
+                operands=run.operands,
+                extents=self.extents,
+                tiles=run.tiles,
+                target=target,
+                semiring=run.semiring,
+                location=run.location,
+            )
+        )
+        for one in looped or ():
+            status = make(one)
+            if status is not None:
+                raise status_failure(self.function, status, run.location)
+            run.tally.calls += one.calls
+            run.tally.copied += one.copied
+        return looped is not None
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
@@ -132,7 +160,7 @@ class _MappingRun:
         """The order of the modes of an operand without the fixed ones, and what they become."""
         names = [name for name in one.access.variables if name not in self.mapping.fixed]
         wanted = [name for mode in one.modes for name in mode]
-        return _order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
+        return view_order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
 
     def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
@@ -286,16 +314,6 @@ def _locked(array: Array) -> Array:
 def _index(place: Sequence[Any]) -> Any:
     """An index that gives a view, also of one element."""
     return (*place, ...)
-
-
-def _order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted variable is; a variable that is there twice is taken in order."""
-    left = list(enumerate(names))
-    found = []
-    for name in wanted:
-        at = next(number for number, (_, one) in enumerate(left) if one == name)
-        found.append(left.pop(at)[0])
-    return found
 
 
 def _pieces(tile: TileOf) -> Iterator[tuple[int, int, int]]:

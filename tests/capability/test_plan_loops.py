@@ -55,7 +55,7 @@ def test_products_with_one_sparse_operand(seed: int) -> None:
             values = values.copy(order="F")
         given[access.tensor] = values
     binding = bind_plan(assignment, given)
-    found = run_loops(assignment, binding.values, binding.extents, kind)
+    found = run_loops(assignment, binding.values, binding.extents, binding.type)
     expected = evaluate(assignment, given, kind)
     assert dense_view(found).dtype == kind
     assert np.array_equal(dense_view(found), expected), text
@@ -84,7 +84,7 @@ def test_other_statements(text: str) -> None:
     }
     given.update({name: np.ones((4, 4)) for name in given if name == "C"})
     binding = bind_plan(assignment, given)
-    found = run_loops(assignment, binding.values, binding.extents, np.dtype(np.float64))
+    found = run_loops(assignment, binding.values, binding.extents, binding.type)
     expected = evaluate(assignment, given, np.dtype(np.float64), places_of(binding.values))
     assert np.array_equal(dense_view(found), expected)
 
@@ -93,19 +93,8 @@ def test_what_is_not_stored_is_not_multiplied() -> None:
     assignment = sparse.parse("A(i,j) = S(i,j) * C(i,k) * D(k,j)", {"A": "ds", "S": "ds"})
     given = {"S": np.eye(3), "C": np.full((3, 2), np.inf), "D": np.ones((2, 3))}
     binding = bind_plan(assignment, given)
-    found = run_loops(assignment, binding.values, binding.extents, np.dtype(np.float64))
+    found = run_loops(assignment, binding.values, binding.extents, binding.type)
     expected = sparse.interpret(assignment, given)
     assert np.array_equal(dense_view(found), expected)
     assert np.isinf(np.diag(expected)).all()
     assert (expected + 0 == np.where(np.eye(3) > 0, np.inf, 0)).all()
-
-
-def test_larger_ones_go_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("t2s.driver.plan_loops.MOST_ELEMENTS", 16)
-    assignment = sparse.parse("a(i) = S(i,j) * C(j,k)", {"S": "ds"})
-    generator = np.random.default_rng(4)
-    matrix = generator.integers(0, 3, (20, 9)) * (generator.random((20, 9)) < 0.4)
-    given = {"S": matrix, "C": generator.integers(-3, 4, (9, 5))}
-    binding = bind_plan(assignment, given)
-    found = run_loops(assignment, binding.values, binding.extents, np.dtype(np.int64))
-    assert np.array_equal(dense_view(found), (matrix @ given["C"]).sum(axis=1))

@@ -30,11 +30,13 @@ _PIPELINE = "2"
 class Effort(Enum):
     """How hard LLVM tries when it selects instructions: its own level, at most a tenth of the time.
 
-    Both give the same values: nothing is reordered, and no multiplication fused.
+    ``EVERYTHING`` runs all of its passes, too, for code that moves nothing out of loops itself.
+    All give the same values: nothing is reordered, and no multiplication fused.
     """
 
     QUICK = 0
     FULL = 2
+    EVERYTHING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) ->
     digest = digest_of(key, *_circumstances(effort))
     code = cache.find(digest)
     if code is None:
-        code = _object_code(write(), target)
+        code = _object_code(write(), target, effort)
         cache.keep(digest, code)
     empty = binding.parse_assembly("")
     empty.triple = target.triple
@@ -123,11 +125,16 @@ def _circumstances(effort: Effort) -> tuple[str, ...]:
     return binding.get_process_triple(), binding.get_host_cpu_name(), features, *versions
 
 
-def _object_code(text: str, target: Any) -> bytes:
+def _object_code(text: str, target: Any, effort: Effort) -> bytes:
     module = binding.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
-    _optimise(module, target)
+    if effort is Effort.EVERYTHING:
+        tuning = binding.create_pipeline_tuning_options(speed_level=2)
+        builder = binding.create_pass_builder(target, tuning)
+        builder.getModulePassManager().run(module, builder)
+    else:
+        _optimise(module, target)
     return bytes(target.emit_object(module))
 
 

@@ -1,0 +1,418 @@
+"""From a stage of concrete index notation to loops over arrays.
+
+A loop visits what ``concrete/merge.py`` says: all coordinates, or those of the levels that bound
+it.  One list of coordinates is walked through; several are walked together, each step at the
+smallest coordinate that one of them has.  What is there at a coordinate, and what is not, are
+conditions, so each loop has one body, whatever is merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import assert_never
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import TRUE, Expr, Local, apply
+from t2s.core.ops import Op
+from t2s.core.walk import walk
+from t2s.loops.cursors import (
+    CoordinateList,
+    CursorMaker,
+    Reached,
+    Scope,
+    behind_all,
+    holds,
+    implied,
+    is_in,
+)
+from t2s.loops.destinations import (
+    FALSE,
+    AppendedResult,
+    Arithmetic,
+    DenseResult,
+    Workspace,
+)
+from t2s.loops.ir import LoopFunction, local, number, plus
+from t2s.loops.loop_stage import (
+    LoopStage,
+    extent_of,
+)
+from t2s.loops.values import LoopValues
+from t2s.loops.writing import LoopWriter
+from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
+from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
+from t2s.sparse_repr.notation.ir import Access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredStage:
+    """Loops, and the variables over whose extents each workspace goes, by its name."""
+
+    function: LoopFunction
+    workspaces: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@lru_cache(maxsize=256)
+def lower_to_loops(stage: LoopStage) -> LoweredStage:
+    """The loops of a stage; of stages of late they are kept."""
+    return _StageLowering(stage).lowered()
+
+
+class _StageLowering:
+    def __init__(self, stage: LoopStage) -> None:
+        self.stage = stage
+        self.writer = LoopWriter()
+        self.arithmetic = Arithmetic(type=stage.type, semiring=stage.semiring)
+        self.result = result_of(stage.statement)
+        for variable in _variables(stage.statement):
+            self.writer.number(extent_of(variable))
+        self.workspaces: dict[str, Workspace] = {}
+        self.scalars: dict[str, Local] = {}
+        self._make_temporaries()
+        self.cursors = CursorMaker(
+            stage,
+            self.writer,
+            {name: (one.list, one.length) for name, one in self.workspaces.items()},
+        )
+        self.values = LoopValues(
+            stage,
+            self.writer,
+            self.arithmetic,
+            self.scalars,
+            {name: one.values for name, one in self.workspaces.items()},
+        )
+        names = [self.result.variables[mode] for mode in stage.writes.modes]
+        self.ordered = tuple(names)
+        self.dense: DenseResult | None = None
+        self.appended: AppendedResult | None = None
+        if all(level.full for level in stage.writes.levels):
+            self.dense = DenseResult(self.writer, self.arithmetic, self.result.tensor, names)
+        else:
+            self.appended = AppendedResult(
+                self.writer, self.arithmetic, self.result.tensor, stage.writes, names
+            )
+        self.suffix = self._make_suffix()
+        self.sum: Local | None = None
+        self.any: Local | None = None
+        self.waiting = False
+
+    def lowered(self) -> LoweredStage:
+        self._statement(self.stage.statement, Scope(coordinates={}, reached={}))
+        made = {name: one.variables for name, one in self.workspaces.items()}
+        if self.suffix is not None:
+            made[self.result.tensor] = self.suffix.variables
+        return LoweredStage(function=self.writer.function(), workspaces=tuple(sorted(made.items())))
+
+    def _make_temporaries(self) -> None:
+        """A local, or a workspace, for each temporary of the stage."""
+        for term in walk(self.stage.statement):
+            if isinstance(term, Where):
+                target = result_of(term.producer)
+                if target.variables:
+                    self.workspaces[target.tensor] = Workspace(
+                        self.writer, self.arithmetic, target.tensor, target.variables
+                    )
+                else:
+                    zero = self.arithmetic.zero
+                    self.scalars[target.tensor] = self.writer.fresh(target.tensor, zero)
+
+    def _make_suffix(self) -> Workspace | None:
+        """A workspace for coordinates of the result that loops inside of a sum visit."""
+        if self.appended is None:
+            return None
+        loops = loops_of(self.stage.statement)
+        summed = [number for number, name in enumerate(loops) if name not in self.ordered]
+        behind = [name for name in loops[summed[0] :] if name in self.ordered] if summed else []
+        if not behind:
+            return None
+        return Workspace(self.writer, self.arithmetic, self.result.tensor, behind)
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def _statement(self, statement: Statement, scope: Scope) -> None:
+        match statement:
+            case Forall():
+                self._forall(statement, scope)
+            case Where(consumer=consumer, producer=producer):
+                name = result_of(producer).tensor
+                if name in self.workspaces:
+                    self.workspaces[name].empty()
+                    self._statement(producer, scope)
+                    self.workspaces[name].finish()
+                else:
+                    self.writer.set(self.scalars[name], self.arithmetic.zero)
+                    self._statement(producer, scope)
+                self._statement(consumer, scope)
+            case Assign():
+                self._assign(statement, scope)
+            case _:
+                assert_never(statement)
+
+    def _forall(self, loop: Forall, scope: Scope) -> None:
+        """A loop, and around one that sums, what the sum is kept in."""
+        bottom = _bottom(loop)
+        own = bottom.result.tensor == self.result.tensor and bottom.accumulate
+        if not own or loop.variable in self.ordered:
+            self._loop(loop, scope)
+            return
+        complete = set(self.ordered) <= set(scope.coordinates)
+        if complete and self.sum is None:
+            self._sum_here(loop, scope)
+        elif self.suffix is not None and not self.waiting:
+            self.waiting = True
+            self.suffix.empty()
+            self._loop(loop, scope)
+            self._append_workspace(scope)
+            self.waiting = False
+        else:
+            self._loop(loop, scope)
+
+    def _sum_here(self, loop: Forall, scope: Scope) -> None:
+        """The sum of a loop in a local, for one place of the result."""
+        writer = self.writer
+        if self.dense is not None:
+            place = self.dense.place([scope.coordinates[name] for name in self.ordered])
+            self.sum = self.dense.before(place)
+            self._loop(loop, scope)
+            self.dense.put(place, self.sum)
+        elif not self.waiting:
+            self.sum = writer.fresh("total", self.arithmetic.zero)
+            self.any = writer.fresh("any", FALSE)
+            self._loop(loop, scope)
+            with writer.where(self.any):
+                self._append(scope, self.sum)
+            self.any = None
+        else:
+            self._loop(loop, scope)
+        self.sum = None
+
+    def _append(self, scope: Scope, value: Expr) -> None:
+        assert self.appended is not None
+        self.appended.append([scope.coordinates[name] for name in self.ordered], value)
+
+    def _append_workspace(self, scope: Scope) -> None:
+        """What waits in the workspace, behind the entries of the result."""
+        work, writer = self.suffix, self.writer
+        assert work is not None
+        work.finish()
+        with writer.counting("entry", number(0), work.length) as entry:
+            key = writer.load("key", work.list, entry)
+            value = writer.load("value", work.values, key, self.stage.type)
+            inner = scope
+            coordinates = work.coordinates_of(key)
+            for variable, coordinate in zip(work.variables, coordinates, strict=True):
+                inner = inner.with_coordinate(variable, coordinate)
+            self._append(inner, value)
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _loop(self, loop: Forall, scope: Scope) -> None:
+        variable, writer = loop.variable, self.writer
+        merge = merge_of(expression_of(loop), variable)
+        leaves = list(dict.fromkeys(leaf.access for leaf in walk(merge) if isinstance(leaf, Leaf)))
+        drivers = self.cursors.drivers(merge, scope)
+        listed = [
+            access
+            for access in leaves
+            if self.cursors.is_list(access, scope) or access in (drivers or ())
+        ]
+        lists = [self.cursors.coordinates(access, variable, scope) for access in listed]
+        if drivers is None and not lists:
+            with writer.counting(variable, number(0), local(extent_of(variable))) as coordinate:
+                self._inside(loop, scope, merge, leaves, coordinate, {})
+        elif drivers is None:
+            self._visit_all(loop, scope, merge, leaves, lists)
+        elif len(lists) == 1:
+            self._visit_one(loop, scope, merge, leaves, lists[0])
+        else:
+            self._visit_merged(loop, scope, merge, leaves, lists)
+
+    def _inside(
+        self,
+        loop: Forall,
+        scope: Scope,
+        merge: Merge,
+        leaves: list[Access],
+        coordinate: Expr,
+        found: dict[Access, tuple[Expr, Expr | None, Expr | None]],
+    ) -> None:
+        """The body of a loop at a coordinate, where lists were ``found``."""
+        here = {access: one[2] for access, one in found.items()}
+        condition = holds(merge, here, scope)
+        certain = implied(merge)
+        with self.writer.where(condition):
+            inner = scope.with_coordinate(loop.variable, coordinate)
+            for access in leaves:
+                given = found.get(access)
+                if given is not None and access in certain:
+                    given = (given[0], given[1], None)
+                elif given is None and access in certain:
+                    reached = scope.at(access)
+                    inner = inner.with_reached(access, _certain(reached))
+                inner = self.cursors.inside(inner, loop.variable, access, coordinate, given)
+            self._statement(loop.body, inner)
+
+    def _visit_all(
+        self,
+        loop: Forall,
+        scope: Scope,
+        merge: Merge,
+        leaves: list[Access],
+        lists: list[CoordinateList],
+    ) -> None:
+        """All coordinates; lists follow."""
+        writer, variable = self.writer, loop.variable
+        places = [writer.fresh("cursor", one.begin) for one in lists]
+        with writer.counting(variable, number(0), local(extent_of(variable))) as coordinate:
+            found: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
+            heres: list[Local] = []
+            stops: list[Expr] = []
+            for one, cursor in zip(lists, places, strict=True):
+                here = writer.fresh("here", FALSE)
+                stop: Expr = plus(cursor, number(1))
+                if one.runs:
+                    stop = writer.fresh("stop", cursor)
+                with writer.where(is_in(cursor, one.end)):
+                    at = one.coordinate(writer, cursor)
+                    writer.set(here, apply(Op.EQUAL, at, coordinate))
+                    if one.runs and isinstance(stop, Local):
+                        with writer.where(here):
+                            writer.set(stop, one.run_end(writer, cursor, at))
+                found |= _found(one, cursor, stop if one.runs else None, here)
+                heres.append(here)
+                stops.append(stop)
+            self._inside(loop, scope, merge, leaves, coordinate, found)
+            self._advance(places, heres, stops)
+
+    def _advance(self, places: list[Local], heres: list[Local], stops: list[Expr]) -> None:
+        """Cursors that were at the coordinate go on to the next one."""
+        for cursor, here, stop in zip(places, heres, stops, strict=True):
+            with self.writer.where(here):
+                self.writer.set(cursor, stop)
+
+    def _visit_one(
+        self,
+        loop: Forall,
+        scope: Scope,
+        merge: Merge,
+        leaves: list[Access],
+        one: CoordinateList,
+    ) -> None:
+        """The coordinates of one list."""
+        writer = self.writer
+        if not one.runs:
+            with writer.counting("cursor", one.begin, one.end) as cursor:
+                at = one.coordinate(writer, cursor)
+                self._inside(loop, scope, merge, leaves, at, _found(one, cursor, None, None))
+            return
+        cursor = writer.fresh("cursor", one.begin)
+        with writer.repeating(is_in(cursor, one.end)):
+            at = one.coordinate(writer, cursor)
+            stop = one.run_end(writer, cursor, at)
+            self._inside(loop, scope, merge, leaves, at, _found(one, cursor, stop, None))
+            writer.set(cursor, stop)
+
+    def _visit_merged(
+        self,
+        loop: Forall,
+        scope: Scope,
+        merge: Merge,
+        leaves: list[Access],
+        lists: list[CoordinateList],
+    ) -> None:
+        """The smallest coordinate under one of the cursors, until no other one can be visited."""
+        writer = self.writer
+        places = [writer.fresh("cursor", one.begin) for one in lists]
+        inside: dict[Access, Expr | None] = {
+            one.access: is_in(cursor, one.end) for one, cursor in zip(lists, places, strict=True)
+        }
+        alive = holds(merge, inside, Scope(coordinates={}, reached={}))
+        if alive is None:
+            raise InternalError(f"nothing ends the loop over {loop.variable}")
+        with writer.repeating(alive):
+            ats: list[Local] = []
+            for one, cursor in zip(lists, places, strict=True):
+                at = writer.fresh("at", behind_all())
+                with writer.where(is_in(cursor, one.end)):
+                    writer.set(at, one.coordinate(writer, cursor))
+                ats.append(at)
+            smallest: Expr = ats[0]
+            for at in ats[1:]:
+                smallest = apply(Op.MINIMUM, smallest, at)
+            coordinate = writer.fresh(loop.variable, smallest)
+            found: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
+            heres: list[Local] = []
+            stops: list[Expr] = []
+            for one, cursor, at in zip(lists, places, ats, strict=True):
+                here = writer.fresh("here", apply(Op.EQUAL, at, coordinate))
+                stop: Expr = plus(cursor, number(1))
+                if one.runs:
+                    stop = writer.fresh("stop", cursor)
+                    with writer.where(here):
+                        writer.set(stop, one.run_end(writer, cursor, coordinate))
+                found |= _found(one, cursor, stop if one.runs else None, here)
+                heres.append(here)
+                stops.append(stop)
+            self._inside(loop, scope, merge, leaves, coordinate, found)
+            self._advance(places, heres, stops)
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def _assign(self, assign: Assign, scope: Scope) -> None:
+        value, there = self.values.value(assign.value, scope, {})
+        name, writer = assign.result.tensor, self.writer
+        if name in self.scalars:
+            before = self.scalars[name]
+            added = self.arithmetic.added(before, value) if assign.accumulate else value
+            writer.set(before, added)
+        elif name in self.workspaces:
+            work = self.workspaces[name]
+            with writer.where(there):
+                at = [scope.coordinates[one] for one in assign.result.variables]
+                work.contribute(at, value, accumulate=assign.accumulate)
+        elif self.sum is not None:
+            writer.set(self.sum, self.arithmetic.added(self.sum, value))
+            if self.any is not None:
+                writer.set(self.any, TRUE if there is None else apply(Op.OR, self.any, there))
+        elif self.waiting:
+            assert self.suffix is not None
+            with writer.where(there):
+                at = [scope.coordinates[one] for one in self.suffix.variables]
+                self.suffix.contribute(at, value, accumulate=True)
+        elif self.dense is not None:
+            place = self.dense.place([scope.coordinates[one] for one in self.ordered])
+            if assign.accumulate:
+                value = self.arithmetic.added(self.dense.before(place), value)
+            self.dense.put(place, value)
+        else:
+            with writer.where(there):
+                self._append(scope, value)
+
+
+def _found(
+    one: CoordinateList, cursor: Expr, stop: Expr | None, here: Expr | None
+) -> dict[Access, tuple[Expr, Expr | None, Expr | None]]:
+    return {one.access: (cursor, stop, here)} if one.array else {}
+
+
+def _certain(reached: Reached) -> Reached:
+    """The same, where it is known to be there."""
+    return Reached(level=reached.level, position=reached.position, end=reached.end)
+
+
+def _bottom(statement: Statement) -> Assign:
+    """The assignment that the loops are around; not those of producers."""
+    match statement:
+        case Assign():
+            return statement
+        case Forall(body=body):
+            return _bottom(body)
+        case Where(consumer=consumer):
+            return _bottom(consumer)
+
+
+def _variables(statement: Statement) -> tuple[str, ...]:
+    """The variables of all loops, in order."""
+    found = (term.variable for term in walk(statement) if isinstance(term, Forall))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,231 @@
+"""Loops as machine code of this CPU, in LLVM: with all its passes, and no floats reordered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import assert_never
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import Expr, Local
+from t2s.core.types import INT32, Type
+from t2s.core.walk import walk
+from t2s.loops.ir import (
+    INDEX,
+    CountingLoop,
+    ElementAddress,
+    EndWith,
+    LoadElement,
+    LoopArray,
+    LoopBranch,
+    LoopCall,
+    LoopFunction,
+    LoopStatement,
+    MakeRoom,
+    SetLocal,
+    StoreElement,
+    WhileLoop,
+)
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.casts import convert
+from t2s.simulator.emit.compile import ENTRY, Effort, MachineCode, compile_text
+from t2s.simulator.emit.expressions import ExpressionEmitter
+from t2s.simulator.emit.llvm import I64, POINTER, VOID, Module, Slot, Value, integer
+from t2s.simulator.emit.representation import load_value, register_type, store_value
+
+
+@lru_cache(maxsize=64)
+def machine_code(function: LoopFunction) -> MachineCode:
+    """The machine code of loops; that of functions used lately is kept, and all of it on disk.
+
+    ``run`` takes the address of the table and 0, and returns 0, or what ``grow`` returned.
+    """
+    return compile_text(llvm_text(function), Effort.EVERYTHING)
+
+
+def llvm_text(function: LoopFunction) -> str:
+    """The module in LLVM."""
+    module = Module()
+    _Emitter(module, function).emit()
+    return str(module)
+
+
+class _Names(Mapping[str, Value]):
+    """Locals by their names, which are loaded wherever they are asked for."""
+
+    def __init__(self, load: Callable[[str], Value]) -> None:
+        self._load = load
+
+    def __getitem__(self, name: str) -> Value:
+        return self._load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class _Emitter:
+    def __init__(self, module: Module, function: LoopFunction) -> None:
+        self.function = function
+        self.made = module.function(ENTRY, I64, [POINTER, I64])
+        self.builder = Builder(self.made)
+        self.table = self.made.args[0]
+        self.slots: dict[str, Slot] = {}
+        self.pointers: dict[str, Slot | Value] = {}
+        self.expressions = ExpressionEmitter(self.builder, _Names(self._read), {})
+
+    def emit(self) -> None:
+        builder = self.builder
+        for term in walk(self.function):
+            match term:
+                case SetLocal(name=name, value=value):
+                    self._slot(name, value.type)
+                case LoadElement(name=name, type=type):
+                    self._slot(name, type)
+                case CountingLoop(name=name):
+                    self._slot(name, INDEX)
+                case LoopCall(result=name, returns=returned) if returned is not None:
+                    self._slot(name, returned)
+        for one in self.function.arguments:
+            at = self._argument(one.name)
+            if not isinstance(one, LoopArray):
+                builder.store(builder.load(at, I64), self._slot(one.name, INDEX))
+            elif one.grows:
+                self.pointers[one.name] = builder.alloca(POINTER)
+                builder.store(builder.load(at, POINTER), self.pointers[one.name])
+            else:
+                self.pointers[one.name] = builder.load(at, POINTER)
+        self._all(self.function.body)
+        self._end(integer(0))
+
+    def _end(self, status: Value) -> None:
+        """Hand numbers back, and return."""
+        for one in self.function.arguments:
+            if not isinstance(one, LoopArray) and one.returned:
+                self.builder.store(self._read(one.name), self._argument(one.name))
+        self.builder.ret(status)
+
+    def _slot(self, name: str, type: Type) -> Slot:
+        if name not in self.slots:
+            self.slots[name] = self.builder.alloca(register_type(type))
+        elif self.slots[name].kept is not register_type(type):
+            raise InternalError(f"the local {name} has two types")
+        return self.slots[name]
+
+    def _argument(self, name: str) -> Value:
+        return self.builder.offset(self.table, integer(8 * self.function.slot(name)))
+
+    def _read(self, name: str) -> Value:
+        slot = self.slots[name]
+        return self.builder.load(slot, slot.kept)
+
+    def _value(self, expr: Expr) -> Value:
+        return self._read(expr.name) if isinstance(expr, Local) else self.expressions.emit(expr)
+
+    def _all(self, statements: Sequence[LoopStatement]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, statement: LoopStatement) -> None:
+        builder = self.builder
+        match statement:
+            case SetLocal(name=name, value=value):
+                builder.store(self._value(value), self.slots[name])
+            case LoadElement(name=name, array=array, index=index, type=type):
+                kept = self.function.array(array).type
+                loaded = load_value(builder, self._element(array, index), kept, kept.bytes)
+                builder.store(convert(builder, loaded, kept, type), self.slots[name])
+            case StoreElement(array=array, index=index, value=value):
+                kept = self.function.array(array).type
+                stored = convert(builder, self._value(value), value.type, kept)
+                store_value(builder, stored, self._element(array, index), kept, kept.bytes)
+            case CountingLoop(name=name, start=start, end=end, body=body):
+                with builder.counting(self._value(start), self._value(end), flags="nsw") as at:
+                    builder.store(at, self.slots[name])
+                    self._all(body)
+            case WhileLoop():
+                self._while(statement)
+            case LoopBranch(condition=condition, body=body, otherwise=otherwise):
+                self._branch(self._value(condition), body, otherwise)
+            case MakeRoom(group=group, needed=needed):
+                self._make_room(group, needed)
+            case LoopCall():
+                self._call(statement)
+            case EndWith(status=status):
+                self._end(self._value(status))
+                builder.position_at_end(self.made.block("unreached"))
+            case _:
+                assert_never(statement)
+
+    def _element(self, array: str, index: Expr) -> Value:
+        builder, pointer = self.builder, self.pointers[array]
+        if self.function.array(array).grows:
+            pointer = builder.load(pointer, POINTER)
+        size = self.function.array(array).type.bytes
+        return builder.offset(pointer, builder.mul(self._value(index), integer(size), "nsw"))
+
+    def _call(self, call: LoopCall) -> None:
+        """Integers of less than 32 bits are handed over in 32, as callees may expect them."""
+        builder = self.builder
+        given: list[Value] = []
+        for one in call.arguments:
+            if isinstance(one, ElementAddress):
+                given.append(self._element(one.array, one.index))
+                continue
+            value, type = self._value(one), one.type
+            if not type.is_float and type.bits < 32:
+                value = convert(builder, value, type, INT32)
+            given.append(value)
+        address = builder.inttoptr(self._read(call.function), POINTER)
+        returns = VOID if call.returns is None else register_type(call.returns)
+        found = builder.call_at(address, returns, given)
+        if call.returns is not None:
+            builder.store(found, self.slots[call.result])
+
+    def _while(self, loop: WhileLoop) -> None:
+        builder, block = self.builder, self.made.block
+        head, body, after = block("head"), block("body"), block("after")
+        builder.branch(head)
+        builder.position_at_end(head)
+        self._all(loop.head)
+        builder.cbranch(self._value(loop.condition), body, after)
+        builder.position_at_end(body)
+        self._all(loop.body)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+    def _branch(
+        self,
+        condition: Value,
+        body: Sequence[LoopStatement],
+        otherwise: Sequence[LoopStatement],
+    ) -> None:
+        builder, block = self.builder, self.made.block
+        first, second, after = block("then"), block("else"), block("after")
+        builder.cbranch(condition, first, second)
+        for place, statements in ((first, body), (second, otherwise)):
+            builder.position_at_end(place)
+            self._all(statements)
+            builder.branch(after)
+        builder.position_at_end(after)
+
+    def _make_room(self, group: str, needed: Expr) -> None:
+        """Where there is not enough room ``grow`` makes some, and the table says where."""
+        builder = self.builder
+        wanted = self._value(needed)
+        with builder.if_then(builder.icmp_signed(">", wanted, self._read(group)), rare=True):
+            grow = builder.load(self.table, POINTER)
+            which = integer(self.function.groups.index(group))
+            status = builder.call_at(grow, I64, [which, wanted])
+            failed, going = self.made.block("failed"), self.made.block("going")
+            builder.cbranch(builder.icmp_signed("!=", status, integer(0)), failed, going)
+            builder.position_at_end(failed)
+            builder.ret(status)
+            builder.position_at_end(going)
+            builder.store(builder.load(self._argument(group), I64), self.slots[group])
+            for one in self.function.arguments:
+                if isinstance(one, LoopArray) and one.grows == group:
+                    pointer = self.pointers[one.name]
+                    builder.store(builder.load(self._argument(one.name), POINTER), pointer)
