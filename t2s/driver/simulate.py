@@ -15,6 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design, Stage
 from t2s.driver.lower import over_budget
+from t2s.driver.page_writer import with_page
 from t2s.driver.recognize import design_of
 from t2s.graph.inputs import check_graph_inputs
 
@@ -62,15 +63,18 @@ def simulate(
 
     def run(stage: Stage) -> SimResult:
         graph = stage.graph if target.memory is None else found.in_memory(stage.graph)
-        result = simulate_graph(
-            graph,
-            stage.arrays,
-            parameters=stage.scalars,
-            device=target,
-            engine=engine,
-            max_cycles=max_cycles,
-            progress=progress,
-            stalls=stalls,
+        result = with_page(
+            stage,
+            lambda: simulate_graph(
+                graph,
+                stage.arrays,
+                parameters=stage.scalars,
+                device=target,
+                engine=engine,
+                max_cycles=max_cycles,
+                progress=progress,
+                stalls=stalls,
+            ),
         )
         warnings = over_budget(stage.graph, result.device)
         return replace(result, warnings=warnings, warn=over_budget)
@@ -113,10 +117,17 @@ def cycles(
         graph, scalars = stage.graph, stage.scalars
         graph = graph if target.memory is None else found.in_memory(graph)
         if inputs is not None and graph.machines:
-            return whole(simulate_graph(graph, stage.arrays, parameters=scalars, **options))
+            return whole(
+                with_page(
+                    stage,
+                    lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **options),
+                )
+            )
         if inputs is not None and stage.arrays:
             scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
-        return whole(simulate_cycles(graph, parameters=scalars, **options))
+        return whole(
+            with_page(stage, lambda: simulate_cycles(graph, parameters=scalars, **options))
+        )
 
     return int(begun.run(run).cycles)
 

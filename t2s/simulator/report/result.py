@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from html import escape
 from types import MappingProxyType
 from typing import Any
@@ -166,8 +167,9 @@ class SimResult:
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
-    rerun, sample: run a program to its end, and make its timeline, where somebody runs programs.
+    rerun, sample: run a program to its end, and make timelines of it, where somebody runs programs.
     warn: finds the warnings of a design on a device, where somebody does.
+    page: writes a report page of a result, where somebody does.
     explain: more lines for the summary of a result, as (label, text), where somebody has them.
     """
 
@@ -191,13 +193,16 @@ class SimResult:
     rerun: Callable[[SimProgram, str, Limits, Observer | None], SimResult] | None = field(
         default=None, repr=False, compare=False
     )
-    sample: Callable[[SimProgram, Counts, str], Timeline] | None = field(
+    sample: Callable[[SimProgram, Sequence[Counts], str], tuple[Timeline, ...]] | None = field(
         default=None, repr=False, compare=False
     )
     warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
         default=None, repr=False, compare=False
     )
     explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    page: Callable[[SimResult, str | Path, Mapping[str, Any]], Path] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -244,6 +249,7 @@ class SimResult:
             warnings=self.warn(changed, self.device) if self.warn is not None else self.warnings,
             warn=self.warn,
             explain=self.explain,
+            page=self.page,
         )
 
     def timeline(self, cycles: Window | None = None, *, bins: int | None = None) -> Timeline:
@@ -255,7 +261,34 @@ class SimResult:
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
         if self.sample is None:
             raise InternalError("a result of an engine alone has no timeline")
-        return self.sample(self.program, edges, self.kernel)
+        return self.sample(self.program, (edges,), self.kernel)[0]
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        windows: Sequence[Window] = (),
+        inputs: Mapping[str, Any] | None = None,
+        depths: Any = None,
+        ladder: Any = None,
+    ) -> Path:
+        """Write a page for a browser that says where the cycles went, and return its path.
+
+        Parameters
+        ----------
+        path: the file, in a folder that is there.
+        windows: windows to see cycle by cycle, beside those that each page has: (first, last).
+        inputs: the inputs of the run; with them the page shows values of its first firings.
+        depths: a ``DepthFit``, or depths by channel: the smallest ones that cost nothing.
+        ladder: the Func that ran, to see what each of its directives bought.
+
+        Raises ``UserError`` for windows that are not in the run, and for a file that cannot be
+        written.
+        """
+        if self.page is None:
+            raise InternalError("a result of the simulator alone has no page")
+        options = {"windows": windows, "inputs": inputs, "depths": depths, "ladder": ladder}
+        return self.page(self, path, options)
 
     @property
     def depths(self) -> Mapping[str, int]:
