@@ -96,7 +96,12 @@ def sums_before(program: SimProgram, weights: Integers, firings: Integers) -> In
     control = program.control
     found = np.zeros_like(firings)
     known: dict[tuple[int, int], Integers] = {}
+    traces = {} if program.trace is None else program.trace.codes
     for pe in np.flatnonzero(control.firings).tolist():
+        if pe in traces:
+            rules = weights[int(control.row_start[pe]) + traces[pe].astype(np.int64)]
+            found[pe] = np.concatenate([[0], np.cumsum(rules)])[firings[pe]]
+            continue
         order, start = control.orders[int(control.order_of[pe])], int(control.row_start[pe])
         own = weights[start : start + int(order.codes.max(initial=0)) + 1]
         if (own == own[0]).all():

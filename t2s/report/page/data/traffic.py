@@ -37,6 +37,8 @@ def token_bytes(channel: Channel) -> float:
 
 def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
     """Bytes that the PEs of a node load and store in a complete run."""
+    if isinstance(timing.node, Machine):
+        return sum(_moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop))
     control = program.control
     total = 0
     known: dict[int, np.ndarray] = {}
@@ -50,8 +52,6 @@ def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
         counts = known[order]
         rows = control.rows[start : start + len(counts), MOVED_BYTES].astype(np.int64)
         total += int((counts * rows).sum())
-    if isinstance(timing.node, Machine) and program.trace is not None:
-        return sum(_moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop))
     return total
 
 

@@ -31,6 +31,11 @@ class _Box:
             self.y + _TITLE + (row + 0.5) * self.cell,
         )
 
+    def side(self, right: int, beyond: int) -> tuple[float, float]:
+        """The middle of the left or the right side of the cells, and some pixels beyond."""
+        across = self.node.columns * self.cell * right
+        return self.x + across + beyond, self.y + _TITLE + self.node.rows * self.cell / 2
+
 
 def chip_map_view(model: ChipMapModel) -> str:
     """The map and the table of channels."""
@@ -51,7 +56,7 @@ def chip_map_view(model: ChipMapModel) -> str:
             "of what they did most, filled as far as they did it; lines are channels, thick where "
             "many tokens pass, orange where PEs wait for them.",
         ),
-        *(_line(line, boxes, most) for line in between),
+        *(_line(model, line, boxes, most) for line in between),
         *(text for box in boxes.values() for text in _node(box, model)),
         viewBox=f"0 0 {width:.0f} {height:.0f}",
         width=f"{width:.0f}",
@@ -134,11 +139,22 @@ def _cell(box: _Box, cell: Cell, node: GridNode) -> str:
     return element("g", hover(f"{cell.label}: {shares}"), *bars, frame, **attributes)
 
 
-def _line(line: ChannelLine, boxes: Mapping[str, _Box], most: int) -> str:
+def _spread(model: ChipMapModel, line: ChannelLine, node: str) -> float:
+    """How far from the middle of a node's side a channel ends: several are apart."""
+    sends = line.source == node
+    beside = [
+        other.name
+        for other in model.channels
+        if other.source != other.sink and node == (other.source if sends else other.sink)
+    ]
+    return 9.0 * (beside.index(line.name) - (len(beside) - 1) / 2)
+
+
+def _line(model: ChipMapModel, line: ChannelLine, boxes: Mapping[str, _Box], most: int) -> str:
     """A channel between two nodes."""
     source, sink = boxes[line.source], boxes[line.sink]
-    y1, y2 = source.y + source.height / 2 + 8, sink.y + sink.height / 2 + 8
-    x1, x2 = source.x + source.width + 4, sink.x - 6
+    (x1, y1), (x2, y2) = source.side(1, 4), sink.side(0, -4)
+    y1, y2 = y1 + _spread(model, line, line.source), y2 + _spread(model, line, line.sink)
     if x2 > x1:
         bend = max(30.0, (x2 - x1) / 2)
         path = f"M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"

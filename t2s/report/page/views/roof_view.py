@@ -98,7 +98,10 @@ def _level(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
         "circle", hover(said), cx=x, cy=y, r=6, style=f"fill:{color}", class_="point",
         role="img", aria_label=said, tabindex=0,
     )  # fmt: skip
-    yield element("text", text=f"{number + 1}", x=x, y=y + 4, class_="on-point", text_anchor="middle")
+    same = [n for n, one in enumerate(model.levels) if one.intensity == level.intensity]
+    if same[0] == number:
+        text = ", ".join(str(n + 1) for n in same)
+        yield element("text", text=text, x=x, y=y + 22, class_="on-point", text_anchor="middle")
 
 
 def _described(model: RooflineModel) -> str:
