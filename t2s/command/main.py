@@ -17,8 +17,8 @@ from rich.console import Console
 
 import t2s
 from t2s.command.agreement import compare
-from t2s.command.choices import check_choice, constants_of
 from t2s.command.cgra import cgra
+from t2s.command.choices import check_choice, constants_of
 from t2s.command.design import (
     Funcs,
     Inputs,

@@ -38,7 +38,9 @@ def report(
         list[str] | None,
         typer.Option(metavar="FIRST:LAST", help="cycles to see one by one"),
     ] = None,
-    ladder: Annotated[bool, typer.Option(help="what each directive bought; runs all again")] = False,
+    ladder: Annotated[
+        bool, typer.Option(help="what each directive bought; runs all again")
+    ] = False,
     depths: Annotated[bool, typer.Option(help="the smallest depths that cost nothing")] = False,
     max_cycles: Annotated[int | None, typer.Option(help="cut the run short", min=1)] = None,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,

@@ -15,8 +15,8 @@ from t2s.core.location import user_location
 from t2s.core.svg import SvgPicture
 from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
-from t2s.driver.page_writer import write_page
 from t2s.driver.capstan_simulation import capstan_device, changed_times, memory_name
+from t2s.driver.page_writer import write_page
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.limits import checked_limits
 from t2s.simulator.memory.presets import IDEAL

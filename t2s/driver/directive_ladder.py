@@ -39,9 +39,7 @@ def ladder_of(design: Any, device: Device) -> tuple[Rung, ...]:
             expected="a Func with directives, or several",
             given=repr(design)[:200],
         )
-    steps = [
-        (name, *entry) for name, func in found.funcs.items() for entry in func.journal
-    ]
+    steps = [(name, *entry) for name, func in found.funcs.items() for entry in func.journal]
     rungs = [_rung(found, device, steps, 0)]
     rungs += [_rung(found, device, steps, n) for n in range(1, min(len(steps), MOST_RUNGS) + 1)]
     return tuple(rungs)
@@ -61,9 +59,7 @@ def _rung(design: FuncDesign, device: Device, steps: list[Step], count: int) -> 
         graph = lower_to_graph(build_spatial(program, funcs, {}))
         result = simulate_cycles(graph, device=device, max_cycles=MOST_CYCLES)
     except UserError as error:
-        return Rung(
-            directive=text, location=location, cycles=None, pes=None, problem=error.message
-        )
+        return Rung(directive=text, location=location, cycles=None, pes=None, problem=error.message)
     pes = sum(n.pe_count for n in result.nodes.values() if n.role is Role.COMPUTE)
     if not result.finished:
         problem = f"more than {result.cycles:,} cycles"

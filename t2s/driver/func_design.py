@@ -16,9 +16,9 @@ from t2s.func.freeze import freeze
 from t2s.func.func import TemporalFunc
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.report.reasons import LoopReason
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.spatial.ir import SpatialProgram
-from t2s.report.reasons import LoopReason
 from t2s.spatial.lowering.to_graph import lower_to_graph
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest

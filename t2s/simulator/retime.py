@@ -85,7 +85,9 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
     )
 
 
-def timelines_of(program: SimProgram, wanted: Sequence[Counts], kernel: str) -> tuple[Timeline, ...]:
+def timelines_of(
+    program: SimProgram, wanted: Sequence[Counts], kernel: str
+) -> tuple[Timeline, ...]:
     """What the PEs of a program did in windows, by ``times.sampled``, which needs a compiler."""
     sampled = late_module("t2s.simulator.times.sampled")
     found: tuple[Timeline, ...] = sampled.timelines_of(program, wanted, kernel)
@@ -97,7 +99,9 @@ def run_to_the_end(
 ) -> SimResult:
     """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
     result = replace(
-        find_engine(engine).run(program, limits, observer), rerun=run_to_the_end, sample=timelines_of
+        find_engine(engine).run(program, limits, observer),
+        rerun=run_to_the_end,
+        sample=timelines_of,
     )
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock, result.trace)

@@ -91,7 +91,9 @@ def sections(run: RunModel, number: int) -> list[Section]:
     found.append((f"{name}-resources", "Resources", _resources(run)))
     memory = "" if run.dram is None else dram_view(run.dram)
     if run.shared is not None:
-        memory += "".join(table_view(table) for table in (run.shared.table, run.shared.sharer_table))
+        memory += "".join(
+            table_view(table) for table in (run.shared.table, run.shared.sharer_table)
+        )
     if memory:
         found.append((f"{name}-memory", "Memory", memory))
     return found

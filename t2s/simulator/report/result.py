@@ -6,8 +6,8 @@ import copyreg
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from html import escape
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 

@@ -26,7 +26,9 @@ def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
     return timelines_of(program, (edges,), kernel)[0]
 
 
-def timelines_of(program: SimProgram, wanted: Sequence[Counts], kernel: str) -> tuple[Timeline, ...]:
+def timelines_of(
+    program: SimProgram, wanted: Sequence[Counts], kernel: str
+) -> tuple[Timeline, ...]:
     """Timelines of several windows, which may overlap, from one run to the end of the last one.
 
     ``kernel`` is what found the times of the whole run; a run by the array kernel is repeated by

@@ -135,7 +135,9 @@ def layers_of(graph: Graph) -> dict[str, int]:
     back: set[str] = set()
     state: dict[str, int] = {}
     order: list[str] = []
-    roots = [n.name for n in graph.nodes if all(c.source == n.name for c in graph.inputs_of(n.name))]
+    roots = [
+        n.name for n in graph.nodes if all(c.source == n.name for c in graph.inputs_of(n.name))
+    ]
     for root in [*roots, *(node.name for node in graph.nodes)]:
         if root in state:
             continue
@@ -238,7 +240,9 @@ def _channel(
     if observed is not None:
         lines = (observed.whole, *(line for _, line in observed.windows))
         peak = max(int(line.fullest[number].max()) for line in lines)
-        exact = [line for line in lines if line.is_exact and line.last - line.first + 1 == result.cycles]
+        exact = [
+            line for line in lines if line.is_exact and line.last - line.first + 1 == result.cycles
+        ]
         held = (exact[0] if exact else observed.whole).held[number, 1:]
         mean = float(held.mean()) / max(1, channel.element_count)
     tokens = tokens_of(result.program, timing)

@@ -64,9 +64,12 @@ def roofline_of(result: SimResult) -> RooflineModel | None:
         return None
     hertz = result.device.clock_hz
     design = sum(
-        operations_of_firing(timing) * result.nodes[timing.node.name].pe_count for timing in computes
+        operations_of_firing(timing) * result.nodes[timing.node.name].pe_count
+        for timing in computes
     )
-    ceilings = [Ceiling(name="a firing of each PE in each cycle", rate=design * hertz)] if design else []
+    ceilings = (
+        [Ceiling(name="a firing of each PE in each cycle", rate=design * hertz)] if design else []
+    )
     chip = _of_chip(result.device)
     ceilings += [] if chip is None else [chip]
     levels = [

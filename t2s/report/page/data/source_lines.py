@@ -28,8 +28,11 @@ class SourceLines:
 
 
 def source_lines(location: SourceLocation | None) -> SourceLines | None:
-    """The lines at a place; pages have no folders of the machine that they were made on."""
-    if location is None:
+    """The lines at a place; pages have no folders of the machine that they were made on.
+
+    ``None`` for lines of installed packages: a command for a terminal was called from there.
+    """
+    if location is None or "site-packages" in PurePath(location.file).parts:
         return None
     everything = linecache.getlines(location.file)
     first = max(1, location.line - _AROUND)

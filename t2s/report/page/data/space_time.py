@@ -108,7 +108,9 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
     """Windows of the user; ``UserError`` for what is no list of windows in the run."""
     here = user_location()
     expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
-    given = list(windows) if isinstance(windows, Sequence) and not isinstance(windows, str) else None
+    given = (
+        list(windows) if isinstance(windows, Sequence) and not isinstance(windows, str) else None
+    )
     if given is None or len(given) > _MOST_WINDOWS:
         raise UserError(
             "the windows of the report are no list of windows",
@@ -173,8 +175,12 @@ def _chosen(result: SimResult) -> list[tuple[str, Window]]:
     ]
 
 
-def space_time_of(observed: Observed, values: Mapping[str, Mapping[int, Sequence[str]]]) -> SpaceTimeModel:
-    """The diagram; ``values`` has texts of firings by the name of a window and the node's number."""
+FiringTexts = Mapping[tuple[int, int], str]
+"""What was taken and sent by a PE in a cycle."""
+
+
+def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
+    """The diagram; windows in which ``values`` has texts of firings show them."""
     program = observed.program
     rows = _rows(program)
     shared = any(row.count > 1 for row in rows)
@@ -182,7 +188,7 @@ def space_time_of(observed: Observed, values: Mapping[str, Mapping[int, Sequence
     for name, line in observed.windows:
         strip = _strip(name, line, rows)
         if strip.exact and not shared:
-            points = _points(line, values.get(name, {}))
+            points = _points(line, values)
             strip = replace(strip, points=points)
         strips.append(strip)
     return SpaceTimeModel(
@@ -234,7 +240,7 @@ def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
     )
 
 
-def _points(line: Timeline, values: Mapping[int, Sequence[str]]) -> tuple[FiringPoints, ...]:
+def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
     """The loop indices of all busy cells; empty slots are not among them."""
     program = line.program
     slots = np.concatenate([line.before[:, None], line.firings], axis=1)
@@ -250,6 +256,7 @@ def _points(line: Timeline, values: Mapping[int, Sequence[str]]) -> tuple[Firing
         if not parts or not places.names:
             continue
         node = timing.node
+        texts = _texts(line, fires, timing.instances, values)
         rules = tuple(path.rule.name for path in node.paths()) if isinstance(node, Machine) else ()
         found.append(
             FiringPoints(
@@ -257,7 +264,17 @@ def _points(line: Timeline, values: Mapping[int, Sequence[str]]) -> tuple[Firing
                 loops=places.names,
                 points=packed(np.concatenate(parts, axis=1)),
                 rules=rules,
-                values=tuple(values.get(number, ())),
+                values=texts,
             )
         )
     return tuple(found)
+
+
+def _texts(
+    line: Timeline, fires: NDArray[np.bool_], pes: slice, values: FiringTexts
+) -> tuple[str, ...]:
+    """The texts of the firings of a node, in the order of their points; none if one is missing."""
+    cells = np.argwhere(fires[pes]) + [pes.start, line.first]
+    texts = [values.get((pe, cycle)) for pe, cycle in cells.tolist()]
+    found = tuple(text for text in texts if text is not None)
+    return found if len(found) == len(texts) else ()

@@ -38,7 +38,9 @@ def token_bytes(channel: Channel) -> float:
 def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
     """Bytes that the PEs of a node load and store in a complete run."""
     if isinstance(timing.node, Machine):
-        return sum(_moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop))
+        return sum(
+            _moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop)
+        )
     control = program.control
     total = 0
     known: dict[int, np.ndarray] = {}
@@ -89,9 +91,7 @@ def operations_of_firing(timing: NodeTiming) -> int:
     return 0 if isinstance(timing.node, Machine) else _operations(timing.node.body, ())
 
 
-def _operations(
-    statements: Iterable[Statement], values: Sequence[Expr]
-) -> int:
+def _operations(statements: Iterable[Statement], values: Sequence[Expr]) -> int:
     """Arithmetic on data of statements, and of values beside them."""
     static: set[str] = set()
     count = 0

@@ -13,6 +13,8 @@ from t2s.report.page.views.markup import COLORS, STATES, rows_view, source_key, 
 _GAP, _TITLE, _LEFT, _TOP = 90, 34, 16, 16
 _LARGE, _SMALL = 22, 7
 _MOST_NODES = 400
+_NO_LIMIT = 1 << 30
+"""Tokens of a channel that never blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,9 @@ def chip_map_view(model: ChipMapModel) -> str:
         font_size=12,
     )
     scroll = tag("div", drawing, class_="scroll", tabindex=0, role="region", aria_label="map")
-    note = tag("p", text="Point at a PE or a channel; click for the line that made it.", class_="status")
+    note = tag(
+        "p", text="Point at a PE or a channel; click for the line that made it.", class_="status"
+    )
     return tag("div", scroll, note, table, class_="chip-view")
 
 
@@ -130,7 +134,11 @@ def _cell(box: _Box, cell: Cell, node: GridNode) -> str:
             bottom -= share * size
             bars.append(
                 element(
-                    "rect", x=x, y=bottom, width=size, height=share * size,
+                    "rect",
+                    x=x,
+                    y=bottom,
+                    width=size,
+                    height=share * size,
                     style=f"fill:{COLORS[name]}",
                 )  # fmt: skip
             )
@@ -192,11 +200,15 @@ def _stall_color(share: float) -> str:
 def _said(line: ChannelLine) -> str:
     text = (
         f"{line.name} from {line.source} to {line.sink}: {line.tokens:,} tokens, "
-        f"{line.stalls:,} PE-cycles of stalls, depth {line.depth:,}"
+        f"{line.stalls:,} PE-cycles of stalls, depth {_tokens(line.depth)}"
     )
     if line.peak is not None and line.mean is not None:
         text += f", at most {line.peak:,} and on average {line.mean:.2f} tokens in a FIFO"
     return text
+
+
+def _tokens(number: int) -> str:
+    return f"{number:,}" if number < _NO_LIMIT else "no limit"
 
 
 def _table(model: ChipMapModel) -> str:
@@ -209,8 +221,8 @@ def _table(model: ChipMapModel) -> str:
             f"{line.stalls:,}",
             "-" if line.peak is None else f"{line.peak:,}",
             "-" if line.mean is None else f"{line.mean:.2f}",
-            f"{line.depth:,}",
-            f"{line.room:,}",
+            _tokens(line.depth),
+            _tokens(line.room),
             "-" if line.free_depth is None else f"{line.free_depth:,}",
             source_link(line.lines),
         ]

@@ -71,7 +71,12 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
             element(
                 "marker",
                 element("path", d="M0 0L8 4L0 8z", class_="head"),
-                id="arrow-head", viewBox="0 0 8 8", refX=7, refY=4, markerWidth=8, markerHeight=8,
+                id="arrow-head",
+                viewBox="0 0 8 8",
+                refX=7,
+                refY=4,
+                markerWidth=8,
+                markerHeight=8,
                 orient="auto",
             ),  # fmt: skip
         ),

@@ -41,8 +41,13 @@ def _chart(model: DramModel, title: str, most: float, peak: float | None) -> str
         said = hover(f"cycles {one.first:,} to {one.last:,}: {shown}")
         bars.append(
             element(
-                "rect", said, x=x, y=_TOP + _HEIGHT - height, width=max(width, 0.5),
-                height=height, style=f"fill:{color}",
+                "rect",
+                said,
+                x=x,
+                y=_TOP + _HEIGHT - height,
+                width=max(width, 0.5),
+                height=height,
+                style=f"fill:{color}",
             )  # fmt: skip
         )
     lines = [element("path", d=f"M{_LEFT} {_TOP + _HEIGHT}h{_WIDTH}", class_="grid")]
@@ -50,7 +55,11 @@ def _chart(model: DramModel, title: str, most: float, peak: float | None) -> str
     lines.append(element("text", text=top, x=_LEFT - 6, y=_TOP + 8, text_anchor="end"))
     if peak is not None:
         y = _TOP + _HEIGHT - peak / most * _HEIGHT
-        lines.append(element("path", hover(f"peak {si(peak)}B/s"), d=f"M{_LEFT} {y:.1f}h{_WIDTH}", class_="roof"))
+        lines.append(
+            element(
+                "path", hover(f"peak {si(peak)}B/s"), d=f"M{_LEFT} {y:.1f}h{_WIDTH}", class_="roof"
+            )
+        )
     below = _TOP + _HEIGHT + 15
     lines.append(element("text", text=f"cycle {first:,}", x=_LEFT, y=below))
     lines.append(element("text", text=f"{last:,}", x=_LEFT + _WIDTH, y=below, text_anchor="end"))

@@ -9,6 +9,9 @@ from t2s.report.page.data.source_lines import source_lines
 from t2s.report.page.views.markup import rows_view, source_link, tag
 from t2s.report.reasons import Rung
 
+_MOST_OPEN = 8
+"""Nests that are all shown; of more the user opens one."""
+
 
 def nests_view(nests: Sequence[NestModel]) -> str:
     """The loops of all nodes."""
@@ -16,7 +19,17 @@ def nests_view(nests: Sequence[NestModel]) -> str:
         "Firings are those of one PE in one run through the loop; cycles the mean time that this "
         "took, from the node's first to its last firing by the number of runs."
     )
-    return tag("p", text=words, class_="note") + "".join(nest_view(nest) for nest in nests)
+    if len(nests) <= _MOST_OPEN:
+        return tag("p", text=words, class_="note") + "".join(nest_view(nest) for nest in nests)
+    folded = (
+        tag(
+            "details",
+            tag("summary", text=f"{nest.node}: {nest.firings:,} firings"),
+            nest_view(nest),
+        )
+        for nest in nests
+    )
+    return tag("p", text=words, class_="note") + "".join(folded)
 
 
 def nest_view(nest: NestModel) -> str:

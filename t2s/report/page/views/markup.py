@@ -86,7 +86,9 @@ def source_link(lines: SourceLines | None) -> str:
     """A button that shows a line of the user's; empty without one."""
     if lines is None:
         return ""
-    return tag("button", text=lines.text, type="button", class_="place", data_source=source_key(lines))
+    return tag(
+        "button", text=lines.text, type="button", class_="place", data_source=source_key(lines)
+    )
 
 
 def legend() -> str:

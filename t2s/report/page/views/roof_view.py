@@ -48,11 +48,16 @@ def roofline_view(model: RooflineModel) -> str:
     intensities = [level.intensity for level in model.levels]
     rates = [model.rate, *roofs]
     axes = _Axes(
-        x=(math.floor(math.log10(min(intensities) / 3)), math.ceil(math.log10(max(intensities) * 3))),
+        x=(
+            math.floor(math.log10(min(intensities) / 3)),
+            math.ceil(math.log10(max(intensities) * 3)),
+        ),
         y=(math.floor(math.log10(min(rates) / 3)), math.ceil(math.log10(max(rates) * 2))),
     )
     drawn = [*axes.lines()]
-    drawn += [text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)]
+    drawn += [
+        text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)
+    ]
     drawn += [text for number, _ in enumerate(model.levels) for text in _level(model, number, axes)]
     width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 44
     drawing = element(
@@ -67,7 +72,9 @@ def roofline_view(model: RooflineModel) -> str:
         class_="roofline",
         font_size=12,
     )
-    return tag("div", drawing, class_="scroll", tabindex=0, role="region", aria_label="roofline") + _table(model)
+    return tag(
+        "div", drawing, class_="scroll", tabindex=0, role="region", aria_label="roofline"
+    ) + _table(model)
 
 
 def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
@@ -76,7 +83,9 @@ def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
     x2, _ = axes.place(10.0 ** axes.x[1], ceiling.rate)
     said = f"{ceiling.name}: {si(ceiling.rate)}op/s"
     dash = "none" if number == len(model.ceilings) - 1 else "6 4"
-    yield element("path", hover(said), d=f"M{x1:.1f} {y:.1f}H{x2:.1f}", class_="roof", stroke_dasharray=dash)
+    yield element(
+        "path", hover(said), d=f"M{x1:.1f} {y:.1f}H{x2:.1f}", class_="roof", stroke_dasharray=dash
+    )
     yield element("text", text=said, x=x2 - 4, y=y - 5, text_anchor="end")
 
 
