@@ -1,4 +1,4 @@
-"""What each directive buys: the cycles of a design with its first directives, one more each time."""
+"""What each directive buys: cycles of a design with its first directives, one more each time."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from html import unescape
 from importlib.resources import files
 
 import jinja2
-from jinja2.utils import markupsafe
+from markupsafe import Markup
 
 from t2s.report.page.data.page_model import PageModel, RunModel
 from t2s.report.page.views.chip_view import chip_map_view
@@ -33,7 +33,7 @@ def page_text(model: PageModel) -> str:
             "run": run,
             "identity": f"run{number}",
             "sections": [
-                (key, title, markupsafe.Markup(_shelved(html, shelf)))
+                (key, title, Markup(_shelved(html, shelf)))
                 for key, title, html in sections(run, number)
             ],
         }
@@ -43,9 +43,9 @@ def page_text(model: PageModel) -> str:
         title=model.title,
         runs=runs,
         cycles=sum(run.cycles for run in model.runs),
-        sources=markupsafe.Markup(script_data("sources", list(shelf))),
-        style=markupsafe.Markup(folder.joinpath("page.css").read_text("utf-8")),
-        script=markupsafe.Markup(folder.joinpath("page.js").read_text("utf-8")),
+        sources=Markup(script_data("sources", list(shelf))),
+        style=Markup(folder.joinpath("page.css").read_text("utf-8")),
+        script=Markup(folder.joinpath("page.js").read_text("utf-8")),
     )
     return text
 

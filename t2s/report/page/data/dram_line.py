@@ -1,7 +1,7 @@
 """What a DRAM did over time: bytes per second and row hits, in the bins of the whole run.
 
-Bytes are those that load and store units use in their firings, by cycle.  Row hits are those of the
-bursts that the memory's controller has taken up in the bin, which it does before a unit has its data.
+Bytes are those that load and store units use in their firings, by cycle.  Row hits are those of
+the bursts that the memory's controller has taken up in the bin, before a unit has its data.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from t2s.graph.nodes import Role
-from t2s.simulator.report.result import NodeStatistics, SimResult
+from t2s.simulator.report.node_statistics import NodeStatistics
+from t2s.simulator.report.result import SimResult
 
 
 class LimitKind(Enum):

@@ -16,7 +16,8 @@ from t2s.report.page.data.traffic import rule_counts
 from t2s.report.reasons import LoopReason
 from t2s.simulator.program.firing_domain import domains
 from t2s.simulator.program.sim_program import NodeTiming
-from t2s.simulator.report.result import NodeStatistics, SimResult
+from t2s.simulator.report.node_statistics import NodeStatistics
+from t2s.simulator.report.result import SimResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

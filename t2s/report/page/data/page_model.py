@@ -1,4 +1,4 @@
-"""The whole page as a value: one part for each run of a design, and how it follows from a result."""
+"""The whole page as a value: a part for each run of a design, and how it follows from a result."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def _texts(
     line: Timeline, fires: NDArray[np.bool_], pes: slice, values: FiringTexts
 ) -> tuple[str, ...]:
     """The texts of the firings of a node, in the order of their points; none if one is missing."""
-    cells = np.argwhere(fires[pes]) + [pes.start, line.first]
+    cells = np.argwhere(fires[pes]) + np.array([pes.start, line.first])
     texts = [values.get((pe, cycle)) for pe, cycle in cells.tolist()]
     found = tuple(text for text in texts if text is not None)
     return found if len(found) == len(texts) else ()

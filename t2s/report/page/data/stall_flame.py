@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from t2s.report.page.data.source_lines import SourceLines, source_lines
-from t2s.simulator.report.result import NodeStatistics, SimResult
+from t2s.simulator.report.node_statistics import NodeStatistics
+from t2s.simulator.report.result import SimResult
 
 WHOLE = "all PEs"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from t2s.core.svg import element, hover
 from t2s.report.page.data.chip_map import Cell, ChannelLine, ChipMapModel, GridNode
-from t2s.report.page.views.markup import COLORS, STATES, rows_view, source_key, source_link, tag
+from t2s.report.page.views.markup import COLORS, STATES, rows_view, source_link, sourced, tag
 
 _GAP, _TITLE, _LEFT, _TOP = 90, 34, 16, 16
 _LARGE, _SMALL = 22, 7
@@ -97,10 +97,9 @@ def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
     name = node.name if len(node.name) <= 16 else f"{node.name[:15]}…"
     said = hover(f"{node.name}, {node.role}")
     below = f"{node.role} {' × '.join(node.dimensions)}".strip()
-    attributes = {} if node.source is None else {"data_source": source_key(node.source)}
     yield element(
         "text", said, text=name, x=box.x, y=box.y + 12, class_="name", role="button", tabindex=0,
-        **attributes,
+        **sourced(node.source),
     )  # fmt: skip
     yield element("text", text=below, x=box.x, y=box.y + 26, class_="faint", font_size=10)
     for cell in node.cells:
@@ -117,7 +116,7 @@ def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
                 hover(text),
                 d=f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}",
                 class_="wire",
-                style=f"stroke:{_stall_color(share)};stroke-width:{_width(line.tokens, own) / 2:.1f}",
+                style=f"stroke:{_stall_color(share)};stroke-width:{_width(line, own):.1f}",
             )
 
 
@@ -140,11 +139,10 @@ def _cell(box: _Box, cell: Cell, node: GridNode) -> str:
                     width=size,
                     height=share * size,
                     style=f"fill:{COLORS[name]}",
-                )  # fmt: skip
+                )
             )
-    attributes = {} if node.source is None else {"data_source": source_key(node.source)}
     frame = element("rect", x=x, y=y, width=size, height=size, class_="cell")
-    return element("g", hover(f"{cell.label}: {shares}"), *bars, frame, **attributes)
+    return element("g", hover(f"{cell.label}: {shares}"), *bars, frame, **sourced(node.source))
 
 
 def _spread(model: ChipMapModel, line: ChannelLine, node: str) -> float:
@@ -165,13 +163,15 @@ def _line(model: ChipMapModel, line: ChannelLine, boxes: Mapping[str, _Box], mos
     y1, y2 = y1 + _spread(model, line, line.source), y2 + _spread(model, line, line.sink)
     if x2 > x1:
         bend = max(30.0, (x2 - x1) / 2)
-        path = f"M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
+        path = (
+            f"M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1:.1f} "
+            f"{x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
+        )
     else:  # back to an earlier layer: around below
         low = max(source.y + source.height, sink.y + sink.height) + 14
         path = (
             f"M{x1:.1f} {y1:.1f}C{x1 + 40:.1f} {low:.1f} {x2 - 40:.1f} {low:.1f} {x2:.1f} {y2:.1f}"
         )
-    attributes = {} if line.lines is None else {"data_source": source_key(line.lines)}
     width = 1 + 5 * math.log1p(line.tokens) / math.log1p(max(1, most))
     return element(
         "path",
@@ -182,13 +182,13 @@ def _line(model: ChipMapModel, line: ChannelLine, boxes: Mapping[str, _Box], mos
         tabindex=0,
         aria_label=_said(line),
         style=f"stroke:{_stall_color(line.share)};stroke-width:{width:.1f}",
-        **attributes,
+        **sourced(line.lines),
     )
 
 
-def _width(tokens: int, lines: list[ChannelLine]) -> float:
-    most = max(line.tokens for line in lines)
-    return 2 + 3 * math.log1p(tokens) / math.log1p(max(1, most))
+def _width(line: ChannelLine, lines: list[ChannelLine]) -> float:
+    most = max(other.tokens for other in lines)
+    return 1 + 1.5 * math.log1p(line.tokens) / math.log1p(max(1, most))
 
 
 def _stall_color(share: float) -> str:
@@ -228,8 +228,11 @@ def _table(model: ChipMapModel) -> str:
         ]
         for line in model.channels
     ]
-    looked = f"tokens sent and not yet received, looked at in {model.looked:,} of {model.cycles:,} cycles"
-    title = f"channels (peak and mean: {looked}, in the fullest FIFO and in all)"
+    looked = f"looked at in {model.looked:,} of {model.cycles:,} cycles"
+    title = (
+        f"channels (peak and mean: tokens sent and not yet received, {looked}, in the fullest FIFO "
+        "and in all)"
+    )
     headers = (
         "channel", "from → to", "FIFOs", "tokens", "stalls", "peak", "mean", "depth", "room",
         "free depth", "line",

@@ -6,7 +6,7 @@ import math
 
 from t2s.core.svg import element, hover
 from t2s.report.page.data.source_lines import source_lines
-from t2s.report.page.views.markup import source_key, source_link, tag
+from t2s.report.page.views.markup import source_link, sourced, tag
 from t2s.simulator.report.deadlock import DeadlockReport, Wait
 
 _MOST_DRAWN = 12
@@ -47,8 +47,6 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
         if n + 1 < len(waits) or (closed and len(waits) > 1):
             a, b = places[(n + 1) % len(waits)]
             drawn.append(_arrow(wait, (x, y), (a, b)))
-        source = source_lines(wait.location)
-        attributes = {} if source is None else {"data_source": source_key(source)}
         drawn.append(
             element(
                 "g",
@@ -58,7 +56,7 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
                 role="button",
                 tabindex=0,
                 aria_label=str(wait),
-                **attributes,
+                **sourced(source_lines(wait.location)),
             )
         )
     title = "the circle of waiting PEs" if closed else "PEs that wait for one another"
@@ -78,7 +76,7 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
                 markerWidth=8,
                 markerHeight=8,
                 orient="auto",
-            ),  # fmt: skip
+            ),
         ),
         *drawn,
         viewBox=f"0 0 {_SIZE} {_SIZE}",

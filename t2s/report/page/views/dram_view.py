@@ -13,7 +13,7 @@ def dram_view(model: DramModel) -> str:
     """The pictures, if somebody looked over time, and the tables."""
     head = tag(
         "p",
-        text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s, {model.hits:.1%} row hits.",
+        text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s; {model.hits:.1%} hits.",
     )
     tables = "".join(table_view(table) for table in model.tables)
     if not model.bins:
@@ -48,7 +48,7 @@ def _chart(model: DramModel, title: str, most: float, peak: float | None) -> str
                 width=max(width, 0.5),
                 height=height,
                 style=f"fill:{color}",
-            )  # fmt: skip
+            )
         )
     lines = [element("path", d=f"M{_LEFT} {_TOP + _HEIGHT}h{_WIDTH}", class_="grid")]
     top = f"{si(most)}B/s" if peak is not None else "100 %"

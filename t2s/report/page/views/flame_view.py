@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from t2s.core.svg import element, hover
 from t2s.report.page.data.stall_flame import FlamePart
-from t2s.report.page.views.markup import COLORS, legend, source_key, tag
+from t2s.report.page.views.markup import COLORS, legend, sourced, tag
 
 _ROW = 26
 _THINNEST = 0.0005
@@ -62,7 +62,6 @@ def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str,
     text = f"{said}: {part.cycles:,} PE-cycles, {part.cycles / whole:.2%}"
     if part.source is not None:
         text += f", {part.source.text}"
-    attributes = {} if part.source is None else {"data_source": source_key(part.source)}
     return element(
         "svg",
         hover(text),
@@ -84,7 +83,7 @@ def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str,
         data_start=start,
         data_cycles=part.cycles,
         data_level=level,
-        **attributes,
+        **sourced(part.source),
     )
 
 

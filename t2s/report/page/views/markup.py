@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from t2s.core.svg import PALETTE
 from t2s.core.tables import Table
@@ -74,12 +75,15 @@ def rows_view(
     return tag("div", inside, class_="scroll", tabindex=0, role="region", aria_label=title)
 
 
-def source_key(lines: SourceLines | None) -> str | None:
+def source_key(lines: SourceLines) -> str:
     """What the script shows a line by."""
-    if lines is None:
-        return None
     value = {"place": lines.text, "line": lines.line, "first": lines.first, "lines": lines.lines}
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def sourced(lines: SourceLines | None) -> dict[str, Any]:
+    """The attribute of an element that shows a line; nothing without one."""
+    return {} if lines is None else {"data_source": source_key(lines)}
 
 
 def source_link(lines: SourceLines | None) -> str:
