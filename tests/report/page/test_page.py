@@ -114,11 +114,12 @@ def test_a_window_outside_of_the_run(tmp_path: Path) -> None:
 
 def test_windows_that_are_no_list(tmp_path: Path) -> None:
     result, windows = run(), cast(Any, 7)
+    windows_expected = f"windows=[(first, last), ...] with cycles of 1 to {result.cycles}"
     with refused(
         f"""
         the windows of the report are no list of windows
           --> result.report(tmp_path / "page.html", windows=windows)
-          expected: windows=[(first, last), ...] with cycles of 1 to {result.cycles}, first <= last, 16 of them at most
+          expected: {windows_expected}, first <= last, 16 of them at most
           given:    7
         """
     ):
@@ -181,7 +182,7 @@ def test_inputs_that_are_missing(tmp_path: Path) -> None:
 def test_values_of_the_first_firings(tmp_path: Path) -> None:
     inputs = inputs_of()
     page = run().report(tmp_path / "page.html", inputs=inputs)
-    strip = strips_of(page)[1]
+    strip = strips_of(page)[0]
     a = f"{float(inputs['A'][0, 0]):.6g}"
     assert strip.values[0][0] == f"sent A_loader_to_C {a}"
     assert strip.values[2][0].startswith(f"took A_loader_to_C {a}, B_loader_to_C ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -91,7 +92,7 @@ def _agrees(result: SimResult, expected: Expected, page: Path, random: Random) -
 def _strip_agrees(result: SimResult, expected: Expected, strip: ReadStrip) -> None:
     edges = strip.edges.tolist()
     assert (edges[0] + 1, edges[-1]) == (strip.first, strip.last)
-    for bin, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for bin, (start, end) in enumerate(pairwise(edges)):
         for state in PEState:
             found = (expected.states[:, start:end] == state).sum(axis=1)
             assert np.array_equal(strip.states[state][:, bin], found)

@@ -221,7 +221,7 @@ def _looked(observed: Observed | None) -> set[int]:
     """The cycles at whose ends tokens were counted."""
     if observed is None:
         return set()
-    lines = (observed.whole, *(line for _, line in observed.windows))
+    lines = [line for _, line in observed.lines]
     return {int(edge) for line in lines for edge in line.edges if edge}
 
 
@@ -238,7 +238,7 @@ def _channel(
     stalls += result.nodes[channel.source].blocked_by[channel.name]
     peak = mean = None
     if observed is not None:
-        lines = (observed.whole, *(line for _, line in observed.windows))
+        lines = [line for _, line in observed.lines]
         peak = max(int(line.fullest[number].max()) for line in lines)
         exact = [
             line for line in lines if line.is_exact and line.last - line.first + 1 == result.cycles

@@ -34,7 +34,7 @@ def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTex
     """
     program = observed.program
     most = MOST_STEPS // max(1, program.pe_count)
-    ends = [line.last for _, line in observed.windows if line.is_exact and line.last <= most]
+    ends = [line.last for _, line in observed.lines if line.is_exact and line.last <= most]
     if inputs is None or not ends:
         return {}
     given = named_inputs(inputs)

@@ -103,6 +103,11 @@ class Observed:
     whole: Timeline
     windows: tuple[tuple[str, Timeline], ...]
 
+    @property
+    def lines(self) -> tuple[tuple[str, Timeline], ...]:
+        """All of them."""
+        return (("whole run", self.whole), *self.windows)
+
 
 def checked_windows(windows: object, of_run: int) -> list[Window]:
     """Windows of the user; ``UserError`` for what is no list of windows in the run."""
@@ -162,8 +167,13 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
 
 
 def _chosen(result: SimResult) -> list[tuple[str, Window]]:
-    """Windows that every page has: how a run begins, goes on and ends; or all of a short one."""
+    """Windows that every page has: how a run begins, goes on and ends; or all of a short one.
+
+    The whole run has a bin for each cycle of a very short one.
+    """
     cycles = result.cycles
+    if cycles <= min(_BINS, (1 << 21) // result.program.pe_count):
+        return []
     length = max(_SHORTEST, min(_LONGEST, _CELLS // result.program.pe_count))
     if cycles <= 3 * length:
         return [("every cycle", (1, cycles))]
@@ -184,8 +194,8 @@ def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
     program = observed.program
     rows = _rows(program)
     shared = any(row.count > 1 for row in rows)
-    strips = [_strip("whole run", observed.whole, rows)]
-    for name, line in observed.windows:
+    strips = []
+    for name, line in observed.lines:
         strip = _strip(name, line, rows)
         if strip.exact and not shared:
             points = _points(line, values)
