@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2s.core.errors import InternalError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.tables import StallTable, Table, cycle_text, engineering
@@ -145,7 +145,13 @@ class SimResult:
         if self.rerun is None:
             raise InternalError("a result of an engine alone cannot be run again")
         with Progress(progress) as observer:
-            result = self.rerun(program, self.engine, limits, observer)
+            try:
+                result = self.rerun(program, self.engine, limits, observer)
+            except UserError as error:  # of a deadlock, with what was measured until then
+                measured = getattr(error, "result", None)
+                if isinstance(measured, SimResult):
+                    vars(error)["result"] = replace(measured, page=self.page)
+                raise
         changed = with_depths(graph, {**self.depths, **new_depths})
         return replace(
             result,
