@@ -10,29 +10,38 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Stage
-from t2s.report.reasons import LoopReason
+from t2s.report.reasons import LoopReason, Rung
 
 if TYPE_CHECKING:
+    from t2s.simulator.devices import Device
     from t2s.simulator.report.result import SimResult
+
+    Climb = Callable[[Any, Device], tuple[Rung, ...]]
 
 
 @dataclass(frozen=True)
 class PageWriter:
-    """Writes the page of a run, of a design whose loops have ``reasons``."""
+    """Writes the page of a run, of a design whose loops have ``reasons``.
 
+    ``climb`` makes the ladder of directives of a design on a device.
+    """
+
+    climb: Climb
     reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
 
     def __call__(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
         """See ``SimResult.report``."""
-        return write_page(result.graph, (result,), path, **options)
+        design = options["ladder"]
+        ladder = () if design is None else self.climb(design, result.device)
+        return write_page(result.graph, (result,), path, **{**options, "ladder": ladder})
 
 
-def with_page(stage: Stage, run: Callable[[], SimResult]) -> SimResult:
+def with_page(stage: Stage, run: Callable[[], SimResult], climb: Climb) -> SimResult:
     """The result of a run with its page; that of an error as well."""
     from t2s.simulator.report.cut_short import RunInterrupted
     from t2s.simulator.report.stuck import DeadlockError
 
-    page = PageWriter(stage.reasons)
+    page = PageWriter(climb, stage.reasons)
     try:
         return replace(run(), page=page)
     except (DeadlockError, RunInterrupted) as error:
@@ -48,17 +57,16 @@ def write_page(
     windows: Sequence[tuple[int, int]] = (),
     inputs: Mapping[str, Any] | None = None,
     depths: Any = None,
-    ladder: Any = None,
+    ladder: Sequence[Rung] = (),
 ) -> Path:
     """Write one page of runs that came one after the other, and return its path.
 
-    The options are those of ``SimResult.report``; they are for all runs.
+    The options are those of ``SimResult.report``, for all runs; ``ladder`` has its rungs.
     """
     from t2s.core.files import write_file
     from t2s.report.page.data.page_model import PageModel, Wanted, run_model
     from t2s.report.page.render import page_text
 
-    rungs = () if ladder is None else _ladder(ladder, runs)
     free_depths = None if depths is None else _depths(depths)
     models = []
     for run in runs:
@@ -68,7 +76,7 @@ def write_page(
             inputs=inputs,
             free_depths=free_depths,
             reasons=reasons,
-            ladder=rungs,
+            ladder=tuple(ladder),
         )
         models.append(run_model(run, wanted))
     file = Path(path)
@@ -87,9 +95,3 @@ def _depths(depths: Any) -> dict[str, int]:
         expected="what t2s.fit_depths(design) gives, or a mapping from channels to depths",
         given=repr(depths)[:200],
     )
-
-
-def _ladder(design: Any, runs: Sequence[SimResult]) -> tuple[Any, ...]:
-    from t2s.driver.directive_ladder import ladder_of
-
-    return ladder_of(design, runs[0].device)

@@ -21,6 +21,7 @@ from t2s.graph.inputs import check_graph_inputs
 
 if TYPE_CHECKING:
     from t2s.report.product_report import ProductReport
+    from t2s.report.reasons import Rung
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
@@ -75,6 +76,7 @@ def simulate(
                 progress=progress,
                 stalls=stalls,
             ),
+            climb_of,
         )
         warnings = over_budget(stage.graph, result.device)
         return replace(result, warnings=warnings, warn=over_budget)
@@ -121,15 +123,25 @@ def cycles(
                 with_page(
                     stage,
                     lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **options),
+                    climb_of,
                 )
             )
         if inputs is not None and stage.arrays:
             scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
         return whole(
-            with_page(stage, lambda: simulate_cycles(graph, parameters=scalars, **options))
+            with_page(
+                stage, lambda: simulate_cycles(graph, parameters=scalars, **options), climb_of
+            )
         )
 
     return int(begun.run(run).cycles)
+
+
+def climb_of(design: object, device: Device) -> tuple[Rung, ...]:
+    """What each directive of a design buys on a device; see ``directive_ladder.py``."""
+    from t2s.driver.directive_ladder import ladder_of
+
+    return ladder_of(design, device)
 
 
 def product_report(design: object, result: SimResult, **matrices: Any) -> ProductReport:

@@ -256,11 +256,15 @@ class TableTimes:
         return self.rows[int(self.pes[pe, int(timing.ROW)]) // timing.ROW_RECORD]
 
     def _left(self) -> Counts:
-        """Tokens in every element."""
-        held = np.concatenate([[0], np.cumsum(self.ring > 0)])
-        begin = self.elements[:, int(timing.BEGIN)].astype(np.int64)
-        end = self.elements[:, int(timing.END)].astype(np.int64)
-        return np.asarray(held[end] - held[begin], np.int64)
+        """Tokens in every element: those between where its ring is read and where it is written.
+
+        Where these are one place the ring is full, or empty.
+        """
+        columns = (timing.BEGIN, timing.END, timing.READ, timing.WRITE)
+        begin, end, read, write = (self.elements[:, int(n)].astype(np.int64) for n in columns)
+        size = end - begin
+        full = (read == write) & (self.ring[read] > 0)
+        return np.asarray(np.where(full, size, (write - read) % size), np.int64)
 
 
 def _rows(rows: Array) -> Array:

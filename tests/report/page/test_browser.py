@@ -66,6 +66,7 @@ class Opened:
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        driver.get("about:blank")  # and not the browser's own first page
         driver.get_log("performance")
         driver.get_log("browser")
         driver.get(page.as_uri())

@@ -50,7 +50,7 @@ class GridNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class GridWire:
     """A FIFO between two cells of one node, and the cycles that somebody waited for it."""
 
     source: tuple[int, int]
@@ -87,7 +87,7 @@ class ChannelLine:
     peak: int | None
     mean: float | None
     free_depth: int | None
-    wires: tuple[Wire, ...]
+    wires: tuple[GridWire, ...]
     lines: SourceLines | None
 
 
@@ -268,7 +268,7 @@ def _channel(
 
 def _wires(
     result: SimResult, timing: ChannelTiming, node: NodeTiming, observed: Observed | None
-) -> tuple[Wire, ...]:
+) -> tuple[GridWire, ...]:
     rows, columns = _shape(node)
     small = rows <= MOST_SIDE and columns <= MOST_SIDE
     same = timing.channel.source == timing.channel.sink
@@ -283,5 +283,5 @@ def _wires(
         source, sink = (divmod(end - node.first, columns) for end in ends)
         line = observed.whole if observed is not None else None
         stalls = 0 if line is None else int(line.starved[element] + line.blocked[element])
-        found.append(Wire(source=source, sink=sink, stalls=stalls))
+        found.append(GridWire(source=source, sink=sink, stalls=stalls))
     return tuple(found)

@@ -31,7 +31,7 @@ class DramBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DramModel:
+class DramOverTime:
     """The memory of a run: its peak in bytes per second, bins over time, and its tables."""
 
     name: str
@@ -42,7 +42,7 @@ class DramModel:
     tables: tuple[Table, ...]
 
 
-def dram_of(result: SimResult, observed: Observed | None) -> DramModel | None:
+def dram_of(result: SimResult, observed: Observed | None) -> DramOverTime | None:
     """The memory of a run, if it has a DRAM."""
     memory = result.memory
     if memory is None:
@@ -65,7 +65,7 @@ def dram_of(result: SimResult, observed: Observed | None) -> DramModel | None:
                     hits=hits / (reads + writes) if reads + writes else None,
                 )
             )
-    return DramModel(
+    return DramOverTime(
         name=memory.dram.name,
         peak=float(memory.dram.peak_bytes_per_second),
         mean=memory.bandwidth,

@@ -18,7 +18,7 @@ _BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackedIntegers:
     """An array of 64-bit integers, of which the differences along the last axis are packed."""
 
     shape: tuple[int, ...]
@@ -29,12 +29,12 @@ class Packed:
         return {"shape": list(self.shape), "data": self.text}
 
 
-def packed(values: Integers) -> Packed:
+def packed(values: Integers) -> PackedIntegers:
     """An array as text; the same text for the same numbers."""
     found = np.asarray(values, np.int64)
     steps = np.diff(found, axis=-1, prepend=0) if found.size else found
     planes = np.ascontiguousarray(steps).astype("<i8").view(np.uint8).reshape(-1, _BYTES).T
-    return Packed(shape=found.shape, text=deflated(np.ascontiguousarray(planes).tobytes()))
+    return PackedIntegers(shape=found.shape, text=deflated(np.ascontiguousarray(planes).tobytes()))
 
 
 def unpacked(text: str, shape: tuple[int, ...]) -> Integers:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from t2s.core.errors import UnsupportedError
 from t2s.core.tables import Table
 from t2s.report.page.data.chip_map import ChipMapModel, chip_map_of
-from t2s.report.page.data.dram_line import DramModel, dram_of
+from t2s.report.page.data.dram_line import DramOverTime, dram_of
 from t2s.report.page.data.firing_values import values_of
-from t2s.report.page.data.limit import Limit, limit_of
 from t2s.report.page.data.loop_rows import NestModel, nests_of
+from t2s.report.page.data.main_limit import Limit, limit_of
 from t2s.report.page.data.roofs import RooflineModel, roofline_of
 from t2s.report.page.data.space_time import (
     SpaceTimeModel,
@@ -66,7 +66,7 @@ class RunModel:
     resources: Table | None
     resource_summary: tuple[tuple[str, str], ...]
     resource_problem: str
-    dram: DramModel | None
+    dram: DramOverTime | None
     shared: BankedReport | None
     deadlock: DeadlockReport | None
     ladder: tuple[Rung, ...]

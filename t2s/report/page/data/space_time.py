@@ -17,7 +17,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.graph.nodes import Machine
 from t2s.report.page.data.firing_points import FiringPlaces, empty_before
-from t2s.report.page.data.packed import Packed, packed
+from t2s.report.page.data.packed import PackedIntegers, packed
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.timeline import NO_CAUSE, PEState, Timeline, Window, checked_window
@@ -60,7 +60,7 @@ class FiringPoints:
 
     node: int
     loops: tuple[str, ...]
-    points: Packed
+    points: PackedIntegers
     rules: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
@@ -75,9 +75,9 @@ class Strip:
     """
 
     name: str
-    edges: Packed
-    cycles: Packed
-    causes: Packed
+    edges: PackedIntegers
+    cycles: PackedIntegers
+    causes: PackedIntegers
     before: tuple[int, ...]
     exact: bool
     first: int

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from t2s.core.svg import PALETTE, element, hover
-from t2s.report.page.data.dram_line import DramModel
+from t2s.report.page.data.dram_line import DramOverTime
 from t2s.report.page.views.markup import si, table_view, tag
 
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 16, 620, 110
 
 
-def dram_view(model: DramModel) -> str:
+def dram_view(model: DramOverTime) -> str:
     """The pictures, if somebody looked over time, and the tables."""
     head = tag(
         "p",
@@ -25,7 +25,7 @@ def dram_view(model: DramModel) -> str:
     return head + drawn + tables
 
 
-def _chart(model: DramModel, title: str, most: float, peak: float | None) -> str:
+def _chart(model: DramOverTime, title: str, most: float, peak: float | None) -> str:
     first, last = model.bins[0].first, model.bins[-1].last
     length = last - first + 1
     color = PALETTE[0] if peak is not None else PALETTE[2]
