@@ -19,7 +19,7 @@ def call(*arguments: object) -> Result:
 
 def test_a_design_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = call("report", GEMM, "--window", "3:9", "--depths")
+    result = call("report", GEMM, "--window", "3:9")
     assert result.exit_code == 0, result.output
     assert result.output == "wrote gemm.html\n"
     page = tmp_path / "gemm.html"

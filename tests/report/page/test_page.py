@@ -15,11 +15,14 @@ import pytest
 
 import t2s
 from t2s.core.location import SourceLocation
+from t2s.driver.directive_ladder import ladder_of
 from t2s.graph.graph import Graph
+from t2s.report.page.data.main_limit import LimitKind, limit_of
 from t2s.report.page.data.packed import packed, unpacked
 from t2s.report.page.data.stall_flame import FlamePart, flame_of
 from t2s.report.page.data.traffic import moved_bytes, operations_of
 from t2s.report.reasons import Rung
+from t2s.simulator.devices import DEVICES
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.timeline import PEState
@@ -66,6 +69,34 @@ def test_the_flame_adds_up() -> None:
     flame = flame_of(result)
     adds_up(flame)
     assert flame.cycles == result.cycles * sum(node.pe_count for node in result.nodes.values())
+
+
+def test_what_limits_a_design() -> None:
+    on_board = limit_of(run(device="arria10"))
+    assert on_board.kind is LimitKind.RECURRENCE
+    assert on_board.sentence == (
+        "Recurrence limits C: the interval between firings (II 4: recurrence through 'C_partial', "
+        "latency 4 at distance 1) costs 189 of 429 cycles."
+    )
+    ideal = run()
+    found = limit_of(ideal)
+    assert found.kind is LimitKind.COMPUTE
+    assert found.cycles == 4 * 16
+    assert found.sentence.startswith(f"Compute limits C: each PE fires in 64 of {ideal.cycles} ")
+    slow = ideal.retime(latencies={"A_along_jj": 8})
+    found = limit_of(slow)
+    assert (found.kind, found.channel) == (LimitKind.CHANNEL, "A_along_jj")
+    assert found.cycles == round(slow.nodes["C"].starved_by["A_along_jj"] / 16)
+    shallow = limit_of(ideal.retime({"A_loader_to_C": 1, "A_along_jj": 1}))
+    assert "for A_loader has 64 cycles of waiting for space in A_loader_to_C." in shallow.sentence
+
+
+def test_memory_that_limits_a_design() -> None:
+    device = replace(DEVICES["ideal"], memory_bytes_per_second=4 * 10**9)
+    found = limit_of(run(device=device))
+    assert found.kind is LimitKind.MEMORY
+    assert "has" in found.sentence
+    assert found.sentence.endswith("of waiting for memory.")
 
 
 def test_the_roofline_counts_operations_and_bytes() -> None:
@@ -201,6 +232,7 @@ def test_runs_that_are_cut_short(tmp_path: Path) -> None:
     assert "This run was interrupted from the keyboard: all numbers are of the 20 cycles" in text
 
 
+@pytest.mark.slow
 def test_deadlocks(tmp_path: Path) -> None:
     inputs = {name: np.ones((4, 4), np.float32) for name in "AB"}
     shallow = t2s.simulate(rows(), inputs)
@@ -289,9 +321,8 @@ def _sampled(other: SimResult, edges: object, kernel: str) -> object:
     return other.sample(other.program, edges, kernel)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_ladder(tmp_path: Path) -> None:
-    from t2s.driver.directive_ladder import ladder_of
-    from t2s.simulator.devices import DEVICES
 
     rungs = ladder_of(product(), DEVICES["arria10"])
     assert [type(rung) for rung in rungs] == [Rung] * len(rungs)

@@ -28,7 +28,7 @@ from t2s.simulator.timeline import PEState
 from tests.report.page.reading import ReadStrip, strips_of
 from tests.simulator.test_timeline import Watched
 
-SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 3 else n for n in range(20)]
+SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 0 else n for n in range(20)]
 MOST_CYCLES = 4_000
 
 
@@ -120,7 +120,7 @@ def _fired(expected: Expected, pe: int, before: int, inside: slice) -> list[tupl
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("engine", ["table", "array"])
+@pytest.mark.parametrize("engine", ["table", pytest.param("array", marks=pytest.mark.slow)])
 def test_loop_nests(seed: int, engine: str, tmp_path: Path) -> None:
     graph = random_graph(seed)
     for device in random_device(seed):

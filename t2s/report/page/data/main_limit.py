@@ -2,15 +2,18 @@
 
 The cycles of the node that computes most are taken apart, as the mean of its PEs: firing, waiting
 for a channel, for memory, for its own interval or for an empty slot of its schedule, and idle
-before the first and after the last firing.  The largest part is the limit.  A wait for a channel is
-followed to the node at its other end as long as that one waits for something itself.
+before the first and after the last firing.  Firing is the limit if it takes half of the cycles, or
+else the largest of the other parts.  A wait for a channel is followed to the node at its other end
+as long as that one waits for something itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from t2s.graph.graph import Channel
 from t2s.graph.nodes import Role
 from t2s.simulator.report.node_statistics import NodeStatistics
 from t2s.simulator.report.result import SimResult
@@ -61,29 +64,38 @@ def limit_of(result: SimResult) -> Limit:
     if node is None:
         return Limit(kind=LimitKind.NOTHING, cycles=0, sentence="Nothing fired in this run.")
     parts = _parts(node)
-    largest = max(parts, key=lambda part: part.cycles)
-    pes = "It" if node.pe_count == 1 else f"Each of its {node.pe_count:,} PEs, on average,"
-    lost = [part for part in parts if part.kind is not LimitKind.COMPUTE and part.cycles]
-    if largest.kind is LimitKind.COMPUTE:
+    found = _largest(parts, result.cycles)
+    if found.kind is LimitKind.COMPUTE:
+        who = "it" if node.pe_count == 1 else "each PE"
         sentence = (
-            f"Compute limits {node.name}: {pes.lower() if pes == 'It' else 'each PE'} fires in "
-            f"{largest.cycles:,} of {result.cycles:,} cycles."
+            f"Compute limits {node.name}: {who} fires in {found.cycles:,} of "
+            f"{result.cycles:,} cycles."
         )
-        if lost:
-            most = max(lost, key=lambda part: part.cycles)
+        most = max(parts[1:], key=lambda part: part.cycles)
+        if most.cycles:
             sentence += f" The largest loss is {most.why}, {most.cycles:,} cycles."
+        kind = found.kind
     else:
+        root, because = _root(result, node, found)
+        kind = root if root is LimitKind.MEMORY else found.kind
+        what = "A channel" if kind is LimitKind.CHANNEL else kind.value.capitalize()
         sentence = (
-            f"{largest.kind.value.capitalize()} limits {node.name}: {largest.why} costs "
-            f"{largest.cycles:,} of {result.cycles:,} cycles{_because(result, largest)}."
+            f"{what} limits {node.name}: {found.why} costs {found.cycles:,} of "
+            f"{result.cycles:,} cycles{because}."
         )
     return Limit(
-        kind=largest.kind,
-        cycles=largest.cycles,
+        kind=kind,
+        cycles=found.cycles,
         sentence=sentence,
         node=node.name,
-        channel=largest.channel,
+        channel=found.channel,
     )
+
+
+def _largest(parts: list[_Part], cycles: int) -> _Part:
+    """Computing, if it takes half of the cycles, or else the largest of the other parts."""
+    most = max(parts[1:], key=lambda part: part.cycles)
+    return parts[0] if 2 * parts[0].cycles >= cycles or not most.cycles else most
 
 
 def _focus(result: SimResult) -> NodeStatistics | None:
@@ -134,22 +146,38 @@ def _parts(node: NodeStatistics) -> list[_Part]:
     ]
 
 
-def _because(result: SimResult, part: _Part) -> str:
-    """Why the node at the other end of a channel does not send or receive; may be empty."""
+def _root(result: SimResult, node: NodeStatistics, part: _Part) -> tuple[LimitKind, str]:
+    """What is behind a wait for a channel, and why, in words; these may be empty.
+
+    A wait for the PE beside is one for what comes to the array from elsewhere.
+    """
     channels = {timing.channel.name: timing.channel for timing in result.program.channels}
-    seen: set[str] = set()
-    text = ""
+    seen = {node.name}
+    kind, text = part.kind, ""
     while part.channel is not None:
         channel = channels[part.channel]
+        if channel.source == channel.sink:
+            others = [one for one in _parts(node)[1:] if _comes_from_elsewhere(one, channels)]
+            part = max(others, key=lambda one: one.cycles, default=part)
+            if not others or not part.cycles:
+                return kind, text
+            continue
         other = channel.sink if part.sending else channel.source
-        if other in seen or channel.sink == channel.source:
-            return text
+        if other in seen:
+            return kind, text
         seen.add(other)
         node = result.nodes[other]
         if not node.firings:
-            return f", for {other} never fires"
-        part = max(_parts(node), key=lambda one: one.cycles)
-        if part.kind is LimitKind.COMPUTE:
-            return f", for {other} fires in {part.cycles:,} cycles itself"
+            return kind, f", for {other} never fires"
+        part = _largest(_parts(node), result.cycles)
+        kind = part.kind
+        if kind is LimitKind.COMPUTE:
+            return kind, f", for {other} fires in {part.cycles:,} cycles itself"
         text = f", for {other} has {part.cycles:,} cycles of {part.why}"
-    return text
+    return kind, text
+
+
+def _comes_from_elsewhere(part: _Part, channels: Mapping[str, Channel]) -> bool:
+    if part.channel is None:
+        return False
+    return channels[part.channel].source != channels[part.channel].sink
