@@ -350,6 +350,15 @@ def test_packing_gives_the_numbers_back(shape: tuple[int, ...]) -> None:
     assert np.array_equal(unpacked(found.text, found.shape), values)
 
 
+def test_machines_of_the_plain_engine(tmp_path: Path) -> None:
+    assignment = t2s.sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"])
+    inputs = {"A": np.eye(4), "x": np.ones(4)}
+    result = t2s.simulate(assignment, inputs, engine="python")
+    text = shown(result.report(tmp_path / "page.html"))
+    assert "The plain engine does not keep what machines did" in text
+    assert f"{result.stages[0].cycles:,}" in text
+
+
 def test_sizes_and_streams(tmp_path: Path) -> None:
     a = np.zeros((40, 40))
     a[::3, ::5] = 1.5

@@ -17,10 +17,10 @@ from t2s.simulator.timeline import PEState
 
 Integers = NDArray[np.int64]
 
-MOST_SIDE = 32
+MOST_SIDE = 20
 """Cells of a grid in each direction; larger arrays have several PEs in a cell."""
 
-_MOST_WIRES = 1024
+_MOST_WIRES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

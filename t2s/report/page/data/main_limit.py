@@ -65,6 +65,7 @@ def limit_of(result: SimResult) -> Limit:
         return Limit(kind=LimitKind.NOTHING, cycles=0, sentence="Nothing fired in this run.")
     parts = _parts(node)
     found = _largest(parts, result.cycles)
+    kind: LimitKind = found.kind
     if found.kind is LimitKind.COMPUTE:
         who = "it" if node.pe_count == 1 else "each PE"
         sentence = (
@@ -74,7 +75,6 @@ def limit_of(result: SimResult) -> Limit:
         most = max(parts[1:], key=lambda part: part.cycles)
         if most.cycles:
             sentence += f" The largest loss is {most.why}, {most.cycles:,} cycles."
-        kind = found.kind
     else:
         root, because = _root(result, node, found)
         kind = root if root is LimitKind.MEMORY else found.kind

@@ -41,19 +41,16 @@ def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
         return sum(
             _moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop)
         )
-    control = program.control
+    control, here = program.control, timing.instances
+    fires = control.firings[here] > 0
+    orders, starts = control.order_of[here][fires], control.row_start[here][fires]
     total = 0
-    known: dict[int, np.ndarray] = {}
-    for pe in range(timing.first, timing.instances.stop):
-        order, start = int(control.order_of[pe]), int(control.row_start[pe])
-        if not control.firings[pe]:
-            continue
-        if order not in known:
-            codes = control.orders[order].codes
-            known[order] = firings_per_code(control.orders[order], int(codes.max()) + 1)
-        counts = known[order]
-        rows = control.rows[start : start + len(counts), MOVED_BYTES].astype(np.int64)
-        total += int((counts * rows).sum())
+    for order in np.unique(orders).tolist():
+        codes = control.orders[order].codes
+        counts = firings_per_code(control.orders[order], int(codes.max()) + 1)
+        own = starts[orders == order]
+        for code, count in enumerate(counts.tolist()):
+            total += count * int(control.rows[own + code, MOVED_BYTES].sum(dtype=np.int64))
     return total
 
 
