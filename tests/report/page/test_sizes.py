@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -20,7 +22,8 @@ def test_the_readme(tmp_path: Path) -> None:
     program = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
     assert program is not None
     names: dict[str, object] = {}
-    exec(program[1].replace("print(", "str("), names)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(program[1], names)
     result = names["result"]
     assert result.cycles == 8418  # type: ignore[attr-defined]
     page = result.report(tmp_path / "page.html")  # type: ignore[attr-defined]

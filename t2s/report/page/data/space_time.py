@@ -30,7 +30,7 @@ MOST_PES = 1 << 18
 """PEs of a design that is drawn over time."""
 
 _BINS = 256
-_CELLS = 24_000
+_CELLS = 12_000
 _LONGEST, _SHORTEST = 128, 16
 _EARLY = 20_000
 """The cycle until which a steady window begins: finding it later breaks what the run skips."""
@@ -150,12 +150,13 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
         return None
     if result.sample is None:
         raise InternalError("a result of an engine alone has no timeline")
+    most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
     named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
     fitting = max(1, (1 << 21) // count)
-    wanted = [checked_window(None, result.cycles, bins=min(_BINS, fitting), pe_count=count)]
+    wanted = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
     for _, (first, last) in named:
         length = last - first + 1
-        bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(_BINS, fitting)
+        bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(most, fitting)
         wanted.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
     lines = result.sample(program, wanted, result.kernel)
     names = [name for name, _ in named]
