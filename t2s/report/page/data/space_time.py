@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from t2s.core.checks import whole
 from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
-from t2s.graph.nodes import Machine
+from t2s.graph.nodes import Machine, Role
 from t2s.report.page.data.firing_points import FiringPlaces, empty_before
 from t2s.report.page.data.packed import PackedIntegers, packed
 from t2s.simulator.program.sim_program import SimProgram
@@ -178,9 +178,12 @@ def _chosen(result: SimResult) -> list[tuple[str, Window]]:
     length = max(_SHORTEST, min(_LONGEST, _CELLS // result.program.pe_count))
     if cycles <= 3 * length:
         return [("every cycle", (1, cycles))]
-    middle = max(length + 1, min((cycles - length) // 2, _EARLY))
+    begin = _computes_from(result)
+    begin = 1 if begin <= length else min(begin - length // 4, cycles - length + 1)
+    middle = max(begin + length, min((cycles - length) // 2, _EARLY))
+    middle = min(middle, cycles - length + 1)
     return [
-        ("fill", (1, length)),
+        ("fill", (begin, begin + length - 1)),
         ("steady", (middle, middle + length - 1)),
         ("drain", (cycles - length + 1, cycles)),
     ]
@@ -188,6 +191,12 @@ def _chosen(result: SimResult) -> list[tuple[str, Window]]:
 
 FiringTexts = Mapping[tuple[int, int], str]
 """What was taken and sent by a PE in a cycle."""
+
+
+def _computes_from(result: SimResult) -> int:
+    """The cycle of the first firing of a node that computes; 1 if none does."""
+    nodes = (node for node in result.nodes.values() if node.role is Role.COMPUTE)
+    return min((node.first_firing for node in nodes if node.first_firing is not None), default=1)
 
 
 def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
