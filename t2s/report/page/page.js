@@ -82,13 +82,17 @@
   });
 
   // --- packed arrays ----------------------------------------------------------------------------
+  function inflate(text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream);
+  }
+
   async function unpack(packed) {
     const length = packed.shape.reduce((a, b) => a * b, 1);
     const values = new Float64Array(length);
     if (!length) return values;
-    const bytes = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const planes = new Uint8Array(await inflate(packed.data).arrayBuffer());
     const last = packed.shape[packed.shape.length - 1];
     const words = new DataView(new ArrayBuffer(8));
     for (let at = 0, sum = 0; at < length; at++) {
@@ -120,7 +124,10 @@
         strip.counts = await unpack(strip.cycles);
         strip.why = await unpack(strip.causes);
         strip.bins = strip.at.length - 1;
-        for (const one of strip.points) one.indices = await unpack(one.points);
+        for (const one of strip.points) {
+          one.indices = await unpack(one.points);
+          one.values = one.values ? await inflate(one.values).json() : [];
+        }
       }
       this.first = this.model.strips[0].first - 1;
       this.last = this.model.strips[0].last;

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.report.page.data.packed import unpacked
+from t2s.report.page.data.packed import inflated, unpacked
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,11 @@ def strips_of(page: Path, run: int = 1) -> list[ReadStrip]:
             cycles=array(strip["cycles"]),
             causes=array(strip["causes"]),
             points={one["node"]: array(one["points"]) for one in strip["points"]},
-            values={one["node"]: one["values"] for one in strip["points"] if one["values"]},
+            values={
+                one["node"]: json.loads(inflated(one["values"]))
+                for one in strip["points"]
+                if one["values"]
+            },
             rows=data["rows"],
         )
         for strip in data["strips"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from t2s.report.page.data.packed import deflated
 from t2s.report.page.data.space_time import SpaceTimeModel, Strip
 from t2s.report.page.views.markup import legend, script_data, tag
 
@@ -71,7 +74,7 @@ def _strip(strip: Strip) -> dict[str, object]:
                 "loops": one.loops,
                 "points": one.points.to_json(),
                 "rules": one.rules,
-                "values": one.values,
+                "values": deflated(json.dumps(one.values).encode()) if one.values else "",
             }
             for one in strip.points
         ],
