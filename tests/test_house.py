@@ -17,7 +17,7 @@ import pytest
 from tests.sources import ROOT, files, tree
 
 MOST_FILES = 480
-"""Beside the rooms of the CGRA, Capstan and external functions, which have their own limits."""
+"""Beside the rooms of the CGRA, Capstan, external functions and the report page."""
 
 MOST_FILES_OF_THE_CGRA = 105
 MOST_FILES_OF_CAPSTAN = 70
@@ -39,6 +39,7 @@ ROOM_OF_EXTERNAL = (
     "t2s.sparse_repr.concrete.external",
     "t2s.sparse_repr.notation.tags",
 )
+MOST_FILES_OF_THE_PAGE = 40
 TWO_AUDIENCES = {"Index", "Parameter", "Place", "Tensor"}
 """Names of the graph, which stand in its files, and of a user's thing in a front end."""
 
@@ -123,7 +124,10 @@ def test_files_are_few() -> None:
     assert len(capstan) <= MOST_FILES_OF_CAPSTAN
     external = [module for module in _sources() if module.startswith(ROOM_OF_EXTERNAL)]
     assert len(external) <= MOST_FILES_OF_EXTERNAL
-    assert len(_sources()) - len(cgra) - len(capstan) - len(external) <= MOST_FILES
+    page = [module for module in _sources() if module.startswith("t2s.report.page")]
+    assert len(page) <= MOST_FILES_OF_THE_PAGE
+    rooms = (cgra, capstan, external, page)
+    assert len(_sources()) - sum(map(len, rooms)) <= MOST_FILES
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -58,7 +58,7 @@ LATE = ("driver", "command")
 # third-party packages that are kept in some folders, or in one file of each
 CONFINED = {
     "islpy": (("core/", "isl.py"),),
-    "jinja2": (("backends/opencl_fpga/", "emit.py"),),
+    "jinja2": (("backends/opencl_fpga/", "emit.py"), ("report/page/", "render.py")),
     "llvmlite": (("simulator/emit/", "llvmlite.py"),),
     "z3": (("capability/", "solver.py"),),
     # the annealer tries millions of moves, and a backend may not ask the simulator to compile them

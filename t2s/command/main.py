@@ -7,7 +7,7 @@ A design file is a Python file that defines Funcs at module level, such as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from rich.console import Console
 import t2s
 from t2s.command.agreement import compare
 from t2s.command.cgra import cgra
+from t2s.command.choices import check_choice, constants_of
 from t2s.command.design import (
     Funcs,
     Inputs,
@@ -26,9 +27,10 @@ from t2s.command.design import (
     kernel_inputs,
     product_inputs,
 )
+from t2s.command.report import report
 from t2s.command.tensor import INTERRUPTED, failed, tensor
 from t2s.command.tia import tia
-from t2s.core.errors import T2SError, UnsupportedError, UserError
+from t2s.core.errors import T2SError, UnsupportedError
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
@@ -46,6 +48,7 @@ ENGINES = ("native", "array", "table", "python")
 
 app.command()(tensor)
 app.command()(cgra)
+app.command()(report)
 app.add_typer(tia, name="tia")
 
 
@@ -78,7 +81,7 @@ def run(
     """Print loop nest, graph, resources, cycles and stalls; check against numpy; write OpenCL."""
     console = Console(highlight=False)
     try:
-        constants = _constants(constant or [])
+        constants = constants_of(constant or [])
         _run(console, file, func, device, memory, engine, out, emulate, seed, size, constants)
     except t2s.RunInterrupted as interrupt:
         console.out(str(interrupt))
@@ -100,10 +103,10 @@ def _run(
     size: int,
     constants: dict[str, int],
 ) -> None:
-    _check_choice("device", device, DEVICES)
+    check_choice("device", device, DEVICES)
     if memory is not None:
-        _check_choice("memory", memory, (IDEAL, *MEMORIES))
-    _check_choice("engine", engine, ENGINES)
+        check_choice("memory", memory, (IDEAL, *MEMORIES))
+    check_choice("engine", engine, ENGINES)
     found = find_design(file, func)
     run = _CommandRun(console, device, memory, engine, emulate, out, found.name)
     match found.design:
@@ -228,22 +231,6 @@ def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> None:
         if run.out is not None:
             raise
         run.console.out(f"no OpenCL: {error}")
-
-
-def _constants(given: list[str]) -> dict[str, int]:
-    """The values of ``--set NAME=VALUE`` options."""
-    constants: dict[str, int] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        if not (name.isidentifier() and value.lstrip("-").isdecimal()):
-            raise UserError(f"--set {text} gives no value", expected="--set NAME=INTEGER")
-        constants[name] = int(value)
-    return constants
-
-
-def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:
-    if given not in choices:
-        raise UserError(f"there is no {option} {given}", expected=f"one of {', '.join(choices)}")
 
 
 def _section(console: Console, title: str) -> None:

@@ -16,7 +16,7 @@ import t2s
 from t2s import sparse
 from t2s.command.agreement import compare
 from t2s.core.errors import T2SError, UserError
-from t2s.core.files import write_texts
+from t2s.core.files import check_place, write_texts
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.serialize import graph_to_json
 from t2s.simulator.devices import DEVICES
@@ -89,6 +89,9 @@ def tensor(
     capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
     seed: Annotated[int, typer.Option(help="seed of the random values")] = 0,
     out: Annotated[Path, typer.Option(help="folder for the graphs, as DOT and JSON")] = BUILD,
+    report: Annotated[
+        Path | None, typer.Option(help="write a page that says where the cycles went")
+    ] = None,
 ) -> None:
     """Compile index notation to streams, simulate it, check it against numpy."""
     console = Console(highlight=False)
@@ -97,6 +100,8 @@ def tensor(
         _check_choice("memory", memory or IDEAL, (IDEAL, *MEMORIES))
         _check_choice("engine", engine, ENGINES)
         _check_choice("target", target, TARGETS)
+        if report is not None:
+            check_place(report)
         assignment = sparse.parse(expression, _given(formats))
         schedule = _schedule(order, split or [], locate or [], scan or [], parallelize or [])
         for text in _given(schedules):
@@ -106,19 +111,21 @@ def tensor(
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
             inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
-            _run_patterns(console, patterns, inputs, out, (memory, engine))
+            _run_patterns(console, patterns, inputs, out, (memory, engine), report)
             return
         if schedule.has_external:
             if target != "streams":
                 refuse_external(schedule, "cells do not know it")
             inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
+            if report is not None:
+                refuse_external(schedule, "their calls take no cycles to report")
             _run_plan(console, assignment, schedule, inputs)
             return
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
         _show_design(console, kernel)
         if target == "cgra":
-            _run_on_cells(console, kernel, inputs, out, seed)
+            _run_on_cells(console, kernel, inputs, out, seed, report)
             return
         options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
         _write_graphs(console, kernel, inputs, out, options)
@@ -126,6 +133,8 @@ def tensor(
             inputs, device=device, memory=memory or IDEAL, engine=engine, **options
         )
         console.out(str(result).rstrip())
+        if report is not None:
+            console.out(f"wrote {result.report(report)}")
         _compare(console, result.output, kernel.interpret(inputs))
     except RunInterrupted as interrupt:
         measured = interrupt.result
@@ -141,10 +150,12 @@ def _run_patterns(
     inputs: dict[str, Any],
     folder: Path,
     simulated: tuple[str | None, str],
+    page: Path | None,
 ) -> None:
     """Show loops, memories and resources, write Spatial, and check what the patterns compute.
 
-    ``simulated`` is the memory to simulate with, if there is to be one, and the engine.
+    ``simulated`` is the memory to simulate with, if there is to be one, and the engine.  A page
+    needs a run, so that it is one with ideal memory if none is named.
     """
     type = kernel.bind(inputs).type
     console.out(print_assignment(kernel.assignment) + "\n")
@@ -154,6 +165,7 @@ def _run_patterns(
     for path in kernel.emit(folder, type=type):
         console.out(f"wrote {path}")
     memory, engine = simulated
+    memory = IDEAL if memory is None and page is not None else memory
     found = kernel.interpret(inputs) if memory is None else None
     if memory is not None:
         result = kernel.simulate(inputs, memory=memory, engine=engine)
@@ -163,6 +175,8 @@ def _run_patterns(
             if result.dram_bytes and result.entries:
                 console.out(f"wrote {result.roofline().write(folder / 'roofline.svg')}")
         found = result.tensor.to_dense()
+        if page is not None:
+            console.out(f"wrote {result.report(page)}")
     _compare(console, found, kernel.interpret(inputs, level="notation"))
 
 
@@ -178,13 +192,20 @@ def _run_plan(
 
 
 def _run_on_cells(
-    console: Console, kernel: sparse.Kernel, inputs: dict[str, Any], folder: Path, seed: int
+    console: Console,
+    kernel: sparse.Kernel,
+    inputs: dict[str, Any],
+    folder: Path,
+    seed: int,
+    page: Path | None,
 ) -> None:
     """Place the blocks on cells, run and check them, and write the assembly."""
     placed = t2s.place(kernel, inputs, seed=seed)
     console.out(str(placed))
     result = t2s.simulate(placed, inputs)
     console.out(str(result).rstrip())
+    if page is not None:
+        console.out(f"wrote {result.report(page)}")
     for path in write_texts(folder, placed.files):
         console.out(f"wrote {path}")
     _compare(console, result.output, kernel.interpret(inputs))

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
@@ -41,6 +42,32 @@ def write_texts(
         ) from None
 
 
+def check_place(path: Path) -> None:
+    """Raise the ``UserError`` of ``write_file`` at once where there is no folder to write into.
+
+    For commands: it names no line.
+    """
+    if not is_folder(path.parent):
+        _refuse(path, "no such folder", None)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; a name that the system does not take is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse(path: Path, why: str, location: SourceLocation | None) -> NoReturn:
+    raise UserError(
+        f"the file {os.fspath(path)!r} cannot be written",
+        location=location,
+        expected="a name in a folder on a disk with room, in which files can be made",
+        given=why,
+    )
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write one file, whole or not at all, into a folder that is there.  Raises ``UserError``."""
     try:
@@ -48,12 +75,7 @@ def write_file(path: Path, content: bytes) -> None:
             raise IsADirectoryError(None, "this is a folder")
         _moved(path.parent, {path.name: content})
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"the file {os.fspath(path)!r} cannot be written",
-            location=user_location(),
-            expected="a name in a folder on a disk with room, in which files can be made",
-            given=getattr(error, "strerror", None) or str(error),
-        ) from None
+        _refuse(path, getattr(error, "strerror", None) or str(error), user_location())
 
 
 def _moved(folder: Path, files: Mapping[str, bytes]) -> tuple[Path, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2s.core.checks import whole
@@ -12,6 +13,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
+from t2s.driver.page_writer import write_page
 from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
 from t2s.graph.kept import KeptFor
 from t2s.sparse_repr.binding import (
@@ -68,6 +70,29 @@ class SparseResult:
     def output(self) -> Array:
         """The result as a dense array."""
         return self.tensor.to_dense()
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        windows: Sequence[tuple[int, int]] = (),
+        depths: Any = None,
+    ) -> Path:
+        """Write a page with all stages, one after the other; see ``SimResult.report``.
+
+        Raises ``UserError`` for stages that ran as hardware, where nobody counted stalls.
+        """
+        from t2s.simulator.report.result import SimResult
+
+        runs = [stage for stage in self.stages if isinstance(stage, SimResult)]
+        if not runs or len(runs) < len(self.stages):
+            raise UserError(
+                "there is no report of this run",
+                location=user_location(),
+                expected="a result of t2s.simulate",
+                given=repr(self),
+            )
+        return write_page(runs[-1].graph, runs, path, windows=windows, depths=depths)
 
     def __str__(self) -> str:
         parts = [str(stage) for stage in self.stages]

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from t2s.core.tables import Table
 
 if TYPE_CHECKING:
-    from t2s.simulator.report.result import NodeStatistics, SimResult
+    from t2s.simulator.report.node_statistics import NodeStatistics
+    from t2s.simulator.report.result import SimResult
 
 
 class CycleCause(Enum):

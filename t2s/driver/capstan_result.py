@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
@@ -14,6 +16,7 @@ from t2s.core.svg import SvgPicture
 from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
 from t2s.driver.capstan_simulation import capstan_device, changed_times, memory_name
+from t2s.driver.page_writer import write_page
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.limits import checked_limits
 from t2s.simulator.memory.presets import IDEAL
@@ -134,6 +137,12 @@ class CapstanResult:
             )
         run = replace(again, outputs=self.run.outputs)
         return replace(self, memory=name, run=run, times=times or self.times)
+
+    def report(
+        self, path: str | Path, *, windows: Sequence[tuple[int, int]] = (), depths: object = None
+    ) -> Path:
+        """Write a page about the units of the chip and their streams; see ``SimResult.report``."""
+        return write_page(self.program.name, (self.run,), path, windows=windows, depths=depths)
 
     def picture(self) -> SvgPicture:
         """A time line of partitions: busy, waiting, starved and blocked units of each pattern.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ from t2s.core.location import user_location
 from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
+    from t2s.report.reasons import LoopReason
     from t2s.simulator.devices import Device
 
 Array = np.ndarray[Any, Any]
@@ -33,11 +34,15 @@ Values = Array | dict[str, Array]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A graph, and the arrays and the scalars that it runs on, by name."""
+    """A graph, the arrays and the scalars that it runs on, by name, and why its loops are there.
+
+    ``reasons`` are by node and loop, where the front end knows them.
+    """
 
     graph: Graph
     arrays: Mapping[str, Array]
     scalars: Mapping[str, Any]
+    reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
 
 
 class StageResult(Protocol):

@@ -16,6 +16,7 @@ from t2s.func.freeze import freeze
 from t2s.func.func import TemporalFunc
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.report.reasons import LoopReason
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.lowering.to_graph import lower_to_graph
@@ -29,7 +30,7 @@ class FuncDesign(Design):
     """A Func, or a tuple or list of Funcs; integers that shapes depend on become constants."""
 
     design: AnyFunc | Sequence[AnyFunc]
-    _graphs: dict[tuple[tuple[str, int], ...], Graph] = field(
+    _graphs: dict[tuple[tuple[str, int], ...], tuple[Graph, Mapping[Any, LoopReason]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -39,6 +40,17 @@ class FuncDesign(Design):
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return lower_to_graph(self._spatial(given))
+
+    def _lowered(self, given: Mapping[str, Any]) -> tuple[Graph, Mapping[Any, LoopReason]]:
+        """The graph, and why its loops are there."""
+        program = self._spatial(given)
+        return lower_to_graph(program), reasons_of(program, self.funcs)
+
+    @property
+    def funcs(self) -> dict[str, ScheduledFunc]:
+        """All Funcs of the design, by name."""
+        needed = needed_funcs(output_funcs(self.design))
+        return {other.name: other for other in needed if isinstance(other, ScheduledFunc)}
 
     def loops(self, given: Mapping[str, Any]) -> str:
         return print_loop_nest(self._spatial(given))
@@ -62,18 +74,30 @@ class FuncDesign(Design):
         constants = constants_of(self.design, given)
         key = tuple(constants.items())
         if key not in self._graphs:  # several runs of a design share its graph
-            self._graphs[key] = self.lower(constants)
-        graph = self._graphs[key]
+            self._graphs[key] = self._lowered(constants)
+        graph, reasons = self._graphs[key]
         arrays, scalars = split_scalars(graph, without(given, constants))
-        return (yield Stage(graph=graph, arrays=arrays, scalars=scalars))
+        return (yield Stage(graph=graph, arrays=arrays, scalars=scalars, reasons=reasons))
 
     def _spatial(self, given: Mapping[str, Any]) -> SpatialProgram:
         refuse_sparse(self.design)
         constants = {n: v if (number := whole(v)) is None else number for n, v in given.items()}
         program = freeze(self.design, constants)
-        needed = needed_funcs(output_funcs(self.design))
-        funcs = (other for other in needed if isinstance(other, ScheduledFunc))
-        return build_spatial(program, {other.name: other for other in funcs}, constants)
+        return build_spatial(program, self.funcs, constants)
+
+
+def reasons_of(
+    program: SpatialProgram, funcs: Mapping[str, ScheduledFunc]
+) -> dict[tuple[str, str], LoopReason]:
+    """Why the loops of a design are there, and the line of the directive where there is one."""
+    journal = [directive for func in funcs.values() for _, directive in func.journal]
+    found: dict[tuple[str, str], LoopReason] = {}
+    for kernel in program.kernels:
+        for loop in kernel.loops:
+            made = (d.location for d in journal if d.text and d.text in loop.reason)
+            location = next(made, None)
+            found[kernel.name, loop.name] = LoopReason(text=loop.reason, location=location)
+    return found
 
 
 def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:

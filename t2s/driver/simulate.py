@@ -15,11 +15,13 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design, Stage
 from t2s.driver.lower import over_budget
+from t2s.driver.page_writer import with_page
 from t2s.driver.recognize import design_of
 from t2s.graph.inputs import check_graph_inputs
 
 if TYPE_CHECKING:
     from t2s.report.product_report import ProductReport
+    from t2s.report.reasons import Rung
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
@@ -62,15 +64,19 @@ def simulate(
 
     def run(stage: Stage) -> SimResult:
         graph = stage.graph if target.memory is None else found.in_memory(stage.graph)
-        result = simulate_graph(
-            graph,
-            stage.arrays,
-            parameters=stage.scalars,
-            device=target,
-            engine=engine,
-            max_cycles=max_cycles,
-            progress=progress,
-            stalls=stalls,
+        result = with_page(
+            stage,
+            lambda: simulate_graph(
+                graph,
+                stage.arrays,
+                parameters=stage.scalars,
+                device=target,
+                engine=engine,
+                max_cycles=max_cycles,
+                progress=progress,
+                stalls=stalls,
+            ),
+            climb_of,
         )
         warnings = over_budget(stage.graph, result.device)
         return replace(result, warnings=warnings, warn=over_budget)
@@ -113,12 +119,29 @@ def cycles(
         graph, scalars = stage.graph, stage.scalars
         graph = graph if target.memory is None else found.in_memory(graph)
         if inputs is not None and graph.machines:
-            return whole(simulate_graph(graph, stage.arrays, parameters=scalars, **options))
+            return whole(
+                with_page(
+                    stage,
+                    lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **options),
+                    climb_of,
+                )
+            )
         if inputs is not None and stage.arrays:
             scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
-        return whole(simulate_cycles(graph, parameters=scalars, **options))
+        return whole(
+            with_page(
+                stage, lambda: simulate_cycles(graph, parameters=scalars, **options), climb_of
+            )
+        )
 
     return int(begun.run(run).cycles)
+
+
+def climb_of(design: object, device: Device) -> tuple[Rung, ...]:
+    """What each directive of a design buys on a device; see ``directive_ladder.py``."""
+    from t2s.driver.directive_ladder import ladder_of
+
+    return ladder_of(design, device)
 
 
 def product_report(design: object, result: SimResult, **matrices: Any) -> ProductReport:

@@ -8,7 +8,7 @@ in every cycle to say what the PE does in it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,11 +63,25 @@ class PythonEngine:
             return result if traced is program else replace(result, program=program)
 
 
+Told = Callable[[int, int, Mapping[str, Array], Mapping[str, Array]], None]
+"""Is told of a firing: the PE, the cycle, the tokens taken and the values sent, by channel."""
+
+
+def watch_firings(program: SimProgram, until: int, told: Told) -> None:
+    """Run a program with its inputs to the end of a cycle, and tell of every firing."""
+    limits = Limits(max_cycles=until)
+    with np.errstate(all="ignore"):
+        run = _Run(program, limits, None)
+        run.told = told
+        run.to_the_end(limits)
+
+
 class _Run:
     """The state of a run."""
 
     def __init__(self, program: SimProgram, limits: Limits, observer: Observer | None) -> None:
         self.program = program
+        self.told: Told | None = None
         self.observer = observer
         self.cycle = 0
         self.last_store = 0
@@ -242,6 +256,8 @@ class _Run:
             sent = pe.state.fire(pe.decision, pe.memory)
         elif self.memory is not None and isinstance(pe.node, PEArray):
             sent = fire(pe.node, environment, tokens, pe.registers, self.memory)
+        if self.told is not None:
+            self.told(pe.number, now, tokens, sent)
         leaving = self._leaving(pe, now)
         for use, fifo in pe.sends:
             fifo.tokens.append((leaving + fifo.latency, sent.get(use.channel)))

@@ -7,7 +7,7 @@ place where that is done; what engine does it, and how, is the engine's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ def retime(
     if latencies:
         changed = changed.with_latencies(latencies)
     result = find_engine(engine).run(changed, limits or Limits(), observer)
-    return replace(result, rerun=run_to_the_end, sample=timeline_of)
+    return replace(result, rerun=run_to_the_end, sample=timelines_of)
 
 
 def retime_on(
@@ -85,10 +85,12 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
     )
 
 
-def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
-    """What the PEs of a program did between edges, by ``times.sampled``, which needs a compiler."""
+def timelines_of(
+    program: SimProgram, wanted: Sequence[Counts], kernel: str
+) -> tuple[Timeline, ...]:
+    """What the PEs of a program did in windows, by ``times.sampled``, which needs a compiler."""
     sampled = late_module("t2s.simulator.times.sampled")
-    found: Timeline = sampled.timeline_of(program, edges, kernel)
+    found: tuple[Timeline, ...] = sampled.timelines_of(program, wanted, kernel)
     return found
 
 
@@ -97,7 +99,9 @@ def run_to_the_end(
 ) -> SimResult:
     """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
     result = replace(
-        find_engine(engine).run(program, limits, observer), rerun=run_to_the_end, sample=timeline_of
+        find_engine(engine).run(program, limits, observer),
+        rerun=run_to_the_end,
+        sample=timelines_of,
     )
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock, result.trace)

@@ -65,6 +65,12 @@ class Timeline:
     causes: for each PE and bin the number of the channel that it starved on or was blocked by
         for most cycles, ``MEMORY`` or ``NO_CAUSE``; shape (PEs, bins).
     before: firings of each PE before the window.
+    held, fullest: tokens that are sent and not yet received, of all FIFOs of each channel and of
+        the fullest of them, at each edge; shape (channels, edges).
+    starved, blocked: cycles of the window that the receiver of each channel element starved on it,
+        and that its sender was blocked on it.
+    bursts: bursts that a DRAM has read, those that it has written, and those that found their row
+        open, before each edge; shape (3, edges), all 0 without a DRAM.
     """
 
     program: SimProgram
@@ -72,6 +78,11 @@ class Timeline:
     cycles: Counts
     causes: Counts
     before: Counts
+    held: Counts
+    fullest: Counts
+    starved: Counts
+    blocked: Counts
+    bursts: Counts
 
     @property
     def bins(self) -> int:

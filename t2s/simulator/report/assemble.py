@@ -16,7 +16,8 @@ from t2s.simulator.memory.report import MemoryReport, UnitRow
 from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.report.deadlock import explain
-from t2s.simulator.report.result import NodeStatistics, SimResult, TokensLeft
+from t2s.simulator.report.node_statistics import NodeStatistics, TokensLeft
+from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.tally import Counts, Ending, Tally, idle_cycles
 
 _Counted = TypeVar("_Counted")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2s.core.errors import InternalError
-from t2s.core.location import SourceLocation, user_location
+from t2s.core.errors import InternalError, UserError
+from t2s.core.location import user_location
 from t2s.core.ops import Array
-from t2s.core.tables import StallRow, StallTable, Table, cycle_text, engineering
+from t2s.core.tables import StallTable, Table, cycle_text, engineering
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
@@ -24,9 +25,10 @@ from t2s.simulator.memory.banked_report import BankedReport
 from t2s.simulator.memory.report import MemoryReport
 from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
-from t2s.simulator.program.sim_program import NodeInterval, SimProgram
+from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
+from t2s.simulator.report.node_statistics import NodeStatistics, TokensLeft
 from t2s.simulator.report.progress import Progress
 from t2s.simulator.report.tally import Counts, Ending
 from t2s.simulator.timeline import Timeline, Window, checked_window
@@ -45,103 +47,6 @@ def _as_values(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
 
 # A result holds mappings that cannot be changed, which Python does not pickle by itself.
 copyreg.pickle(MappingProxyType, _as_values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStatistics:
-    """What the PEs of one node did.
-
-    ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
-    together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
-    split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
-    ``blocked_by_memory``.  ``firings`` are iterations that the definition has; ``total_firings``
-    are those of a complete run, of a machine those that it made.  ``empty`` slots of a schedule, in
-    which a PE steps on without an iteration, are no firings: they are part of ``waiting``.
-    ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
-    """
-
-    name: str
-    role: Role
-    location: SourceLocation | None
-    pe_count: int
-    interval: NodeInterval
-    firings: int
-    total_firings: int
-    empty: int = 0
-    first_firing: int | None
-    last_firing: int | None
-    waiting: int
-    starved_by: Mapping[str, int]
-    blocked_by: Mapping[str, int]
-    starved_by_memory: int
-    blocked_by_memory: int
-    idle: int
-
-    @property
-    def busy(self) -> int:
-        """Cycles with a firing."""
-        return self.firings
-
-    @property
-    def slots(self) -> int:
-        """Steps of the loops in time: firings and empty slots."""
-        return self.firings + self.empty
-
-    @property
-    def starved(self) -> int:
-        """Cycles without a token or a loaded value to go on with."""
-        return sum(self.starved_by.values()) + self.starved_by_memory
-
-    @property
-    def blocked(self) -> int:
-        """Cycles without space for a result."""
-        return sum(self.blocked_by.values()) + self.blocked_by_memory
-
-    def stall_row(self, recurrences: Mapping[str, ChannelRecurrence]) -> StallRow:
-        """The node's row of the stall table.
-
-        A wait for a token of the PE itself is explained by the recurrence, if that takes longer
-        than the initiation interval; ``recurrences`` has those of all channels.
-        """
-        slow = {
-            name: f": {recurrence}"
-            for name, recurrence in recurrences.items()
-            if recurrence.interval > self.interval.cycles
-        }
-        causes = {
-            f"starved by {name}{slow.get(name, '')}": n for name, n in self.starved_by.items()
-        }
-        causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
-        causes["starved by memory"] = self.starved_by_memory
-        causes["blocked by memory"] = self.blocked_by_memory
-        causes["empty slots: gaps or padding"] = self.empty
-        causes[str(self.interval)] = self.waiting - self.empty
-        largest = max(causes, key=lambda cause: causes[cause])
-        return StallRow(
-            node=self.name,
-            pe_count=self.pe_count,
-            busy=self.busy,
-            starved=self.starved,
-            blocked=self.blocked,
-            waiting=self.waiting,
-            idle=self.idle,
-            main_cause=largest if causes[largest] else None,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokensLeft:
-    """A channel with tokens left at the end of a run."""
-
-    channel: str
-    location: SourceLocation | None
-    tokens: int
-    sent: int
-    received: int
-    sender: str
-    sender_firings: int
-    receiver: str
-    receiver_firings: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +71,9 @@ class SimResult:
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
-    rerun, sample: run a program to its end, and make its timeline, where somebody runs programs.
+    rerun, sample: run a program to its end, and make timelines of it, where somebody runs programs.
     warn: finds the warnings of a design on a device, where somebody does.
+    page: writes a report page of a result, where somebody does.
     explain: more lines for the summary of a result, as (label, text), where somebody has them.
     """
 
@@ -191,13 +97,16 @@ class SimResult:
     rerun: Callable[[SimProgram, str, Limits, Observer | None], SimResult] | None = field(
         default=None, repr=False, compare=False
     )
-    sample: Callable[[SimProgram, Counts, str], Timeline] | None = field(
+    sample: Callable[[SimProgram, Sequence[Counts], str], tuple[Timeline, ...]] | None = field(
         default=None, repr=False, compare=False
     )
     warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
         default=None, repr=False, compare=False
     )
     explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    page: Callable[[SimResult, str | Path, Mapping[str, Any]], Path] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -236,7 +145,13 @@ class SimResult:
         if self.rerun is None:
             raise InternalError("a result of an engine alone cannot be run again")
         with Progress(progress) as observer:
-            result = self.rerun(program, self.engine, limits, observer)
+            try:
+                result = self.rerun(program, self.engine, limits, observer)
+            except UserError as error:  # of a deadlock, with what was measured until then
+                measured = getattr(error, "result", None)
+                if isinstance(measured, SimResult):
+                    vars(error)["result"] = replace(measured, page=self.page)
+                raise
         changed = with_depths(graph, {**self.depths, **new_depths})
         return replace(
             result,
@@ -244,6 +159,7 @@ class SimResult:
             warnings=self.warn(changed, self.device) if self.warn is not None else self.warnings,
             warn=self.warn,
             explain=self.explain,
+            page=self.page,
         )
 
     def timeline(self, cycles: Window | None = None, *, bins: int | None = None) -> Timeline:
@@ -255,7 +171,34 @@ class SimResult:
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
         if self.sample is None:
             raise InternalError("a result of an engine alone has no timeline")
-        return self.sample(self.program, edges, self.kernel)
+        return self.sample(self.program, (edges,), self.kernel)[0]
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        windows: Sequence[Window] = (),
+        inputs: Mapping[str, Any] | None = None,
+        depths: Any = None,
+        ladder: Any = None,
+    ) -> Path:
+        """Write a page for a browser that says where the cycles went, and return its path.
+
+        Parameters
+        ----------
+        path: the file, in a folder that is there.
+        windows: windows to see cycle by cycle, beside those that each page has: (first, last).
+        inputs: the inputs of the run; with them the page shows values of its first firings.
+        depths: a ``DepthFit``, or depths by channel: the smallest ones that cost nothing.
+        ladder: the Func that ran, to see what each of its directives bought.
+
+        Raises ``UserError`` for windows that are not in the run, and for a file that cannot be
+        written.
+        """
+        if self.page is None:
+            raise InternalError("a result of the simulator alone has no page")
+        options = {"windows": windows, "inputs": inputs, "depths": depths, "ladder": ladder}
+        return self.page(self, path, options)
 
     @property
     def depths(self) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import InternalError
-from t2s.simulator.limits import Limits
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import Counts, Ending, Tally
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, Timeline
@@ -23,7 +22,14 @@ from t2s.simulator.times.table_times import TableTimes
 
 
 def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
-    """What the PEs of a program did between edges (see ``checked_window``).
+    """What the PEs of a program did between edges (see ``checked_window``)."""
+    return timelines_of(program, (edges,), kernel)[0]
+
+
+def timelines_of(
+    program: SimProgram, wanted: Sequence[Counts], kernel: str
+) -> tuple[Timeline, ...]:
+    """Timelines of several windows, which may overlap, from one run to the end of the last one.
 
     ``kernel`` is what found the times of the whole run; a run by the array kernel is repeated by
     it, any other one by the table kernel.  A program with machines has its trace.  Edges of bins
@@ -31,10 +37,35 @@ def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
     is in a bin is exact without a look at all of its cycles; there may be fewer bins then.
     """
     run = _sampled_run(program, kernel)
-    found: list[_Counters] = []
-    for cycle, tally in run.samples(edges, moved=int(edges[-1] - edges[0]) >= len(edges)):
-        if not found or cycle > found[-1].cycle:
-            found.append(_Counters.at(program, tally, cycle))
+    fixed: set[int] = set()
+    for edges in wanted:
+        moved = int(edges[-1] - edges[0]) >= len(edges)
+        fixed.update([int(edges[0]), int(edges[-1])] if moved else edges.tolist())
+    found: dict[int, _Counters] = {}
+    for stretch in _stretches(sorted(fixed.union(*(edges.tolist() for edges in wanted))), fixed):
+        samples = run.samples(np.array(stretch, np.int64), moved=len(stretch) > 2)
+        for edge, (cycle, tally) in zip(stretch, samples, strict=True):
+            if edge not in found:
+                found[edge] = _Counters.at(program, tally, cycle)
+    return tuple(_timeline(program, [found[edge] for edge in edges.tolist()]) for edges in wanted)
+
+
+def _stretches(edges: Sequence[int], fixed: Collection[int]) -> Iterator[list[int]]:
+    """Edges from each one that is fixed to the next one."""
+    stretch = [edges[0]]
+    if len(edges) == 1:
+        yield stretch
+    for edge in edges[1:]:
+        stretch.append(edge)
+        if edge in fixed:
+            yield stretch
+            stretch = [edge]
+
+
+def _timeline(program: SimProgram, sampled: Sequence[_Counters]) -> Timeline:
+    """The differences of counters, without those of edges that were moved to the same place."""
+    found = [sampled[0]]
+    found += (one for one in sampled[1:] if one.cycle > found[-1].cycle)
     pairs = list(pairwise(found))
     return Timeline(
         program=program,
@@ -42,6 +73,11 @@ def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
         cycles=np.stack([after.states - before.states for before, after in pairs], axis=2),
         causes=np.stack([after.causes_since(before) for before, after in pairs], axis=1),
         before=found[0].states[PEState.BUSY],
+        held=np.stack([one.held for one in found], axis=1),
+        fullest=np.stack([one.fullest for one in found], axis=1),
+        starved=found[-1].starved - found[0].starved,
+        blocked=found[-1].blocked - found[0].blocked,
+        bursts=np.stack([one.bursts for one in found], axis=1),
     )
 
 
@@ -66,7 +102,7 @@ class TableRun:
         for cycle in edges.tolist():
             while self.more and self.times.now <= cycle:
                 self.more = self.times.advance(cycle)
-            yield cycle, self.times.tally(Limits(max_cycles=cycle), False)
+            yield cycle, self.times.sample(cycle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +152,7 @@ class ArrayRun:
         last; so the run takes no longer than it does without samples.
         """
         wanted, last = edges.tolist(), int(edges[-1])
+        self.forward.on_skip = None
         if not moved:
             yield from (self._at(cycle) for cycle in wanted)
             return
@@ -132,9 +169,12 @@ class ArrayRun:
             if left and (self.machine.cycle <= left[0] or self.stop is not Stop.UNTIL):
                 yield self._at(left.popleft())
 
+    def _tally(self, cycle: int) -> Tally:
+        return self.machine.tally(Ending.LIMIT, cycle, find_stuck=False)
+
     def _at(self, cycle: int) -> tuple[int, Tally]:
         self._go_on(cycle, cycle)
-        return cycle, self.machine.tally(Ending.LIMIT, cycle)
+        return cycle, self._tally(cycle)
 
     def _go_on(self, cycle: int, skip_until: int) -> None:
         """Go on to the end of a cycle, or beyond if that is skipped."""
@@ -147,9 +187,9 @@ class ArrayRun:
         if start + period * times <= self.next:
             skip()
             return
-        before = self.machine.tally(Ending.LIMIT, start)
+        before = self._tally(start)
         skip()
-        after = self.machine.tally(Ending.LIMIT, start + period * times)
+        after = self._tally(start + period * times)
         self.stretches.append(_Stretch(start, period, times, before, after))
 
 
@@ -163,6 +203,9 @@ class _Counters:
     starved: Counts
     blocked: Counts
     memory: Counts
+    held: Counts
+    fullest: Counts
+    bursts: Counts
 
     @staticmethod
     def at(program: SimProgram, tally: Tally, cycle: int) -> _Counters:
@@ -177,7 +220,22 @@ class _Counters:
             np.add.at(total, ends[ends >= 0], stalls[ends >= 0])
         known = tally.firings + tally.waiting + starved + blocked
         states = np.stack([tally.firings, tally.waiting, starved, blocked, cycle - known])
-        return _Counters(program, cycle, states, tally.starved, tally.blocked, memory)
+        held, fullest = np.zeros((2, len(program.channels)), np.int64)
+        np.add.at(held, program.channel_of_element, tally.left)
+        np.maximum.at(fullest, program.channel_of_element, tally.left)
+        channels = tally.memory.channels if tally.memory is not None else ()
+        bursts = [[c.reads, c.writes, c.hits] for c in channels]
+        return _Counters(
+            program=program,
+            cycle=cycle,
+            states=states,
+            starved=tally.starved.copy(),
+            blocked=tally.blocked.copy(),
+            memory=memory,
+            held=held,
+            fullest=fullest,
+            bursts=np.array(bursts, np.int64).reshape(-1, 3).sum(axis=0),
+        )
 
     def causes_since(self, before: _Counters) -> Counts:
         """For each PE the channel that it waited for most since then (see ``Timeline``)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -163,6 +163,59 @@ class TableTimes:
             shared=self.banks.tally() if self.banks is not None else None,
         )
 
+    def sample(self, cycle: int) -> Tally:
+        """The counters at the end of a cycle, up to which the run has advanced.
+
+        They are those of ``tally``, for all PEs at once, and nobody looks for what waits for ever.
+        """
+        firings, last = self._column(timing.FIRED), self._column(timing.LAST)
+        waiting = np.maximum(firings - 1, 0) * (self.program.intervals - 1)
+        starved, blocked = self.stalls[:, 0].copy(), self.stalls[:, 1].copy()
+        memory = self.memory_stalls.copy()
+        unfinished = np.flatnonzero((firings > 0) & (firings < self.program.control.firings))
+        seen = np.minimum(last + self.program.intervals, cycle + 1)[unfinished]
+        waiting[unfinished] += seen - last[unfinished] - 1
+        for at, element, sending, times in self._needed(unfinished):
+            passed = np.maximum(np.minimum(times, cycle + 1) - seen[at], 0)
+            np.add.at(blocked, element[sending], passed[sending])
+            np.add.at(starved, element[~sending], passed[~sending])
+            seen[at] += passed
+        memory[unfinished] += cycle + 1 - seen
+        return Tally(
+            ending=Ending.LIMIT,
+            cycles=cycle,
+            firings=firings,
+            first=self._column(timing.FIRST),
+            last=last,
+            waiting=waiting,
+            starved=starved,
+            blocked=blocked,
+            memory_starved=np.where(self.program.loads, memory, 0),
+            memory_blocked=np.where(self.program.loads, 0, memory),
+            left=self._left(),
+            stuck=(),
+            memory=self.memory.tally() if self.memory is not None else None,
+        )
+
+    def _needed(self, pes: Counts) -> Iterator[tuple[Counts, Counts, Array, Counts]]:
+        """What the next firings of PEs require, one requirement of each PE after the other.
+
+        Positions among ``pes``, channel elements, whether they are sent to, and the cycles from
+        which that is possible.
+        """
+        rows = self.rows[self._column(timing.ROW)[pes] // int(timing.ROW_RECORD)].astype(np.int64)
+        begin, middle, end = rows[:, 0], rows[:, 1], rows[:, 2]
+        elements = self.elements.astype(np.int64)
+        for place in range(int((end - begin).max(initial=0))):
+            at = np.flatnonzero(begin + place < end)
+            use = begin[at] + place
+            sending = use >= middle[at]
+            element = self.uses[use].astype(np.int64) // int(timing.RECORD)
+            write, read = elements[element, int(timing.WRITE)], elements[element, int(timing.READ)]
+            entry = self.ring[np.where(sending, write, read)].astype(np.int64)
+            known = np.where(sending, entry <= 0, entry > 0)
+            yield at, element, sending, np.where(known, np.abs(entry), FOREVER)
+
     def _column(self, column: np.uint64) -> Counts:
         return np.asarray(self.pes[:, int(column)], np.int64)
 
@@ -203,11 +256,15 @@ class TableTimes:
         return self.rows[int(self.pes[pe, int(timing.ROW)]) // timing.ROW_RECORD]
 
     def _left(self) -> Counts:
-        """Tokens in every element."""
-        held = np.concatenate([[0], np.cumsum(self.ring > 0)])
-        begin = self.elements[:, int(timing.BEGIN)].astype(np.int64)
-        end = self.elements[:, int(timing.END)].astype(np.int64)
-        return np.asarray(held[end] - held[begin], np.int64)
+        """Tokens in every element: those between where its ring is read and where it is written.
+
+        Where these are one place the ring is full, or empty.
+        """
+        columns = (timing.BEGIN, timing.END, timing.READ, timing.WRITE)
+        begin, end, read, write = (self.elements[:, int(n)].astype(np.int64) for n in columns)
+        size = end - begin
+        full = (read == write) & (self.ring[read] > 0)
+        return np.asarray(np.where(full, size, (write - read) % size), np.int64)
 
 
 def _rows(rows: Array) -> Array:

@@ -244,8 +244,11 @@ class ArrayMachine:
         last_store = int(self.clock[CLOCK_WORD["last_store"]])
         return end_of_run(self.program, int(self.last.max(initial=0)), last_store)
 
-    def tally(self, ending: Ending, cycles: int) -> Tally:
-        """The counters up to ``cycles``, which is the last cycle simulated or later."""
+    def tally(self, ending: Ending, cycles: int, *, find_stuck: bool = True) -> Tally:
+        """The counters up to ``cycles``, which is the last cycle simulated or later.
+
+        Without ``find_stuck`` nobody looks for PEs that wait for ever, which takes longest.
+        """
         program = self.program
         elements = len(program.channel_of_element)
         firings = self.firings()
@@ -278,7 +281,7 @@ class ArrayMachine:
             memory_starved=np.where(program.loads, memory, 0),
             memory_blocked=np.where(program.loads, 0, memory),
             left=self._tokens_left(),
-            stuck=tuple(self._stuck(done)),
+            stuck=tuple(self._stuck(done)) if find_stuck else (),
         )
 
     def _section(self, totals: Counts, offset: int) -> Counts:

@@ -1,0 +1,24 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from t2s.core.errors import UserError
+
+
+def constants_of(given: list[str]) -> dict[str, int]:
+    """The values of ``--set NAME=VALUE`` options."""
+    constants: dict[str, int] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if not (name.isidentifier() and value.lstrip("-").isdecimal()):
+            raise UserError(f"--set {text} gives no value", expected="--set NAME=INTEGER")
+        constants[name] = int(value)
+    return constants
+
+
+def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
+    """Raise ``UserError`` unless what is given is one of the choices."""
+    if given not in choices:
+        raise UserError(f"there is no {option} {given}", expected=f"one of {', '.join(choices)}")

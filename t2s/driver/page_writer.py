@@ -1,0 +1,97 @@
+"""The report page of a result: ``result.report(path)``, of every kind of result that has runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.driver.design import Stage
+from t2s.report.reasons import LoopReason, Rung
+
+if TYPE_CHECKING:
+    from t2s.simulator.devices import Device
+    from t2s.simulator.report.result import SimResult
+
+    Climb = Callable[[Any, Device], tuple[Rung, ...]]
+
+
+@dataclass(frozen=True)
+class PageWriter:
+    """Writes the page of a run, of a design whose loops have ``reasons``.
+
+    ``climb`` makes the ladder of directives of a design on a device.
+    """
+
+    climb: Climb
+    reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
+
+    def __call__(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
+        """See ``SimResult.report``."""
+        design = options["ladder"]
+        ladder = () if design is None else self.climb(design, result.device)
+        return write_page(result.graph, (result,), path, **{**options, "ladder": ladder})
+
+
+def with_page(stage: Stage, run: Callable[[], SimResult], climb: Climb) -> SimResult:
+    """The result of a run with its page; that of an error as well."""
+    from t2s.simulator.report.cut_short import RunInterrupted
+    from t2s.simulator.report.stuck import DeadlockError
+
+    page = PageWriter(climb, stage.reasons)
+    try:
+        return replace(run(), page=page)
+    except (DeadlockError, RunInterrupted) as error:
+        error.result = replace(error.result, page=page)
+        raise
+
+
+def write_page(
+    title: str,
+    runs: Sequence[SimResult],
+    path: str | Path,
+    *,
+    windows: Sequence[tuple[int, int]] = (),
+    inputs: Mapping[str, Any] | None = None,
+    depths: Any = None,
+    ladder: Sequence[Rung] = (),
+) -> Path:
+    """Write one page of runs that came one after the other, and return its path.
+
+    The options are those of ``SimResult.report``, for all runs; ``ladder`` has its rungs.
+    """
+    from t2s.core.files import write_file
+    from t2s.report.page.data.page_model import PageModel, Wanted, run_model
+    from t2s.report.page.render import page_text
+
+    free_depths = None if depths is None else _depths(depths)
+    models = []
+    for run in runs:
+        reasons = run.page.reasons if isinstance(run.page, PageWriter) else {}
+        wanted = Wanted(
+            windows=windows,
+            inputs=inputs,
+            free_depths=free_depths,
+            reasons=reasons,
+            ladder=tuple(ladder),
+        )
+        models.append(run_model(run, wanted))
+    file = Path(path)
+    write_file(file, page_text(PageModel(title=title, runs=tuple(models))).encode())
+    return file
+
+
+def _depths(depths: Any) -> dict[str, int]:
+    """Depths by channel, of a ``DepthFit`` or of a mapping."""
+    found = getattr(depths, "depths", depths)
+    if isinstance(found, Mapping) and all(isinstance(name, str) for name in found):
+        return {name: int(depth) for name, depth in found.items()}
+    raise UserError(
+        "the depths of the report are no depths",
+        location=user_location(),
+        expected="what t2s.fit_depths(design) gives, or a mapping from channels to depths",
+        given=repr(depths)[:200],
+    )

@@ -1,0 +1,119 @@
+"""Where single firings are in their loop nests: indices by the number of a firing.
+
+Of a machine it is the rule that it took.  Values of loop nests with inputs are in
+``firing_values.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.graph.nodes import Machine, PEArray
+from t2s.simulator.program.control import firings_per_code
+from t2s.simulator.program.firing_domain import Domain, domains
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+
+Integers = NDArray[np.int64]
+
+RULE = "rule"
+"""The name under which the number of a machine's rule stands."""
+
+_MOST_LISTED = 1 << 20
+"""Firings of a PE of which every one is looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiringPlaces:
+    """Finds the loop indices of firings, which count from 0, of the PEs of one node."""
+
+    program: SimProgram
+    timing: NodeTiming
+    found: tuple[Domain, ...]
+
+    @staticmethod
+    def of(program: SimProgram, timing: NodeTiming) -> FiringPlaces:
+        """Those of a node; a machine has rules in place of loops."""
+        found: tuple[Domain, ...] = ()
+        if isinstance(timing.node, PEArray):
+            found = domains(timing.node, program.parameters, divided=True)
+        return FiringPlaces(program=program, timing=timing, found=found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loops, the outermost first."""
+        if isinstance(self.timing.node, Machine):
+            return (RULE,)
+        return tuple(loop.name for loop in self.timing.node.loops)
+
+    def indices(self, place: int, firings: Integers) -> Integers:
+        """The indices of firings of the PE at a place of the node; shape (names, firings)."""
+        if isinstance(self.timing.node, Machine):
+            return self._rules(place)[firings][None, :]
+        domain = next(one for one in self.found if 0 <= place - one.first_pe < one.pe_count)
+        inside = np.unravel_index(place - domain.first_pe, domain.shape[: domain.space_rank])
+        extents = domain.shape[domain.space_rank :]
+        at = np.unravel_index(firings + domain.start, extents) if extents else ()
+
+        def values(name: str) -> Integers:
+            axes = domain.names[name]
+            index = tuple(
+                where if extent > 1 else 0
+                for where, extent in zip((*inside, *at), axes.shape, strict=True)
+            )
+            return np.broadcast_to(axes[index], firings.shape).astype(np.int64)
+
+        rows = []
+        for loop in self.timing.node.loops:
+            division = domain.division
+            if division is not None and division.loop == loop.name:
+                quotient, rest = values(division.quotient), values(division.remainder)
+                rows.append(quotient * division.base + rest)
+            else:
+                rows.append(values(loop.name))
+        return np.array(rows, np.int64).reshape(len(rows), len(firings))
+
+    def _rules(self, place: int) -> Integers:
+        trace = self.program.trace
+        codes = None if trace is None else trace.codes.get(self.timing.first + place)
+        return np.asarray(() if codes is None else codes, np.int64)
+
+
+def empty_before(program: SimProgram, firings: Integers) -> Integers:
+    """Empty slots of a schedule among the first firings of each PE; shape (PEs, edges)."""
+    if not program.control.empty.any():
+        return np.zeros_like(firings)
+    return sums_before(program, (~program.control.fires).astype(np.int64), firings)
+
+
+def sums_before(program: SimProgram, weights: Integers, firings: Integers) -> Integers:
+    """The sum over the first firings of each PE of what their rows weigh; shape (PEs, edges).
+
+    ``weights`` has a number for each of ``Control.rows``.
+    """
+    control = program.control
+    found = np.zeros_like(firings)
+    known: dict[tuple[int, int], Integers] = {}
+    traces = {} if program.trace is None else program.trace.codes
+    for pe in np.flatnonzero(control.firings).tolist():
+        if pe in traces:
+            rules = weights[int(control.row_start[pe]) + traces[pe].astype(np.int64)]
+            found[pe] = np.concatenate([[0], np.cumsum(rules)])[firings[pe]]
+            continue
+        order, start = control.orders[int(control.order_of[pe])], int(control.row_start[pe])
+        own = weights[start : start + int(order.codes.max(initial=0)) + 1]
+        if (own == own[0]).all():
+            found[pe] = own[0] * firings[pe]
+        elif order.firings <= _MOST_LISTED:
+            key = (int(control.order_of[pe]), start)
+            if key not in known:
+                codes = own[order.expanded()[: order.firings]]
+                known[key] = np.concatenate([[0], np.cumsum(codes)])
+            found[pe] = known[key][np.minimum(firings[pe], order.firings)]
+        else:
+            for edge, count in enumerate(firings[pe].tolist()):
+                counts = firings_per_code(replace(order, firings=count), len(own))
+                found[pe, edge] = int((counts * own).sum())
+    return found

@@ -1,0 +1,172 @@
+"""The whole page as a value: a part for each run of a design, and how it follows from a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from t2s.core.errors import UnsupportedError
+from t2s.core.tables import Table
+from t2s.report.page.data.chip_map import ChipMapModel, chip_map_of
+from t2s.report.page.data.dram_line import DramOverTime, dram_of
+from t2s.report.page.data.firing_values import values_of
+from t2s.report.page.data.loop_rows import NestModel, nests_of
+from t2s.report.page.data.main_limit import Limit, limit_of
+from t2s.report.page.data.roofs import RooflineModel, roofline_of
+from t2s.report.page.data.space_time import (
+    SpaceTimeModel,
+    checked_windows,
+    observe,
+    space_time_of,
+)
+from t2s.report.page.data.stall_flame import FlamePart, flame_of
+from t2s.report.reasons import LoopReason, Rung
+from t2s.report.resources import ResourceReport, estimate_resources
+from t2s.simulator.memory.banked_report import BankedReport
+from t2s.simulator.report.deadlock import DeadlockReport
+from t2s.simulator.report.result import SimResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a page is to show beside the run itself.
+
+    Attributes
+    ----------
+    windows: windows of cycles, the first and the last one of each.
+    inputs: the arrays that the run had, for the values of single firings.
+    free_depths: the smallest depths that cost nothing, by channel.
+    reasons: why loops are there, by node and loop.
+    ladder: the design with its first directives, one more each time.
+    """
+
+    windows: Sequence[tuple[int, int]] = ()
+    inputs: Mapping[str, object] | None = None
+    free_depths: Mapping[str, int] | None = None
+    reasons: Mapping[tuple[str, str], LoopReason] | None = None
+    ladder: tuple[Rung, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunModel:
+    """A run on the page.  ``unseen`` says why there is no space-time diagram."""
+
+    name: str
+    summary: tuple[tuple[str, str], ...]
+    cycles: int
+    limit: Limit
+    banner: str
+    flame: FlamePart
+    stalls: Table
+    space_time: SpaceTimeModel | None
+    unseen: str
+    chip: ChipMapModel
+    nests: tuple[NestModel, ...]
+    roofline: RooflineModel | None
+    resources: Table | None
+    resource_summary: tuple[tuple[str, str], ...]
+    resource_problem: str
+    dram: DramOverTime | None
+    shared: BankedReport | None
+    deadlock: DeadlockReport | None
+    ladder: tuple[Rung, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageModel:
+    """A page: its title, and the runs on it, which ran one after the other."""
+
+    title: str
+    runs: tuple[RunModel, ...]
+
+
+def run_model(result: SimResult, wanted: Wanted) -> RunModel:
+    """A run as the page shows it; ``UserError`` for windows that are not in the run."""
+    windows = checked_windows(wanted.windows, result.cycles)
+    observed = observe(result, windows)
+    space_time = None
+    if observed is not None:
+        space_time = space_time_of(observed, values_of(observed, wanted.inputs))
+    resources, problem = _resources(result)
+    depths = None if wanted.free_depths is None else dict(wanted.free_depths)
+    return RunModel(
+        name=result.graph,
+        summary=result.summary,
+        cycles=result.cycles,
+        limit=limit_of(result),
+        banner=_banner(result),
+        flame=flame_of(result),
+        stalls=result.stalls.table,
+        space_time=space_time,
+        unseen="" if space_time is not None else _unseen(result),
+        chip=chip_map_of(result, observed, depths),
+        nests=nests_of(result, wanted.reasons or {}),
+        roofline=roofline_of(result),
+        resources=None if resources is None else _shares(resources),
+        resource_summary=() if resources is None else resources.summary,
+        resource_problem=problem,
+        dram=dram_of(result, observed),
+        shared=result.shared,
+        deadlock=result.deadlock,
+        ladder=wanted.ladder,
+    )
+
+
+def _banner(result: SimResult) -> str:
+    """What has to be said first, of a run that did not come to its end."""
+    if result.finished and not result.tokens_left:
+        return ""
+    measured = f"all numbers are of the {result.cycles:,} cycles until then"
+    if result.limit_reached:
+        return f"This run was cut short by its cycle limit: {measured}."
+    if result.interrupted:
+        return f"This run was interrupted from the keyboard: {measured}."
+    if result.deadlock is not None:
+        return f"This run ended in a deadlock: {measured}."
+    left = sum(entry.tokens for entry in result.tokens_left)
+    return f"This run ended with {left:,} tokens left in channels: somebody sends too much."
+
+
+def _unseen(result: SimResult) -> str:
+    if not result.cycles or not result.program.pe_count:
+        return "There is no PE, or no cycle, to look at."
+    if result.program.graph.machines and result.program.trace is None:
+        return "The plain engine does not keep what machines did: simulate with engine='native'."
+    return f"{result.program.pe_count:,} PEs are too many to draw over time."
+
+
+def _resources(result: SimResult) -> tuple[ResourceReport | None, str]:
+    if result.device.fabric is None:
+        return None, f"The device {result.device.name} has no DSP and RAM blocks to count."
+    try:
+        return estimate_resources(result.program.graph, result.device), ""
+    except UnsupportedError as error:
+        return None, f"No estimate: {error.message}; {error.given}."
+
+
+def _shares(report: ResourceReport) -> Table:
+    """What is used of what there is, by node."""
+    dsp, ram = report.device.dsp_blocks, report.device.ram_blocks
+
+    def share(taken: int, available: int | None) -> str:
+        return "-" if not available else f"{taken / available:.1%}"
+
+    def row(name: str, dsps: int, rams: int) -> tuple[str, ...]:
+        return (name, f"{dsps:,}", share(dsps, dsp), f"{rams:,}", share(rams, ram))
+
+    rows = [row(node.name, node.dsp_blocks, node.ram_blocks) for node in report.nodes]
+    rows.append(row("used", report.dsp_blocks, report.ram_blocks))
+    rows.append(
+        (
+            "available",
+            "-" if dsp is None else f"{dsp:,}",
+            "100.0%" if dsp else "-",
+            "-" if ram is None else f"{ram:,}",
+            "100.0%" if ram else "-",
+        )
+    )
+    return Table(
+        title=f"estimated blocks of {report.device.name}",
+        headers=("node", "DSP", "share", "RAM", "share"),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,300 @@
+"""Space and time: what every PE did, over the whole run in bins and in windows cycle by cycle.
+
+All windows come from one repetition of the run.  Where a design has more PEs than a page has rows,
+neighboring PEs of a node share a row, which then has the sum of their cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.checks import whole
+from t2s.core.errors import InternalError, UserError
+from t2s.core.location import user_location
+from t2s.graph.nodes import Machine, Role
+from t2s.report.page.data.firing_points import FiringPlaces, empty_before
+from t2s.report.page.data.packed import PackedIntegers, packed
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.timeline import NO_CAUSE, PEState, Timeline, Window, checked_window
+
+Integers = NDArray[np.int64]
+Windows = Sequence[Window]
+
+MOST_ROWS = 512
+MOST_PES = 1 << 18
+"""PEs of a design that is drawn over time."""
+
+_BINS = 256
+_CELLS = 12_000
+_LONGEST, _SHORTEST = 128, 16
+_EARLY = 20_000
+"""The cycle until which a steady window begins: finding it later breaks what the run skips."""
+
+_MOST_WINDOWS = 16
+_MOST_EXACT = 1 << 18
+"""PEs times cycles of a window of the user that is drawn cycle by cycle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeRow:
+    """A row of the diagram: the number of its node, and the PEs in it, as a label says them."""
+
+    node: int
+    label: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringPoints:
+    """Loop indices of the firings of a node in a window, one after the other, row by row.
+
+    ``points`` has shape (loops, firings); ``rules`` are the names of a machine's rules, to which
+    the only index points.  ``values`` are texts of what went in and out, where inputs were given.
+    """
+
+    node: int
+    loops: tuple[str, ...]
+    points: PackedIntegers
+    rules: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """A window of the diagram.
+
+    ``edges`` are those of a ``Timeline``.  ``cycles`` has the cycles busy, waiting, starved and
+    blocked of each row and bin, the others are idle; ``causes`` the channel waited for most, as in
+    a ``Timeline``, of rows with one PE; ``before`` the firings of each row before the window.
+    """
+
+    name: str
+    edges: PackedIntegers
+    cycles: PackedIntegers
+    causes: PackedIntegers
+    before: tuple[int, ...]
+    exact: bool
+    first: int
+    last: int
+    points: tuple[FiringPoints, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeModel:
+    """The diagram: rows, windows (the first one is the whole run), and the names that they use."""
+
+    nodes: tuple[str, ...]
+    channels: tuple[str, ...]
+    rows: tuple[SpaceTimeRow, ...]
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """Timelines of a run: of the whole run and of windows, with their names."""
+
+    program: SimProgram
+    whole: Timeline
+    windows: tuple[tuple[str, Timeline], ...]
+
+    @property
+    def lines(self) -> tuple[tuple[str, Timeline], ...]:
+        """All of them."""
+        return (("whole run", self.whole), *self.windows)
+
+
+def checked_windows(windows: object, of_run: int) -> list[Window]:
+    """Windows of the user; ``UserError`` for what is no list of windows in the run."""
+    here = user_location()
+    expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
+    given = (
+        list(windows) if isinstance(windows, Sequence) and not isinstance(windows, str) else None
+    )
+    if given is None or len(given) > _MOST_WINDOWS:
+        raise UserError(
+            "the windows of the report are no list of windows",
+            location=here,
+            expected=f"{expected}, {_MOST_WINDOWS} of them at most",
+            given=repr(windows)[:200],
+        )
+    found: list[Window] = []
+    for window in given:
+        pair = window if isinstance(window, Sequence) and len(window) == 2 else (None, None)
+        first, last = whole(pair[0]), whole(pair[1])
+        if first is None or last is None or not 1 <= first <= last <= of_run:
+            raise UserError(
+                "a window of the report is not in the run",
+                location=here,
+                expected=expected,
+                given=repr(window)[:200],
+            )
+        found.append((first, last))
+    return found
+
+
+def observe(result: SimResult, windows: Windows) -> Observed | None:
+    """The whole run in bins, and windows cycle by cycle; ``None`` where nobody can say.
+
+    That is a run without cycles, one of machines by the plain engine, which keeps no trace, and one
+    of more than ``MOST_PES`` PEs.
+    """
+    program, count = result.program, result.program.pe_count
+    untraced = bool(program.graph.machines) and program.trace is None
+    if untraced or not result.cycles or not 0 < count <= MOST_PES:
+        return None
+    if result.sample is None:
+        raise InternalError("a result of an engine alone has no timeline")
+    most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
+    named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
+    fitting = max(1, (1 << 21) // count)
+    wanted = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
+    for _, (first, last) in named:
+        length = last - first + 1
+        bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(most, fitting)
+        wanted.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
+    lines = result.sample(program, wanted, result.kernel)
+    names = [name for name, _ in named]
+    return Observed(
+        program=program,
+        whole=lines[0],
+        windows=tuple(zip(names, lines[1:], strict=True)),
+    )
+
+
+def _chosen(result: SimResult) -> list[tuple[str, Window]]:
+    """Windows that every page has: how a run begins, goes on and ends; or all of a short one.
+
+    The whole run has a bin for each cycle of a very short one.
+    """
+    cycles = result.cycles
+    if cycles <= min(_BINS, (1 << 21) // result.program.pe_count):
+        return []
+    length = max(_SHORTEST, min(_LONGEST, _CELLS // result.program.pe_count))
+    if cycles <= 3 * length:
+        return [("every cycle", (1, cycles))]
+    begin = _computes_from(result)
+    begin = 1 if begin <= length else min(begin - length // 4, cycles - length + 1)
+    middle = max(begin + length, min((cycles - length) // 2, _EARLY))
+    middle = min(middle, cycles - length + 1)
+    return [
+        ("fill", (begin, begin + length - 1)),
+        ("steady", (middle, middle + length - 1)),
+        ("drain", (cycles - length + 1, cycles)),
+    ]
+
+
+FiringTexts = Mapping[tuple[int, int], str]
+"""What was taken and sent by a PE in a cycle."""
+
+
+def _computes_from(result: SimResult) -> int:
+    """The cycle of the first firing of a node that computes; 1 if none does."""
+    nodes = (node for node in result.nodes.values() if node.role is Role.COMPUTE)
+    return min((node.first_firing for node in nodes if node.first_firing is not None), default=1)
+
+
+def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
+    """The diagram; windows in which ``values`` has texts of firings show them."""
+    program = observed.program
+    rows = _rows(program)
+    shared = any(row.count > 1 for row in rows)
+    strips = []
+    for name, line in observed.lines:
+        strip = _strip(name, line, rows)
+        if strip.exact and not shared:
+            points = _points(line, values)
+            strip = replace(strip, points=points)
+        strips.append(strip)
+    return SpaceTimeModel(
+        nodes=tuple(timing.node.name for timing in program.nodes),
+        channels=tuple(timing.channel.name for timing in program.channels),
+        rows=rows,
+        strips=tuple(strips),
+    )
+
+
+def _rows(program: SimProgram) -> tuple[SpaceTimeRow, ...]:
+    share = max(1, -(-program.pe_count // MOST_ROWS))
+    rows: list[SpaceTimeRow] = []
+    for number, timing in enumerate(program.nodes):
+        for first in range(timing.first, timing.instances.stop, share):
+            count = min(share, timing.instances.stop - first)
+            label = program.pe_label(first)
+            if count > 1:
+                label += f" to {program.pe_label(first + count - 1)}"
+            rows.append(SpaceTimeRow(node=number, label=label, first=first, count=count))
+    return tuple(rows)
+
+
+def corrected(line: Timeline) -> Integers:
+    """The cycles of a timeline with empty slots of a schedule as waiting, as in a stall table."""
+    cycles = np.array(line.cycles)
+    if line.program.control.empty.any():
+        slots = np.concatenate([line.before[:, None], line.firings], axis=1)
+        empty = np.diff(empty_before(line.program, slots), axis=1)
+        cycles[PEState.BUSY] -= empty
+        cycles[PEState.WAITING] += empty
+    return cycles
+
+
+def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
+    starts = [row.first for row in rows]
+    cycles = np.add.reduceat(corrected(line)[: PEState.IDLE], starts, axis=1)
+    causes = np.where(np.array([[row.count] for row in rows]) == 1, line.causes[starts], NO_CAUSE)
+    slots = line.before - empty_before(line.program, line.before[:, None])[:, 0]
+    return Strip(
+        name=name,
+        edges=packed(line.edges),
+        cycles=packed(cycles),
+        causes=packed(causes),
+        before=tuple(int(n) for n in np.add.reduceat(slots, starts)),
+        exact=line.is_exact,
+        first=line.first,
+        last=line.last,
+    )
+
+
+def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
+    """The loop indices of all busy cells; empty slots are not among them."""
+    program = line.program
+    slots = np.concatenate([line.before[:, None], line.firings], axis=1)
+    fires = (np.diff(slots, axis=1) - np.diff(empty_before(program, slots), axis=1)) > 0
+    found: list[FiringPoints] = []
+    for number, timing in enumerate(program.nodes):
+        places = FiringPlaces.of(program, timing)
+        parts = [
+            places.indices(place, slots[pe, :-1][fires[pe]])
+            for place, pe in enumerate(range(timing.first, timing.instances.stop))
+            if fires[pe].any()
+        ]
+        if not parts or not places.names:
+            continue
+        node = timing.node
+        texts = _texts(line, fires, timing.instances, values)
+        rules = tuple(path.rule.name for path in node.paths()) if isinstance(node, Machine) else ()
+        found.append(
+            FiringPoints(
+                node=number,
+                loops=places.names,
+                points=packed(np.concatenate(parts, axis=1)),
+                rules=rules,
+                values=texts,
+            )
+        )
+    return tuple(found)
+
+
+def _texts(
+    line: Timeline, fires: NDArray[np.bool_], pes: slice, values: FiringTexts
+) -> tuple[str, ...]:
+    """The texts of the firings of a node, in the order of their points; none if one is missing."""
+    cells = np.argwhere(fires[pes]) + np.array([pes.start, line.first])
+    texts = [values.get((pe, cycle)) for pe, cycle in cells.tolist()]
+    found = tuple(text for text in texts if text is not None)
+    return found if len(found) == len(texts) else ()

@@ -1,0 +1,422 @@
+"use strict";
+// The page works without this script but for zooming, the user's lines and the space-time diagram.
+(() => {
+  const STATES = ["busy", "waiting", "starved", "blocked", "idle"];
+  const COLORS = ["#0072b2", "#56b4e9", "#e69f00", "#d55e00"];
+  const count = (number) => number.toLocaleString("en-US");
+  const share = (part, whole) => `${((100 * part) / whole).toFixed(1)} %`;
+
+  // --- the user's lines -------------------------------------------------------------------------
+  const panel = document.getElementById("source");
+  const sources = JSON.parse(document.getElementById("sources").textContent);
+  let opener = null;
+  function showSource(from) {
+    const found = JSON.parse(sources[Number(from.dataset.source)]);
+    opener = from;
+    panel.querySelector("h3").textContent = found.place;
+    const text = panel.querySelector("pre");
+    text.textContent = found.lines.length ? "" : "the file is not there any more";
+    found.lines.forEach((line, at) => {
+      const number = found.first + at;
+      const element = document.createElement(number === found.line ? "mark" : "span");
+      element.textContent = `${String(number).padStart(4)} | ${line}`;
+      text.append(element, "\n");
+    });
+    panel.hidden = false;
+  }
+  function hideSource() {
+    if (panel.hidden) return;
+    panel.hidden = true;
+    if (opener) opener.focus();
+  }
+  document.getElementById("source-close").addEventListener("click", hideSource);
+
+  // --- the flame graph --------------------------------------------------------------------------
+  function zoomFlame(part) {
+    const flame = part.closest("svg.flame");
+    const start = Number(part.dataset.start);
+    const cycles = Number(part.dataset.cycles);
+    const level = Number(part.dataset.level);
+    for (const other of flame.querySelectorAll(".part")) {
+      const from = Number(other.dataset.start);
+      const size = Number(other.dataset.cycles);
+      const above = Number(other.dataset.level) <= level;
+      const outside = from + size <= start || from >= start + cycles;
+      other.style.display = outside ? "none" : "";
+      if (outside) continue;
+      const covers = above && from <= start && from + size >= start + cycles;
+      other.setAttribute("x", covers ? "0%" : `${(100 * (from - start)) / cycles}%`);
+      other.setAttribute("width", covers ? "100%" : `${(100 * size) / cycles}%`);
+    }
+    const view = flame.closest(".flame-view");
+    view.querySelector(".reset").hidden = level === 0;
+    view.querySelector(".status").textContent = part.getAttribute("aria-label");
+  }
+
+  function press(target) {
+    const part = target.closest(".part");
+    if (part) zoomFlame(part);
+    const chip = target.closest(".chip-view svg [data-source], .chip-view svg .channel");
+    if (chip) {
+      const title = chip.querySelector("title");
+      const status = chip.closest(".chip-view").querySelector(".status");
+      if (title) status.textContent = title.textContent;
+    }
+    const reset = target.closest(".reset");
+    if (reset) zoomFlame(reset.closest(".flame-view").querySelector(".part"));
+    const source = target.closest("[data-source]");
+    if (source) showSource(source);
+  }
+  document.addEventListener("click", (event) => press(event.target));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      hideSource();
+      const view = event.target.closest && event.target.closest(".flame-view");
+      if (view) zoomFlame(view.querySelector(".part"));
+    }
+    const button = event.target.getAttribute && event.target.getAttribute("role") === "button";
+    if (button && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      press(event.target);
+    }
+  });
+
+  // --- packed arrays ----------------------------------------------------------------------------
+  function inflate(text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream);
+  }
+
+  async function unpack(packed) {
+    const length = packed.shape.reduce((a, b) => a * b, 1);
+    const values = new Float64Array(length);
+    if (!length) return values;
+    const planes = new Uint8Array(await inflate(packed.data).arrayBuffer());
+    const last = packed.shape[packed.shape.length - 1];
+    const words = new DataView(new ArrayBuffer(8));
+    for (let at = 0, sum = 0; at < length; at++) {
+      for (let plane = 0; plane < 8; plane++) words.setUint8(plane, planes[plane * length + at]);
+      const step = words.getInt32(4, true) * 4294967296 + words.getUint32(0, true);
+      sum = at % last === 0 ? step : sum + step;
+      values[at] = sum;
+    }
+    return values;
+  }
+
+  // --- the space-time diagram -------------------------------------------------------------------
+  const GUTTER = 96;
+  const AXIS = 20;
+
+  class Diagram {
+    constructor(view) {
+      this.view = view;
+      this.canvas = view.querySelector("canvas");
+      this.status = view.querySelector(".status");
+      this.model = JSON.parse(document.getElementById(view.dataset.sourceOf).textContent);
+      this.rows = this.model.rows;
+      this.cell = null;
+    }
+
+    async load() {
+      for (const strip of this.model.strips) {
+        strip.at = await unpack(strip.edges);
+        strip.counts = await unpack(strip.cycles);
+        strip.why = await unpack(strip.causes);
+        strip.bins = strip.at.length - 1;
+        for (const one of strip.points) {
+          one.indices = await unpack(one.points);
+          one.values = one.values ? await inflate(one.values).json() : [];
+        }
+      }
+      this.first = this.model.strips[0].first - 1;
+      this.last = this.model.strips[0].last;
+      this.from = this.first;
+      this.to = this.last;
+      this.listen();
+      this.fit();
+      this.view.dataset.ready = "yes";
+      window.addEventListener("resize", () => this.fit());
+      window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+      window.addEventListener("beforeprint", () => this.fit());
+    }
+
+    listen() {
+      const canvas = this.canvas;
+      for (const button of this.view.querySelectorAll("[data-strip]"))
+        button.addEventListener("click", () => this.open(Number(button.dataset.strip)));
+      for (const button of this.view.querySelectorAll("[data-move]"))
+        button.addEventListener("click", () => this.move(button.dataset.move));
+      canvas.addEventListener("pointermove", (event) => {
+        if (this.held !== undefined && event.buttons & 1) {
+          const moved = (this.held - event.offsetX) * this.perPixel();
+          this.held = event.offsetX;
+          this.show(this.from + moved, this.to + moved);
+          return;
+        }
+        this.point(event.offsetX, event.offsetY);
+      });
+      canvas.addEventListener("pointerdown", (event) => {
+        this.held = event.offsetX;
+        this.point(event.offsetX, event.offsetY);
+      });
+      canvas.addEventListener("pointerup", () => { this.held = undefined; });
+      canvas.addEventListener("dblclick", (event) => this.zoom(0.25, this.cycleAt(event.offsetX)));
+      canvas.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey && !event.shiftKey) return;
+        event.preventDefault();
+        this.zoom(event.deltaY > 0 ? 1.5 : 1 / 1.5, this.cycleAt(event.offsetX));
+      }, { passive: false });
+      canvas.addEventListener("keydown", (event) => this.key(event));
+    }
+
+    key(event) {
+      const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+      if (event.key in steps) this.step(...steps[event.key]);
+      else if (event.key === "+" || event.key === "=") this.move("in");
+      else if (event.key === "-") this.move("out");
+      else if (event.key === "PageUp") this.move("left");
+      else if (event.key === "PageDown") this.move("right");
+      else if (event.key === "Home") this.open(0);
+      else return;
+      event.preventDefault();
+    }
+
+    perPixel() { return (this.to - this.from) / Math.max(1, this.width - GUTTER); }
+    cycleAt(x) { return this.from + (x - GUTTER) * this.perPixel(); }
+    x(cycle) { return GUTTER + (cycle - this.from) / this.perPixel(); }
+
+    open(number) {
+      const strip = this.model.strips[number];
+      this.show(strip.first - 1, strip.last);
+      this.status.textContent =
+        `${strip.name}: cycles ${count(strip.first)} to ${count(strip.last)}, ` +
+        (strip.exact ? "cycle by cycle" : `${count(strip.bins)} bins`);
+    }
+
+    move(how) {
+      const length = this.to - this.from;
+      if (how === "in") this.zoom(0.5);
+      if (how === "out") this.zoom(2);
+      if (how === "left") this.show(this.from - length / 2, this.to - length / 2);
+      if (how === "right") this.show(this.from + length / 2, this.to + length / 2);
+    }
+
+    zoom(by, around) {
+      const middle = around === undefined
+        ? (this.cell ? this.cell.cycle : (this.from + this.to) / 2) : around;
+      const from = middle - (middle - this.from) * by;
+      this.show(from, from + (this.to - this.from) * by);
+    }
+
+    show(from, to) {
+      const length = Math.min(this.last - this.first, Math.max(8, to - from));
+      this.from = Math.max(this.first, Math.min(from, this.last - length));
+      this.to = this.from + length;
+      this.draw();
+    }
+
+    fit() {
+      const ratio = window.devicePixelRatio || 1;
+      this.width = this.canvas.clientWidth;
+      this.rowHeight = Math.max(2, Math.min(18, Math.floor(420 / Math.max(1, this.rows.length))));
+      this.height = this.rows.length * this.rowHeight + AXIS;
+      this.canvas.style.height = `${this.height}px`;
+      this.canvas.width = Math.round(this.width * ratio);
+      this.canvas.height = Math.round(this.height * ratio);
+      this.ink = this.canvas.getContext("2d");
+      this.ink.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.draw();
+    }
+
+    // The narrowest strip that has a cycle: exact windows are on top of the whole run.
+    stripAt(cycle) {
+      let best = this.model.strips[0];
+      for (const strip of this.model.strips)
+        if (cycle >= strip.first && cycle <= strip.last && this.binSize(strip) < this.binSize(best))
+          best = strip;
+      return best;
+    }
+
+    binSize(strip) { return (strip.last - strip.first + 1) / strip.bins; }
+
+    binOf(strip, cycle) {
+      let low = 0;
+      let high = strip.bins - 1;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (strip.at[middle + 1] >= cycle) high = middle;
+        else low = middle + 1;
+      }
+      return low;
+    }
+
+    // Cycles of a row in a bin by state; idle is what is left.
+    states(strip, row, bin) {
+      const size = this.rows.length * strip.bins;
+      const at = row * strip.bins + bin;
+      const found = [0, 1, 2, 3].map((state) => strip.counts[state * size + at]);
+      const all = (strip.at[bin + 1] - strip.at[bin]) * this.rows[row][2];
+      return [...found, all - found.reduce((a, b) => a + b, 0)];
+    }
+
+    draw() {
+      const ink = this.ink;
+      const style = getComputedStyle(document.documentElement);
+      const colors = [...COLORS, style.getPropertyValue("--idle").trim()];
+      ink.clearRect(0, 0, this.width, this.height);
+      const strips = [...this.model.strips].sort((a, b) => this.binSize(b) - this.binSize(a));
+      for (const strip of strips) this.drawStrip(strip, colors);
+      ink.fillStyle = style.getPropertyValue("--page").trim();
+      ink.fillRect(0, 0, GUTTER - 1, this.height);
+      ink.fillStyle = style.getPropertyValue("--ink").trim();
+      this.labels(style);
+    }
+
+    drawStrip(strip, colors) {
+      if (strip.last <= this.from || strip.first - 1 >= this.to) return;
+      const begin = this.binOf(strip, Math.max(strip.first, Math.floor(this.from) + 1));
+      const end = this.binOf(strip, Math.min(strip.last, Math.ceil(this.to)));
+      const height = this.rowHeight > 3 ? this.rowHeight - 1 : this.rowHeight;
+      for (let row = 0; row < this.rows.length; row++) {
+        for (let bin = begin; bin <= end; bin++) {
+          const left = Math.max(GUTTER, this.x(strip.at[bin]));
+          const right = Math.min(this.width, this.x(strip.at[bin + 1]));
+          const found = this.states(strip, row, bin);
+          this.drawCell(left, row * this.rowHeight, right - left, height, found, colors);
+        }
+      }
+    }
+
+    drawCell(x, y, width, height, found, colors) {
+      const ink = this.ink;
+      const all = found.reduce((a, b) => a + b, 0);
+      if (!all || width <= 0) return;
+      const most = found.indexOf(Math.max(...found));
+      const gap = width > 5 ? 1 : 0;
+      ink.fillStyle = colors[most];
+      ink.fillRect(x, y, width - gap + (gap ? 0 : 0.3), height);
+      if (height < 5 || found[most] === all) return;
+      let bottom = y + height;
+      found.forEach((cycles, state) => {
+        const part = (cycles / all) * height;
+        ink.fillStyle = colors[state];
+        ink.fillRect(x, bottom - part, width - gap + (gap ? 0 : 0.3), part);
+        bottom -= part;
+      });
+    }
+
+    labels(style) {
+      const ink = this.ink;
+      ink.font = "11px system-ui, sans-serif";
+      let drawnTo = -20;
+      this.rows.forEach(([node], row) => {
+        if (row && this.rows[row - 1][0] === node) return;
+        const y = row * this.rowHeight;
+        ink.fillStyle = style.getPropertyValue("--line").trim();
+        if (row) ink.fillRect(0, y - 0.5, this.width, 1);
+        if (y - drawnTo < 11) return;
+        drawnTo = y;
+        ink.fillStyle = style.getPropertyValue("--ink").trim();
+        let name = this.model.nodes[node];
+        while (name.length > 1 && ink.measureText(name).width > GUTTER - 8)
+          name = `${name.replace("…", "").slice(0, -1)}…`;
+        ink.fillText(name, 2, y + 10);
+      });
+      ink.fillStyle = style.getPropertyValue("--faint").trim();
+      const y = this.height - 6;
+      ink.fillText(`cycle ${count(Math.floor(this.from) + 1)}`, GUTTER, y);
+      const end = count(Math.ceil(this.to));
+      ink.fillText(end, this.width - ink.measureText(end).width - 2, y);
+      if (this.cell) {
+        ink.strokeStyle = style.getPropertyValue("--ink").trim();
+        const x = this.x(this.cell.cycle - 1);
+        const width = Math.max(2, this.x(this.cell.cycle) - x);
+        if (x + width > GUTTER)
+          ink.strokeRect(x, this.cell.row * this.rowHeight - 0.5, width, this.rowHeight);
+      }
+    }
+
+    point(x, y) {
+      const row = Math.floor(y / this.rowHeight);
+      const cycle = Math.floor(this.cycleAt(x)) + 1;
+      if (row < 0 || row >= this.rows.length || x < GUTTER) return;
+      this.select(row, cycle);
+    }
+
+    step(down, across) {
+      if (!this.cell) { this.select(0, Math.floor(this.from) + 1); return; }
+      const strip = this.stripAt(this.cell.cycle);
+      const bin = this.binOf(strip, this.cell.cycle);
+      let cycle = this.cell.cycle;
+      if (across > 0) cycle = strip.at[bin + 1] + 1;
+      if (across < 0) cycle = strip.at[bin];
+      const row = Math.max(0, Math.min(this.rows.length - 1, this.cell.row + down));
+      this.select(row, Math.max(this.first + 1, Math.min(this.last, cycle)));
+      if (this.cell.cycle <= this.from || this.cell.cycle > this.to) {
+        const half = (this.to - this.from) / 2;
+        this.show(this.cell.cycle - half, this.cell.cycle + half);
+      }
+    }
+
+    select(row, cycle) {
+      if (cycle < this.first + 1 || cycle > this.last) return;
+      this.cell = { row, cycle };
+      this.status.textContent = this.describe(row, cycle);
+      this.draw();
+    }
+
+    describe(row, cycle) {
+      const strip = this.stripAt(cycle);
+      const bin = this.binOf(strip, cycle);
+      const found = this.states(strip, row, bin);
+      const all = found.reduce((a, b) => a + b, 0);
+      const first = strip.at[bin] + 1;
+      const last = strip.at[bin + 1];
+      const when = first === last ? `cycle ${count(first)}` : `cycles ${count(first)} to ${count(last)}`;
+      const what = found
+        .map((cycles, state) => [cycles, state])
+        .filter(([cycles]) => cycles)
+        .map(([cycles, state]) => (cycles === all ? STATES[state] : `${STATES[state]} ${share(cycles, all)}`));
+      let text = `${this.rows[row][1]}, ${when}: ${what.join(", ")}`;
+      const cause = strip.why[row * strip.bins + bin];
+      if (cause === -2) text += ", for memory";
+      if (cause >= 0) text += `, for ${this.model.channels[cause]}`;
+      return text + this.firing(strip, row, bin, found[0]);
+    }
+
+    // What a PE fires in a cycle: the number of the firing, its loop indices, its values.
+    firing(strip, row, bin, busy) {
+      const size = strip.bins;
+      let before = strip.before[row];
+      for (let at = 0; at < bin; at++) before += strip.counts[row * size + at];
+      if (!busy) return "";
+      if (!strip.exact || this.rows[row][2] > 1) return `, ${count(busy)} firings`;
+      let text = `, firing ${count(before + 1)}`;
+      const found = strip.points.find((one) => one.node === this.rows[row][0]);
+      if (!found) return text;
+      let number = 0;
+      for (let other = 0; other <= row; other++) {
+        if (this.rows[other][0] !== found.node) continue;
+        const end = other === row ? bin : size;
+        for (let at = 0; at < end; at++) number += strip.counts[other * size + at];
+      }
+      const all = found.indices.length / found.loops.length;
+      const at = found.loops.map((loop, n) => {
+        const index = found.indices[n * all + number];
+        return found.rules.length ? `rule ${found.rules[index]}` : `${loop} = ${count(index)}`;
+      });
+      text += ` (${at.join(", ")})`;
+      if (found.values.length) text += `; ${found.values[number]}`;
+      return text;
+    }
+  }
+
+  const diagrams = [];
+  for (const view of document.querySelectorAll(".space-time")) {
+    const diagram = new Diagram(view);
+    diagrams.push(diagram);
+    diagram.load();
+  }
+  document.t2sDiagrams = diagrams;
+})();

@@ -1,0 +1,137 @@
+"""The roofline: operations per second over operations per byte, both axes logarithmic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from t2s.core.svg import PALETTE, element, hover
+from t2s.report.page.data.roofs import RooflineModel
+from t2s.report.page.views.markup import rows_view, si, tag
+
+_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 20, 520, 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axes:
+    """Powers of ten at the ends of both axes."""
+
+    x: tuple[int, int]
+    y: tuple[int, int]
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        across = (math.log10(x) - self.x[0]) / (self.x[1] - self.x[0])
+        up = (math.log10(y) - self.y[0]) / (self.y[1] - self.y[0])
+        return _LEFT + across * _WIDTH, _TOP + (1 - up) * _HEIGHT
+
+    def lines(self) -> Iterator[str]:
+        for power in range(self.x[0], self.x[1] + 1):
+            x, _ = self.place(10.0**power, 10.0 ** self.y[0])
+            yield element("path", d=f"M{x:.1f} {_TOP}v{_HEIGHT}", class_="grid")
+            text = f"{10.0**power:g}"
+            yield element("text", text=text, x=x, y=_TOP + _HEIGHT + 16, text_anchor="middle")
+        for power in range(self.y[0], self.y[1] + 1):
+            _, y = self.place(10.0 ** self.x[0], 10.0**power)
+            yield element("path", d=f"M{_LEFT} {y:.1f}h{_WIDTH}", class_="grid")
+            yield element("text", text=si(10.0**power), x=_LEFT - 6, y=y + 4, text_anchor="end")
+        middle = _LEFT + _WIDTH / 2
+        below = _TOP + _HEIGHT + 34
+        text = "operations per byte"
+        yield element("text", text=text, x=middle, y=below, text_anchor="middle")
+        yield element("text", text="operations per second", x=_LEFT, y=_TOP - 7)
+
+
+def roofline_view(model: RooflineModel) -> str:
+    """The picture and its numbers as a table."""
+    roofs = [ceiling.rate for ceiling in model.ceilings]
+    intensities = [level.intensity for level in model.levels]
+    rates = [model.rate, *roofs]
+    axes = _Axes(
+        x=(
+            math.floor(math.log10(min(intensities) / 3)),
+            math.ceil(math.log10(max(intensities) * 3)),
+        ),
+        y=(math.floor(math.log10(min(rates) / 3)), math.ceil(math.log10(max(rates) * 2))),
+    )
+    drawn = [*axes.lines()]
+    drawn += [
+        text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)
+    ]
+    drawn += [text for number, _ in enumerate(model.levels) for text in _level(model, number, axes)]
+    width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 44
+    drawing = element(
+        "svg",
+        hover("Roofline"),
+        element("desc", text=_described(model)),
+        *drawn,
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        role="img",
+        class_="roofline",
+        font_size=12,
+    )
+    return tag(
+        "div", drawing, class_="scroll", tabindex=0, role="region", aria_label="roofline"
+    ) + _table(model)
+
+
+def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
+    ceiling = model.ceilings[number]
+    x1, y = axes.place(10.0 ** axes.x[0], ceiling.rate)
+    x2, _ = axes.place(10.0 ** axes.x[1], ceiling.rate)
+    said = f"{ceiling.name}: {si(ceiling.rate)}op/s"
+    dash = "none" if number == len(model.ceilings) - 1 else "6 4"
+    yield element(
+        "path", hover(said), d=f"M{x1:.1f} {y:.1f}H{x2:.1f}", class_="roof", stroke_dasharray=dash
+    )
+    yield element("text", text=said, x=x2 - 4, y=y - 5, text_anchor="end")
+
+
+def _level(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
+    level, color = model.levels[number], PALETTE[(number + 2) % len(PALETTE)]
+    if level.bandwidth is not None:
+        low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
+        bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
+        first = max(low, bottom / level.bandwidth)
+        last = min(high, top / level.bandwidth)
+        if first < last:
+            (a, b), (c, d) = (axes.place(x, x * level.bandwidth) for x in (first, last))
+            said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
+            path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
+            yield element("path", said, d=path, class_="slope", style=f"stroke:{color}")
+    x, y = axes.place(level.intensity, model.rate)
+    said = f"{level.name}: {si(model.rate)}op/s at {level.intensity:.3g} operations per byte"
+    yield element(
+        "circle", hover(said), cx=x, cy=y, r=6, style=f"fill:{color}", class_="point",
+        role="img", aria_label=said, tabindex=0,
+    )  # fmt: skip
+    same = [n for n, one in enumerate(model.levels) if one.intensity == level.intensity]
+    if same[0] == number:
+        text = ", ".join(str(n + 1) for n in same)
+        yield element("text", text=text, x=x, y=y + 22, class_="on-point", text_anchor="middle")
+
+
+def _described(model: RooflineModel) -> str:
+    roofs = "; ".join(f"{c.name} {si(c.rate)}op/s" for c in model.ceilings)
+    return f"Achieved {si(model.rate)}op/s on {model.device}. Roofs: {roofs or 'none'}."
+
+
+def _table(model: RooflineModel) -> str:
+    rows = [
+        [
+            f"{number} {level.name}",
+            f"{level.bytes:,.0f}",
+            f"{level.intensity:.4g}",
+            "no limit" if level.bandwidth is None else f"{si(level.bandwidth)}B/s",
+            "-" if level.bandwidth is None else f"{si(level.bandwidth * level.intensity)}op/s",
+            "-"
+            if level.bandwidth is None
+            else f"{model.rate / (level.bandwidth * level.intensity):.1%}",
+        ]
+        for number, level in enumerate(model.levels, 1)
+    ]
+    title = f"{model.operations:,} operations, {si(model.rate)}op/s achieved on {model.device}"
+    headers = ("level", "bytes", "operations per byte", "bandwidth", "roof here", "reached")
+    return rows_view(title, headers, rows)

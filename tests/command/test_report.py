@@ -1,0 +1,84 @@
+"""``t2s report`` and ``t2s tensor --report``: the page that they write, and how they fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from t2s.command.main import app
+from tests.report.page.reading import shown, strips_of
+
+GEMM = Path(__file__).parent.parent.parent / "examples" / "gemm" / "gemm.py"
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def test_a_design_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("report", GEMM, "--window", "3:9")
+    assert result.exit_code == 0, result.output
+    assert result.output == "wrote gemm.html\n"
+    page = tmp_path / "gemm.html"
+    assert [(one.first, one.last) for one in strips_of(page)][-1] == (3, 9)
+    assert "gemm.py:" in shown(page)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--window", "9"), "--window 9 is no window\n  expected: FIRST:LAST, two cycles"),
+        (("--device", "cpu"), "there is no device cpu\n  expected: one of ideal"),
+        (
+            ("--out", "no/page.html"),
+            "the file 'no/page.html' cannot be written\n  expected: a name in a folder on a disk "
+            "with room, in which files can be made\n  given:    no such folder",
+        ),
+    ],
+)
+def test_errors(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("report", GEMM, *arguments)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tensor(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = call(
+        "tensor", "y(i)=A(i,j)*x(j)", "-f", "A:ds", "--random", "A", "--random", "x",
+        "-d", "i=20", "-d", "j=20", "--out", tmp_path / "out", "--report", page,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert f"wrote {page}\n" in result.output
+    text = shown(page)
+    assert "scan_A_j" in text
+    assert "main.py" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cgra", "capstan"])
+def test_chips(target: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = call(
+        "tensor", "y(i)=A(i,j)*x(j)", "-f", "A:ds", "--random", "A", "--random", "x",
+        "-d", "i=10", "-d", "j=10", "--out", tmp_path / "out", "--report", page,
+        "--target", target,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert f"wrote {page}\n" in result.output
+    assert "Where the cycles went" in shown(page)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("tensor", "y(i)=A(i,j)*x(j)", "--report", "no/page.html")
+    assert result.exit_code == 1
+    assert "the file 'no/page.html' cannot be written" in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,273 @@
+"""The page in a browser: no errors, no requests, and each view clicks and zooms.
+
+Skipped where there is no Chromium with its driver; ``.ci/run`` installs them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.stuck import DeadlockError
+from tests.report.page.designs import inputs_of, product, rows
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="there is no chromium with chromium-driver"
+    ),
+]
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(DRIVER)
+    found = webdriver.Chrome(options=options, service=service)
+    yield found
+    found.quit()
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def result() -> SimResult:
+    made: SimResult = t2s.simulate(product(16, 64), inputs_of(16, 64), device="arria10")
+    return made
+
+
+class Opened:
+    """A page in the browser."""
+
+    def __init__(self, driver: Any, page: Path, width: int = 1280, dark: bool = False) -> None:
+        self.driver = driver
+        self.page = page
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        driver.get("about:blank")  # and not the browser's own first page
+        driver.get_log("performance")
+        driver.get_log("browser")
+        driver.get(page.as_uri())
+        self.ready()
+
+    def ready(self) -> None:
+        script = """
+            const done = arguments[0];
+            const look = () => {
+              const views = [...document.querySelectorAll(".space-time")];
+              if (views.every((view) => view.dataset.ready)) done(true);
+              else setTimeout(look, 20);
+            };
+            look();
+        """
+        assert self.driver.execute_async_script(script)
+
+    def js(self, script: str, *arguments: object) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def is_clean(self) -> None:
+        """No errors on the console, and no request but for the page."""
+        assert self.driver.get_log("browser") == []
+        messages = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        asked = [
+            message["params"]["request"]["url"]
+            for message in messages
+            if message["method"] == "Network.requestWillBeSent"
+        ]
+        assert set(asked) <= {self.page.as_uri(), "data:,"}
+
+    def pixel(self, x: int, y: int) -> list[int]:
+        found: list[int] = self.js(
+            "const c = document.querySelector('canvas');"
+            "return [...c.getContext('2d').getImageData(arguments[0], arguments[1], 1, 1).data]",
+            x,
+            y,
+        )
+        return found[:3]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_opens(
+    driver: Any, result: SimResult, tmp_path: Path, width: int, dark: bool
+) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"), width, dark)
+    page.is_clean()
+    assert page.js("return document.documentElement.scrollWidth") <= width
+    color = page.js("return getComputedStyle(document.body).backgroundColor")
+    assert color == ("rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)")
+    assert page.js("return document.querySelector('.item-cycles dd').textContent") == (
+        f"{result.cycles:,}"
+    )
+
+
+def test_the_flame_graph_widens_and_shows_the_line(
+    driver: Any, result: SimResult, tmp_path: Path
+) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"))
+    find = """[...document.querySelectorAll('.flame .part')].find((one) =>
+        one.getAttribute('aria-label').startsWith(arguments[0]))"""
+    before = page.js(f"return {find}.getBoundingClientRect().width", "C: ")
+    page.js(f"{find}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))", "C: ")
+    whole = page.js("return document.querySelector('.flame').getBoundingClientRect().width")
+    assert page.js(f"return {find}.getBoundingClientRect().width", "C: ") > 0.98 * whole > before
+    status = page.js("return document.querySelector('.flame-view .status').textContent")
+    cycles = result.stalls["C"].pe_cycles
+    assert status.startswith(f"C: {cycles:,} PE-cycles, ")
+    assert page.js("return document.querySelector('#source h3').textContent").startswith(
+        "designs.py:"
+    )
+    marked = page.js("return document.querySelector('#source mark').textContent")
+    assert "Func(name)" in marked or "C[i, j]" in marked
+    page.js(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown',"
+        "{key: 'Escape', bubbles: true}))"
+    )
+    assert page.js("return document.querySelector('#source').hidden")
+    page.js("document.querySelector('.flame-view .reset').click()")
+    assert page.js(f"return {find}.getBoundingClientRect().width", "C: ") == pytest.approx(before)
+    page.is_clean()
+
+
+def test_the_flame_graph_by_keyboard(driver: Any, result: SimResult, tmp_path: Path) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"))
+    page.js("document.querySelectorAll('.flame .part')[1].focus()")
+    page.js(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown',"
+        "{key: 'Enter', bubbles: true}))"
+    )
+    assert not page.js("return document.querySelector('.reset').hidden")
+    page.is_clean()
+
+
+STATES = ("busy", "waiting", "starved", "blocked", "idle")
+
+
+def test_the_diagram_says_what_the_simulator_says(
+    driver: Any, result: SimResult, tmp_path: Path
+) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html", inputs=inputs_of(16, 64)))
+    shown = page.js("return document.t2sDiagrams[0].model.strips[1].first")
+    line = result.timeline((1, shown + 60))
+    states = line.main_states()
+    for pe in range(0, states.shape[0], 3):
+        for cycle in (shown, shown + 1, shown + 40, shown + 60):
+            text = page.js(
+                "return document.t2sDiagrams[0].describe(arguments[0], arguments[1])", pe, cycle
+            )
+            label = result.program.pe_label(pe)
+            state = states[pe, cycle - 1]
+            assert text.startswith(f"{label}, cycle {cycle}: {STATES[state]}")
+            cause = line.cause(pe, cycle - 1)
+            assert (f"for {cause}" in text) == (cause is not None)
+            if state == 0:
+                assert f"firing {line.firings[pe, cycle - 1]:,} (" in text
+                assert "; " in text  # values
+    page.is_clean()
+
+
+def test_the_diagram_zooms(driver: Any, result: SimResult, tmp_path: Path) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"))
+    span = "const d = document.t2sDiagrams[0]; return d.to - d.from"
+    assert page.js(span) == result.cycles
+    for button, expected in (("in", 0.5), ("in", 0.25), ("out", 0.5)):
+        page.js(f"document.querySelector('[data-move={button}]').click()")
+        assert page.js(span) == pytest.approx(expected * result.cycles)
+    page.js("document.querySelectorAll('[data-strip]')[1].click()")
+    assert page.js("return document.querySelector('.space-time .status').textContent").startswith(
+        "fill: cycles "
+    )
+    # the first loader is busy when the window opens: blue
+    first = int(page.js("return document.t2sDiagrams[0].from")) + 1
+    assert result.timeline((first, first)).main_states()[0, 0] == 0
+    assert page.pixel(100, 2) == [0x00, 0x72, 0xB2]
+    page.js("document.querySelector('canvas').focus()")
+    for key in ("ArrowRight", "ArrowDown", "ArrowRight", "+", "Home"):
+        page.js(
+            "document.activeElement.dispatchEvent(new KeyboardEvent('keydown',"
+            "{key: arguments[0], bubbles: true}))",
+            key,
+        )
+    assert page.js(span) == result.cycles
+    assert page.js("const d = document.t2sDiagrams[0]; return d.cell.row") == 1
+    page.is_clean()
+
+
+def test_the_map_and_the_roofline(driver: Any, result: SimResult, tmp_path: Path) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"))
+    assert page.js("return document.querySelectorAll('.chip .cell').length") == (
+        result.program.pe_count
+    )
+    page.js(
+        "document.querySelector('.chip .channel').dispatchEvent("
+        "new MouseEvent('click', {bubbles: true}))"
+    )
+    status = page.js("return document.querySelector('.chip-view .status').textContent")
+    channel = result.program.channels[0]
+    tokens = int(result.program.control.sent[channel.elements].sum())
+    assert status.startswith(f"{channel.channel.name} from ")
+    assert f"{tokens:,} tokens" in status
+    assert page.js("return document.querySelectorAll('.roofline .point').length") == 3
+    page.js("document.querySelector('.nest button.place').click()")
+    assert not page.js("return document.querySelector('#source').hidden")
+    page.is_clean()
+
+
+def test_the_memory_over_time(driver: Any, tmp_path: Path) -> None:
+    result = t2s.simulate(product(16, 64), inputs_of(16, 64), device="arria10", memory="ddr4-2133")
+    page = Opened(driver, result.report(tmp_path / "page.html"))
+    assert page.js("return document.querySelectorAll('svg.dram').length") == 2
+    rate = page.js("return document.querySelector('section[id$=memory] p').textContent")
+    assert f"{result.memory.row_hits:.1%}" in rate
+    page.is_clean()
+
+
+def test_a_deadlock(driver: Any, tmp_path: Path) -> None:
+    fitted = t2s.fit_depths(rows(), progress=False)
+    inputs = {name: np.ones((4, 4), np.float32) for name in "AB"}
+    run = t2s.simulate(fitted.apply(rows()), inputs)
+    with pytest.raises(DeadlockError) as caught:
+        run.retime({"B_along_i": 2})
+    error_result = caught.value.result
+    page = Opened(driver, error_result.report(tmp_path / "page.html"))
+    assert page.js("return document.querySelector('.banner').textContent").startswith(
+        "This run ended in a deadlock"
+    )
+    assert page.js("return document.querySelectorAll('.circle .wait').length") == len(
+        error_result.deadlock.waits
+    )
+    assert "'B_along_i' 2 -> 14" in page.js("return document.querySelector('.remedy').textContent")
+    page.is_clean()
+
+
+def test_streams(driver: Any, tmp_path: Path) -> None:
+    matrix = np.zeros((60, 60))
+    matrix[::3, ::5] = 1.5
+    assignment = t2s.sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"])
+    result = t2s.simulate(assignment, {"A": matrix, "x": np.ones(60)})
+    page = Opened(driver, result.report(tmp_path / "page.html"), 390)
+    text = page.js("return document.t2sDiagrams[0].describe(0, 1)")
+    assert text == "root, cycle 1: busy, firing 1 (rule root)"
+    page.is_clean()
