@@ -195,7 +195,7 @@ def _between(parameters: Signed, state: Signed, activate: Word, group: Word, que
             if other - apart < activate < other + apart:
                 activate = other + apart
             if other <= activate:
-                before = number + 1
+                before = np.int64(number + 1)
         moved = False
         for after in range(5):
             low, high = before - 4 + after, before + after - 1

@@ -75,7 +75,7 @@ def new_state(dram: Dram) -> Signed:
     groups = ranks * dram.groups
     bank = [-1, NEVER, NEVER, NEVER]
     rank = [NEVER, NEVER, NEVER, dram.timing.tREFI or 1 << 62, 0, NEVER, NEVER, NEVER, NEVER]
-    parts = (
+    parts: tuple[Signed, ...] = (
         np.tile(bank, groups * dram.banks),
         np.full(4 * groups, NEVER),
         np.tile(rank + [0] * (RANK_WORDS - len(rank)), ranks),
