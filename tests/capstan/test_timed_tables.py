@@ -112,14 +112,12 @@ def test_the_table_of_changed_parts(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_cycles_over_bandwidth() -> None:
-    """More bandwidth of as many channels is not slower; other channels mean other rows."""
-    for name, largest in (("Plus2", 2.0), ("InnerProd", 30.0)):
-        cycles = bandwidth.cycles_over_bandwidth(_kernel(name), 0.1)
+    """More bandwidth is never slower, and within 10 % of its end Plus2 is not behind others."""
+    near = {}
+    for kernel in runtimes.TIMED:
+        cycles = bandwidth.cycles_over_bandwidth(kernel, 0.05)
         assert len(cycles) == len(bandwidth.BANDWIDTHS)
-        assert 1.0 < cycles[0] / cycles[-1] < largest
-        channels = [bandwidth.memory_of(each).channels for each in bandwidth.BANDWIDTHS]
-        assert channels == sorted(channels)
-        for count in set(channels):
-            same = [n for n, each in zip(cycles, channels, strict=True) if each == count]
-            if len(same) > 1:
-                assert bandwidth.largest_rise(same) <= 0.02
+        assert 1.0 < cycles[0] / cycles[-1] < 2000 / 20
+        assert bandwidth.largest_rise(cycles) <= 0.01
+        near[kernel.name] = next(at for at, one in enumerate(cycles) if one <= 1.1 * cycles[-1])
+    assert near["Plus2"] <= min(near.values()) + 1

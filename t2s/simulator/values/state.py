@@ -173,8 +173,6 @@ class RunState:
         """Enlarge the machines' memory that is full, or the channels; whether there were any.
 
         Channels fill up while machines wait for memory, too, and then need not be any larger.
-        A token keeps its number, and its slot is that number modulo the capacity: laying copies of
-        the old ring one after the other puts every token where it belongs.
         """
         enlarged = [machine.grow() for machine in self.machines.values()]
         if any(enlarged):
@@ -182,15 +180,13 @@ class RunState:
         grown = False
         for channel in self._graph.channels:
             layout = self._layout
-            waiting = self.get(layout.tails(channel.name)) - self.get(layout.heads(channel.name))
+            heads = self.get(layout.heads(channel.name))
+            waiting = self.get(layout.tails(channel.name)) - heads
             capacity = int(self.get(layout.ring(channel.name))[1])
             ring = self._rings[channel.name]
             if (waiting < capacity).all() or ring.nbytes * _GROWTH > _LARGEST_RING:
                 continue
-            rows, row = ring.shape
-            larger = aligned_zeros(ring.nbytes * _GROWTH).reshape(rows, row * _GROWTH)
-            larger[:] = np.tile(ring, (1, _GROWTH))
-            self._install(channel.name, larger, capacity * _GROWTH)
+            self._install(channel.name, _larger(ring, heads, capacity), capacity * _GROWTH)
             grown = True
         return grown
 
@@ -250,6 +246,26 @@ class RunState:
         word = self._layout.ring(channel).word
         for words in self.words, self._first:
             words[word : word + 2] = address_of(ring), capacity
+
+
+def _larger(ring: Array, heads: Array, capacity: int) -> Array:
+    """A ring of more slots with the tokens of this one, ``heads`` the first ones of its rows.
+
+    A token keeps its number, and its slot is that number modulo the capacity.  Nothing else of the
+    new memory is touched, most of which is for tokens to come.
+    """
+    rows, row = ring.shape
+    token = row // capacity
+    larger = aligned_zeros(ring.nbytes * _GROWTH).reshape(rows, row * _GROWTH)
+    turns, places = np.divmod(heads.reshape(-1).astype(np.int64), capacity)
+    for turn, place in {*zip(turns.tolist(), places.tolist(), strict=True)}:
+        alike = np.flatnonzero((turns == turn) & (places == place))
+        alike = slice(None) if len(alike) == rows else alike
+        for part, lap in ((slice(place * token, row), turn), (slice(place * token), turn + 1)):
+            begin = lap % _GROWTH * row
+            target = slice(begin + part.indices(row)[0], begin + part.indices(row)[1])
+            larger[alike, target] = ring[alike, part]
+    return larger
 
 
 def _growing(state: RunState) -> Any:
