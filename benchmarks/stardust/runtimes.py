@@ -2,7 +2,8 @@
 
 Table 7 of papers/000 gives run times relative to those with HBM2E; published numbers are in
 brackets.  One set of parameters for all kernels and data, nothing tuned.  *Ideal* is an ideal
-network and an ideal memory, as there.  Dense extents, which the paper does not give, are 256 for
+network and an ideal memory, as there; *bytes* are those of DRAM bursts beside all words of the
+operands and the result once.  Dense extents, which the paper does not give, are 256 for
 SDDMM and 32 for TTM and MTTKRP.  A second table has SpMV in the style of the one that was written
 by hand there, with x in every partition.  ``--sensitivity`` times each run again with each latency
 of ours, and the depth of queues, halved and doubled.
@@ -37,6 +38,7 @@ HBM, DDR, IDEAL = "hbm2e-1800", "ddr4-2133x4", "ideal"
 OURS = ("hop", "memory_access", "dram_path", "queue_words", "retiming")
 """Latencies that are not published, and the depth of queues, which is."""
 QUICK = 0.1
+WORD = 4
 MEAN_DDR, MEAN_IDEAL = 7.09, 0.52
 """The geometric means of table 7 over ten kernels."""
 
@@ -149,7 +151,10 @@ TIMED = (
 
 @dataclass(frozen=True, kw_only=True)
 class TimedRun:
-    """A kernel on a data set: with HBM2E, with DDR4 and with ideal memory."""
+    """A kernel on a data set: with HBM2E, with DDR4 and with ideal memory.
+
+    ``once`` are the bytes of a matrix, the dense vectors and the result; 0 with other operands.
+    """
 
     kernel: TimedKernel
     data: DataSet
@@ -157,6 +162,14 @@ class TimedRun:
     hbm: CapstanResult
     ddr: CapstanResult
     ideal: CapstanResult
+    once: int
+
+    @property
+    def moved(self) -> str:
+        """Bytes of DRAM bursts beside those of all words once, with HBM2E and DDR4."""
+        return " / ".join(
+            f"{one.dram_bytes / self.once:.2f}" for one in (self.hbm, self.ddr) if self.once
+        )
 
     @property
     def slower(self) -> float:
@@ -174,7 +187,24 @@ def timed(kernel: TimedKernel, data: DataSet, part: float) -> TimedRun:
     inputs = kernel.operands(data.make(part))
     hbm = kernel.published.kernel().simulate(inputs, memory=HBM)
     again = [hbm.retime(memory=memory) for memory in (DDR, IDEAL)]
-    return TimedRun(kernel=kernel, data=data, part=part, hbm=hbm, ddr=again[0], ideal=again[1])
+    once = WORD * (_words(inputs) + len(hbm.tensor.values)) if kernel.data is MATRICES else 0
+    return TimedRun(
+        kernel=kernel,
+        data=data,
+        part=part,
+        hbm=hbm,
+        ddr=again[0],
+        ideal=again[1],
+        once=once if kernel.name != "SDDMM" else 0,
+    )
+
+
+def _words(inputs: dict[str, Any]) -> int:
+    """Of a matrix its positions, coordinates and values, of vectors their elements."""
+    return sum(
+        2 * one.nnz + len(one.indptr) if hasattr(one, "indptr") else one.size
+        for one in inputs.values()
+    )
 
 
 def all_runs(part: float, names: tuple[str, ...] = ()) -> Iterator[TimedRun]:
@@ -215,7 +245,10 @@ def mean(values: list[float]) -> float:
 
 def table_7(runs: list[TimedRun]) -> Table:
     """A row for each run, and for the mean of each kernel's."""
-    headers = ("kernel", "data", "size", "cycles HBM2E", "DDR4", "ideal", "bound", "of peak")
+    headers = (
+        *("kernel", "data", "size", "cycles HBM2E", "DDR4", "ideal", "bound", "of peak"),
+        "bytes HBM2E / DDR4",
+    )
     table = Table(*headers, title="Table 7: beside HBM2E = 1, published in brackets")
     for kernel in TIMED:
         found = [run for run in runs if run.kernel is kernel]
@@ -230,19 +263,22 @@ def table_7(runs: list[TimedRun]) -> Table:
                 f"{run.faster:.2f}",
                 f"{parts.bound.value} {parts.share(parts.bound):.0%}",
                 f"{run.hbm.share_of_peak:.0%}",
+                run.moved,
             )
         if found:
             slower, faster = mean([r.slower for r in found]), mean([r.faster for r in found])
             ideal = "" if kernel.ideal is None else f" ({kernel.ideal:.2f})"
             cells = f"{slower:.2f} ({kernel.ddr:.2f})", f"{faster:.2f}{ideal}"
-            table.add_row(kernel.name, "geometric mean", "", "", *cells, "", "", end_section=True)
+            table.add_row(
+                kernel.name, "geometric mean", "", "", *cells, "", "", "", end_section=True
+            )
     if {run.kernel.name for run in runs} == {kernel.name for kernel in TIMED}:
         slower, faster = (
             mean([mean([value(r) for r in runs if r.kernel is kernel]) for kernel in TIMED])
             for value in (lambda r: r.slower, lambda r: r.faster)
         )
         cells = f"{slower:.2f} ({MEAN_DDR:.2f})", f"{faster:.2f} ({MEAN_IDEAL:.2f})"
-        table.add_row("all", "geometric mean", "", "", *cells, "", "")
+        table.add_row("all", "geometric mean", "", "", *cells, "", "", "")
     return table
 
 

@@ -150,15 +150,17 @@ class MachineRequests:
 
         An element never lies in two lines.
         """
-        lines = (bases[:, None] + offsets) // self._dram.line_bytes
-        lines[offsets == HOLE] = HOLE
+        kept: NDArray[np.bool_] = offsets != HOLE
+        several = np.flatnonzero(np.count_nonzero(kept, axis=1) > 1)
+        lines = (bases[several, None] + offsets[several]) // self._dram.line_bytes
+        lines[~kept[several]] = HOLE
         order = np.argsort(lines, axis=1, kind="stable")
         sorted_lines = np.take_along_axis(lines, order, axis=1)
         first = np.ones(lines.shape, np.bool_)
         first[:, 1:] = sorted_lines[:, 1:] != sorted_lines[:, :-1]
-        kept: NDArray[np.bool_] = np.empty(lines.shape, np.bool_)
-        np.put_along_axis(kept, order, first, axis=1)
-        kept[offsets == HOLE] = False
+        found = np.empty(lines.shape, np.bool_)
+        np.put_along_axis(found, order, first, axis=1)
+        kept[several] &= found
         return kept
 
     def _plan(self, accesses: _Accesses, ended: bool) -> None:
