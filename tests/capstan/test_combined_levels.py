@@ -121,6 +121,13 @@ def test_values(case: CombinedCase) -> None:
 @settings(OPTIONS, max_examples=200)
 @given(combined_cases())
 def test_many_values(case: CombinedCase) -> None:
+    _agree(case, ())
+
+
+@pytest.mark.slow
+@settings(OPTIONS, max_examples=15)
+@given(combined_cases(most=20))
+def test_both_engines(case: CombinedCase) -> None:
     _agree(case, ("native", "python"))
 
 
