@@ -16,9 +16,10 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.agreement import compare
+from t2s.command.agreement import compare as agreement
 from t2s.command.cgra import cgra
 from t2s.command.choices import check_choice, constants_of
+from t2s.command.compare import compare
 from t2s.command.design import (
     Funcs,
     Inputs,
@@ -49,6 +50,7 @@ ENGINES = ("native", "array", "table", "python")
 app.command()(tensor)
 app.command()(cgra)
 app.command()(report)
+app.command()(compare)
 app.add_typer(tia, name="tia")
 
 
@@ -210,7 +212,7 @@ def _compare_all(
         run.console.out()
     for name, array in expected.items():
         label = what if len(expected) == 1 else f"{what}, {name}"
-        run.console.out(compare(given[name], array, what=label))
+        run.console.out(agreement(given[name], array, what=label))
 
 
 def _resources(graph: Graph, device: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,13 +10,11 @@ from rich.console import Console
 
 import t2s
 from t2s.command.choices import check_choice, constants_of
-from t2s.command.design import find_design, graph_inputs, kernel_inputs, product_inputs
+from t2s.command.design import design_with_inputs
 from t2s.command.tensor import INTERRUPTED, failed
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place
 from t2s.driver.compiled_kernel import Kernel
-from t2s.driver.func_design import is_sparse
-from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.stuck import DeadlockError
@@ -61,7 +58,7 @@ def report(
         if memory is not None:
             check_choice("memory", memory, (IDEAL, *MEMORIES))
         options: dict[str, Any] = {"windows": [_window(text) for text in window or []]}
-        design, inputs = _found(file, func, seed, size, constants_of(constant or []))
+        design, inputs = design_with_inputs(file, func, seed, size, constants_of(constant or []))
         try:
             result = t2s.simulate(
                 design, inputs, device=device, memory=memory, max_cycles=max_cycles
@@ -82,25 +79,6 @@ def report(
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(str(error)) from None
-
-
-def _found(
-    file: Path, func: str | None, seed: int, size: int, constants: Mapping[str, int]
-) -> tuple[Any, dict[str, Any]]:
-    """The design of a file, and its inputs."""
-    found = find_design(file, func)
-    given = found.given(seed)
-    match found.design:
-        case Graph() as graph:
-            return graph, graph_inputs(graph, seed, given)
-        case Kernel() as kernel:
-            return kernel, kernel_inputs(kernel, seed, size, given)
-        case (product,) if is_sparse(product):
-            return product, product_inputs(product, seed, size, given)[1]
-        case outputs:
-            design = outputs[0] if len(outputs) == 1 else outputs
-            graph = t2s.lower(design, **constants)
-            return design, {**constants, **graph_inputs(graph, seed, given)}
 
 
 def _window(text: str) -> Window:
