@@ -170,7 +170,7 @@ def _run_patterns(
     if memory is not None:
         result = kernel.simulate(inputs, memory=memory, engine=engine)
         console.out(f"\n{result}")
-        if result.run.trace is not None:
+        if result.run.machine_trace is not None:
             console.out(f"wrote {result.picture().write(folder / 'picture.svg')}")
             if result.dram_bytes and result.entries:
                 console.out(f"wrote {result.roofline().write(folder / 'roofline.svg')}")
