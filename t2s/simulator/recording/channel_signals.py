@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.graph.body import Load
-from t2s.graph.machine import Machine
+from t2s.core.walk import walk
+from t2s.graph.body import Load, Store
+from t2s.graph.machine import Search
 from t2s.simulator.program.control import FiringOrder
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import SimProgram
@@ -32,7 +33,7 @@ class ChannelSignals:
     ``push`` and ``pop`` are firings that send into a FIFO and take from it, ``valid`` is whether
     its receiver sees a token, and ``held`` the number of tokens in it, those on their way included,
     before what the cycle does; all of shape (elements, cycles).  ``known`` says of each element
-    whether ``valid`` means something: when a token of a sender that loads from a DRAM or from
+    whether ``valid`` means something: when a token of a sender that uses a DRAM or
     shared banks is there is the memory's business.
     """
 
@@ -133,8 +134,7 @@ def _known(program: SimProgram) -> Bits:
     places = {tensor.name: tensor.place for tensor in program.graph.tensors}
     waits: dict[str, bool] = {}
     for node in program.graph.nodes:
-        statements = node.statements() if isinstance(node, Machine) else node.body
-        loaded = {item.tensor for item in statements if isinstance(item, Load)}
-        waits[node.name] = any(places[tensor] in timed for tensor in loaded)
+        used = {term.tensor for term in walk(node) if isinstance(term, Load | Store | Search)}
+        waits[node.name] = any(places[tensor] in timed for tensor in used)
     known = [not waits[timing.channel.source] for timing in program.channels]
     return np.array(known, np.bool_)[program.channel_of_element]
