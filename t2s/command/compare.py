@@ -6,11 +6,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import t2s
-from t2s.command.choices import check_choice, constants_of
-from t2s.command.design import design_with_inputs
+from t2s.command.choices import (
+    DEFAULT_DEVICE,
+    check_choice,
+    constants_of,
+    device_names,
+    memory_names,
+)
+from t2s.command.design import RANDOM_SIZE, design_with_inputs
+from t2s.command.json_records import (
+    COMPARE,
+    comparison_record,
+    console_for,
+    print_record,
+)
 from t2s.command.tensor import INTERRUPTED, failed
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place
@@ -26,25 +37,34 @@ def compare(
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(help="ideal, arria10 or stratix10; given twice, those of A and of B"),
+        typer.Option(
+            help="ideal, arria10 or stratix10; given twice, those of A and of B",
+            autocompletion=device_names,
+        ),
     ] = None,
     memory: Annotated[
         list[str] | None,
-        typer.Option(help="a memory for the device's own; given twice, those of A and of B"),
+        typer.Option(
+            help="a memory for the device's own; given twice, those of A and of B",
+            autocompletion=memory_names,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="also write a page for a browser")] = None,
     max_cycles: Annotated[int | None, typer.Option(help="cut the runs short", min=1)] = None,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
     size: Annotated[
         int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = 64,
+    ] = RANDOM_SIZE,
     constant: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
     ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.compare/1")
+    ] = False,
 ) -> None:
     """Print what differs between two designs, and what the difference of cycles is made of."""
-    console = Console(highlight=False)
+    console = console_for(json)
     try:
         if out is not None:
             check_place(out)
@@ -52,7 +72,7 @@ def compare(
         for file, name, target, kind in zip(
             (before, after),
             _for_both("--func", func, None),
-            _for_both("--device", device, "arria10"),
+            _for_both("--device", device, DEFAULT_DEVICE),
             _for_both("--memory", memory, None),
             strict=True,
         ):
@@ -65,6 +85,8 @@ def compare(
         console.out(str(comparison))
         if out is not None:
             console.out(f"\nwrote {comparison.report(out)}")
+        if json:
+            print_record(COMPARE, comparison_record(comparison))
     except t2s.RunInterrupted as interrupt:
         console.out(str(interrupt))
         raise typer.Exit(code=INTERRUPTED) from None

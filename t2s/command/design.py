@@ -34,6 +34,9 @@ DESIGN, INPUTS = "design", "inputs"
 DENSITY = 0.1
 """Share of the elements of a random sparse operand that are not zero."""
 
+RANDOM_SIZE = 64
+"""Rows and columns of a random sparse operand, unless ``--size`` says otherwise."""
+
 Inputs = dict[str, Any]
 Funcs = tuple[t2s.Func, ...]
 

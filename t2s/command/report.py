@@ -9,8 +9,14 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.choices import check_choice, constants_of
-from t2s.command.design import design_with_inputs
+from t2s.command.choices import (
+    DEFAULT_DEVICE,
+    check_choice,
+    constants_of,
+    device_names,
+    memory_names,
+)
+from t2s.command.design import RANDOM_SIZE, design_with_inputs
 from t2s.command.tensor import INTERRUPTED, failed
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place
@@ -26,10 +32,16 @@ def report(
     file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs")],
     out: Annotated[Path | None, typer.Option(help="the page; FILE.html if not given")] = None,
     func: Annotated[str | None, typer.Option(help="the Func to run, if there are several")] = None,
-    device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "arria10",
+    device: Annotated[
+        str,
+        typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names),
+    ] = DEFAULT_DEVICE,
     memory: Annotated[
         str | None,
-        typer.Option(help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own"),
+        typer.Option(
+            help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own",
+            autocompletion=memory_names,
+        ),
     ] = None,
     window: Annotated[
         list[str] | None,
@@ -43,7 +55,7 @@ def report(
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
     size: Annotated[
         int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = 64,
+    ] = RANDOM_SIZE,
     constant: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
