@@ -99,6 +99,7 @@ def test_a_result_with_itself() -> None:
     adds_up(found)
     assert (found.change, found.nodes, found.channels) == (0, (), ())
     assert "as many." in found.sentence
+    assert "the axis begins at 0" in str(found.svg())
     assert len(found.tables) == 2
 
 
@@ -110,11 +111,21 @@ def sparse(levels: str, capacity: int) -> Any:
 
 
 def test_sparse_kernels() -> None:
-    first, second = sparse("ds", 4), sparse("ss", 2)
+    first, second = sparse("ds", 1 << 30), sparse("ss", 2)
     found = t2s.compare(first, second)
     adds_up(found)
+    assert re.search(r"^scan_A_i_crd_to_\w+ +unbounded → 2 ", str(found), re.MULTILINE)
     assert {one.name for one in found.nodes if one.before is None or one.after is None}
     adds_up(t2s.compare(first, run()))
+
+
+def test_the_axis_says_where_it_begins() -> None:
+    long = run(8, device="arria10")
+    slower = long.retime(latencies={"A_along_jj": 3})
+    picture = str(t2s.compare(long, slower).svg())
+    said = re.search(r"the axis begins at ([\d,]+), not at 0", picture)
+    assert said is not None
+    assert 0 < int(said[1].replace(",", "")) < long.cycles
 
 
 def _multiplied(rows: int) -> SimResult:

@@ -14,6 +14,8 @@ from t2s.report.resources import ResourceReport, estimate_resources
 from t2s.simulator.report.result import SimResult
 
 _NONE = "-"
+_UNBOUNDED = 1 << 30
+"""The depth of channels that never block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,10 +279,11 @@ def channel_table(a: ComparedSide, b: ComparedSide, channels: Sequence[ChannelCh
     def cells(one: ComparedChannel | None) -> tuple[int | None, ...]:
         return (None,) * 3 if one is None else (one.depth, one.peak, one.stalls)
 
-    rows = [
-        (one.name, *(_pair(x, y) for x, y in zip(cells(one.before), cells(one.after), strict=True)))
-        for one in channels
-    ]
+    rows = []
+    for one in channels:
+        pairs = zip(cells(one.before), cells(one.after), strict=True)
+        depth, *others = (_pair(before, after) for before, after in pairs)
+        rows.append((one.name, depth.replace(number(_UNBOUNDED), "unbounded"), *others))
     return Table(
         title=f"channels that differ, {a.label} → {b.label} (depth and peak in tokens of a FIFO, "
         "stalls in PE-cycles)",

@@ -68,8 +68,9 @@ def waterfall_picture(
     steps = steps_of(a, b, causes)
     ends = [cycles for step in steps for cycles in _ends(step)]
     top = max(max(ends), 1)
-    base = min(ends) if min(ends) >= _ANCHORED * top else 0
-    base = max(0, base - (top - base) // 4)  # so that the lowest bar has a length
+    base = 0
+    if min(ends) >= _ANCHORED * top and min(ends) < top:
+        base = max(0, min(ends) + (min(ends) - top) // 4)  # so that the lowest bar has a length
     scale = _WIDTH / max(1, top - base)
 
     def across(cycles: int) -> float:
