@@ -15,7 +15,7 @@ from benchmarks.random_graphs import random_graph
 from benchmarks.random_machines import random_machines
 from t2s.backends.verilog.top import top_of
 from t2s.backends.verilog.verilator import verilator_available
-from t2s.backends.verilog.verilator_build import VerilationError
+from t2s.backends.verilog.verilator_build import HEADERS, VerilationError, run_program
 from t2s.graph.graph import Graph
 from t2s.simulator.recording.vcd_file import CYCLE_TIME, element_scope, vcd_name
 from tests.backends import designs
@@ -29,7 +29,8 @@ needs_verilator = pytest.mark.skipif(
     not verilator_available(), reason="Verilator or a C++ compiler is not installed"
 )
 needs_fst = pytest.mark.skipif(
-    shutil.which("fst2vcd") is None, reason="fst2vcd (of gtkwave) is not installed"
+    shutil.which("fst2vcd") is None or not Path("/usr/include/lz4.h").exists(),
+    reason="fst2vcd (of gtkwave) or the headers of lz4 are not installed",
 )
 pytestmark = pytest.mark.verilator
 
@@ -169,6 +170,16 @@ def test_windows_outside_of_the_run(tmp_path: Path) -> None:
     ):
         t2s.verilate(design, waves=tmp_path / "a.vcd", cycles=(2, 900))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_headers_that_are_missing(tmp_path: Path) -> None:
+    with pytest.raises(VerilationError) as caught:
+        run_program(chain(3), ["false"], tmp_path, 10, hint=HEADERS)
+    assert str(caught.value) == (
+        "'design' failed in false (exit code 1); it said:\n\n"
+        "  hint:     waveforms in FST take the headers of zlib and lz4 (zlib1g-dev and liblz4-dev "
+        "on Debian); those in VCD, with a name that ends with .vcd, take nothing"
+    )
 
 
 def test_names_without_a_format() -> None:

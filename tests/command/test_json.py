@@ -107,6 +107,7 @@ def test_a_run(design: Path) -> None:
     assert all(Path(name).exists() for name in found["files"])
 
 
+@pytest.mark.slow
 def test_a_run_with_a_dram(design: Path) -> None:
     found = loaded("run", design, "--memory", "ddr4-2133")
     made, inputs = design_with_inputs(design, None, 0, 64, {})
@@ -117,6 +118,7 @@ def test_a_run_with_a_dram(design: Path) -> None:
     assert found["stages"][0]["dram"]["name"] == result.memory.dram.name
 
 
+@pytest.mark.slow
 def test_a_run_of_a_kernel(design: Path) -> None:
     design.write_text(KERNEL, encoding="utf-8")
     found = loaded("run", design, "--size", "12", "--device", "ideal")

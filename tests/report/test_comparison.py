@@ -19,6 +19,7 @@ from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.graph.nodes import Role
 from t2s.report.comparison import Comparison, comparison_of
+from t2s.report.page.data.comparison_model import MOST_ROWS
 from t2s.report.page.data.cycle_causes import CauseKind, CycleUse, cycle_uses
 from t2s.report.page.views.waterfall_view import MOST_STEPS, steps_of
 from t2s.simulator.engine_registry import find_engine
@@ -119,6 +120,7 @@ def test_sparse_kernels() -> None:
     adds_up(t2s.compare(first, run()))
 
 
+@pytest.mark.slow
 def test_the_axis_says_where_it_begins() -> None:
     long = run(8, device="arria10")
     slower = long.retime(latencies={"A_along_jj": 3})
@@ -207,6 +209,25 @@ def test_runs_that_were_cut_short(tmp_path: Path) -> None:
     assert said in found._repr_html_()
     interrupted = replace(run(), ending=Ending.INTERRUPTED)
     assert t2s.compare(interrupted, run()).before.ending == "interrupted"
+
+
+@pytest.mark.slow
+def test_tables_are_short() -> None:
+    """A comparison has all nodes, channels and causes; its tables the first ones."""
+    runs = (run(max_cycles=40),) * 16
+    others = (run(max_cycles=40).retime({"A_loader_to_C": 1, "B_loader_to_C": 1}),) * 16
+    found = comparison_of(runs, others, ("A", "B"))
+    adds_up(found)
+    _, causes, nodes, channels = found.tables
+    assert len(found.causes) > MOST_ROWS
+    assert len(causes.rows) == MOST_ROWS + 2
+    for column, total in ((1, found.before.cycles), (2, found.after.cycles)):
+        numbers = [int(row[column].replace(",", "")) for row in causes.rows]
+        assert sum(numbers[:-1]) == numbers[-1] == total
+    for table, all_of_them in ((nodes, found.nodes), (channels, found.channels)):
+        assert len(all_of_them) > MOST_ROWS
+        assert len(table.rows) == MOST_ROWS + 1
+        assert table.rows[-1][0] == f"and {len(all_of_them) - MOST_ROWS} more"
 
 
 def test_designs_without_pes() -> None:

@@ -21,10 +21,11 @@ _RUNTIME = ("verilated", "verilated_threads")
 _DEFINES = ("VERILATOR=1", "VM_COVERAGE=0", "VM_SC=0", "VM_TIMING=0", "VM_TRACE_SAIF=0")
 _NO_WAVES = ("VM_TRACE=0", "VM_TRACE_FST=0", "VM_TRACE_VCD=0")
 _TAIL = 4000
-_HEADERS = (
+HEADERS = (
     "waveforms in FST take the headers of zlib and lz4 (zlib1g-dev and liblz4-dev on Debian); "
     "those in VCD, with a name that ends with .vcd, take nothing"
 )
+"""The hint where a build with waveforms in FST fails."""
 
 
 class VerilationError(UserError):
@@ -138,7 +139,7 @@ def compile_hardware(
     flags += [f"-I{include}", f"-I{include / 'vltstd'}", "-I.", "-std=c++17", "-O0", "-w"]
     names = (*_RUNTIME, waves.runtime) if waves else _RUNTIME
     objects = []
-    hint = _HEADERS if waves is WaveFormat.FST else None
+    hint = HEADERS if waves is WaveFormat.FST else None
     for name in names:
         path = runtime / f"{name}{waves.value.replace('.', '_') if waves else ''}.o"
         objects.append(str(path.resolve()))
@@ -146,7 +147,7 @@ def compile_hardware(
             source = str(include / f"{name}.cpp")
             compiling = [str(tools.compiler), *flags, "-c", source, "-o", str(path)]
             run_program(
-                graph, compiling, folder, 600, hint=_HEADERS if name.endswith("fst_c") else None
+                graph, compiling, folder, 600, hint=HEADERS if name.endswith("fst_c") else None
             )
     verilated = folder / "verilated"
     parts = [path.name for path in sorted(verilated.glob("V*.cpp"))] + ["../floats.cpp"]

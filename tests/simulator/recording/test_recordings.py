@@ -23,8 +23,8 @@ from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.control import listed
 from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.recording import recorded_window
 from t2s.simulator.recording.channel_signals import codes_at
-from t2s.simulator.recording.recorded_window import MOST_CELLS
 from t2s.simulator.recording.vcd_file import CYCLE_TIME, element_scope, vcd_name
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
@@ -179,8 +179,9 @@ def test_traces(seed: int, tmp_path: Path) -> None:
 def test_compressed_traces(tmp_path: Path) -> None:
     result = run(device="arria10")
     _trace_agrees(result, tmp_path / "a.pftrace.gz", (100, 140))
-    plain, packed = (result.trace(tmp_path / name) for name in ("b.pftrace", "b.pftrace.gz"))
-    assert packed.stat().st_size * 4 < plain.stat().st_size < 120_000
+    names = ("b.pftrace", "b.pftrace.gz")
+    plain, packed = (result.trace(tmp_path / name, cycles=(100, 200)) for name in names)
+    assert packed.stat().st_size * 4 < plain.stat().st_size < 60_000
 
 
 def test_the_same_bytes_when_made_again(tmp_path: Path) -> None:
@@ -261,22 +262,36 @@ def test_windows_outside_of_the_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_windows_that_are_too_large(tmp_path: Path) -> None:
-    result = t2s.simulate(product(4, 1 << 18), inputs_of(4, 1 << 18))
+def test_windows_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run()
     pes, fifos = result.program.pe_count, len(result.program.channel_of_element)
-    most = MOST_CELLS // (pes + fifos)
+    monkeypatch.setattr(recorded_window, "MOST_CELLS", 30 * (pes + fifos) + 1)
     with refused(
         f"""
         the window is too large to be recorded
-          --> result.trace(tmp_path / "a.pftrace")
-          expected: at most {most:,} cycles, for {pes} PEs and {fifos} FIFOs
-          given:    cycles 1 to {result.cycles:,}, {result.cycles:,}
-          hint:     cycles=(1, {most})
+          --> result.trace(tmp_path / "a.pftrace", cycles=(11, 45))
+          expected: at most 30 cycles, for {pes} PEs and {fifos} FIFOs
+          given:    cycles 11 to 45, 35
+          hint:     cycles=(11, 40)
         """
     ):
-        result.trace(tmp_path / "a.pftrace")
+        result.trace(tmp_path / "a.pftrace", cycles=(11, 45))
+    assert list(tmp_path.iterdir()) == []
+    _trace_agrees(result, tmp_path / "a.pftrace", (11, 40))
+
+
+@pytest.mark.slow
+def test_windows_in_the_middle_of_a_long_run(tmp_path: Path) -> None:
+    """The run is not stepped through to get there, and the window is the same as with steps."""
+    result = t2s.simulate(product(4, 1 << 18), inputs_of(4, 1 << 18))
+    assert result.kernel == "array"
+    middle = result.cycles // 2
+    _trace_agrees(result, tmp_path / "a.pftrace", (middle, middle + 50))
+    with pytest.raises(t2s.UserError, match="the window is too large to be recorded"):
+        result.waves(tmp_path / "a.vcd")
     last = result.cycles
-    _trace_agrees(result, tmp_path / "a.pftrace", (last - 50, last))
+    waves = read_vcd(result.waves(tmp_path / "a.vcd", cycles=(last - 50, last)))
+    assert waves.end == CYCLE_TIME * (last + 1)
 
 
 def test_machines_of_the_plain_engine(tmp_path: Path) -> None:

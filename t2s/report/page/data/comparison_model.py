@@ -13,6 +13,9 @@ from t2s.report.page.data.space_time import observe
 from t2s.report.resources import ResourceReport, estimate_resources
 from t2s.simulator.report.result import SimResult
 
+MOST_ROWS = 50
+"""Rows of a table; a comparison has all of them as values."""
+
 _NONE = "-"
 _UNBOUNDED = 1 << 30
 """The depth of channels that never block."""
@@ -243,9 +246,12 @@ def side_table(a: ComparedSide, b: ComparedSide) -> Table:
 
 def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]) -> Table:
     """The cycles by cause, and their sums."""
-    rows = [
-        (c.use.text, f"{c.before:,}", f"{c.after:,}", changed(c.before, c.after)) for c in causes
-    ]
+    lines = [(one.use.text, one.before, one.after) for one in causes[:MOST_ROWS]]
+    others = causes[MOST_ROWS:]
+    if others:
+        sums = sum(one.before for one in others), sum(one.after for one in others)
+        lines.append((f"{len(others):,} others", *sums))
+    rows = [(name, f"{x:,}", f"{y:,}", changed(x, y)) for name, x, y in lines]
     rows.append(("all", f"{a.cycles:,}", f"{b.cycles:,}", changed(a.cycles, b.cycles)))
     return Table(
         title="cycles by cause (mean of the compute PEs)",
@@ -269,7 +275,7 @@ def node_table(a: ComparedSide, b: ComparedSide, nodes: Sequence[NodeChange]) ->
     return Table(
         title=f"nodes that differ, {a.label} → {b.label} (stalled: PE-cycles)",
         headers=("node", "PEs", "II", "firings", "stalled", "DSP", "RAM"),
-        rows=tuple(rows),
+        rows=_shortened(rows),
     )
 
 
@@ -288,8 +294,16 @@ def channel_table(a: ComparedSide, b: ComparedSide, channels: Sequence[ChannelCh
         title=f"channels that differ, {a.label} → {b.label} (depth and peak in tokens of a FIFO, "
         "stalls in PE-cycles)",
         headers=("channel", "depth", "peak", "stalls"),
-        rows=tuple(rows),
+        rows=_shortened(rows),
     )
+
+
+def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The first rows, and how many are left out."""
+    if len(rows) <= MOST_ROWS:
+        return tuple(rows)
+    more = (f"and {len(rows) - MOST_ROWS:,} more", *("" for _ in rows[0][1:]))
+    return (*rows[:MOST_ROWS], more)
 
 
 def number(value: int | None) -> str:
