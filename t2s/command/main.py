@@ -2,7 +2,7 @@
 
 A design file is a Python file that defines Funcs at module level, such as
 ``examples/gemm/gemm.py``.  ``t2s run FILE`` runs the output Funcs: those that no other Func reads.
-``cli_design.py`` says what else a design file may define.
+``design.py`` says what else a design file may define.
 """
 
 from __future__ import annotations

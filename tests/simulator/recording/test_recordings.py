@@ -32,6 +32,7 @@ from t2s.simulator.retime import timelines_of
 from t2s.simulator.timeline import MOST_BINS, PEState
 from tests.errors.refusal import refused
 from tests.report.page.designs import inputs_of, product
+from tests.simulator.designs import holding_fork_join
 from tests.simulator.recording.reading import read_trace, read_vcd, states_of
 
 SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 0 else n for n in range(20)]
@@ -229,6 +230,19 @@ def test_runs_that_were_cut_short(tmp_path: Path) -> None:
     _trace_agrees(result, tmp_path / "a.pftrace", (1, 20))
     with pytest.raises(t2s.UserError, match="the window is not in the run"):
         result.waves(tmp_path / "a.vcd", cycles=(1, 21))
+
+
+def test_deadlocks(tmp_path: Path) -> None:
+    """What came before is there to look at: that of the plain engine."""
+    graph = holding_fork_join(4, short=2)
+    with pytest.raises(DeadlockError) as caught:
+        t2s.simulate(graph, {"X": np.arange(4, dtype=np.int32)})
+    result = caught.value.result
+    _trace_agrees(result, tmp_path / "a.pftrace", (1, result.cycles))
+    _waves_agree(result, tmp_path / "a.vcd", Random(1))
+    last = read_vcd(result.waves(tmp_path / "a.vcd"))
+    full = [n for n in last.changes if n.endswith("occupancy") and last.changes[n][-1][1] != 0]
+    assert full
 
 
 @pytest.mark.parametrize("seed", range(5))
