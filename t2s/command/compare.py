@@ -88,7 +88,7 @@ def compare(
         if json:
             print_record(COMPARE, comparison_record(comparison))
     except t2s.RunInterrupted as interrupt:
-        console.out(str(interrupt))
+        typer.echo(str(interrupt), err=json)
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(str(error)) from None

@@ -145,7 +145,7 @@ def run(
             outputs = output_records(run.outputs)
             print_record(RUN, {**record, "outputs": outputs, "files": run.files})
     except t2s.RunInterrupted as interrupt:
-        console.out(str(interrupt))
+        typer.echo(str(interrupt), err=json)
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(str(error)) from None

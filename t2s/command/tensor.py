@@ -157,7 +157,7 @@ def tensor(
             print_record(TENSOR, {**record, "outputs": output_records([ran.output])})
     except RunInterrupted as interrupt:
         measured = interrupt.result
-        console.out(str(measured if measured.cycles else interrupt).rstrip())
+        typer.echo(str(measured if measured.cycles else interrupt).rstrip(), err=json)
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(without_lines(str(error))) from None

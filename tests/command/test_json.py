@@ -194,3 +194,17 @@ def test_plans_have_no_cycles(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "external functions, and their calls take no cycles to report" in result.stderr
+
+
+def test_interrupts_print_no_json(design: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, inputs = design_with_inputs(design, None, 0, 64, {})
+    part = t2s.simulate(made, inputs, max_cycles=5)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise t2s.RunInterrupted(part)
+
+    monkeypatch.setattr(t2s, "simulate", interrupted)
+    for arguments in (("run", design), ("compare", design, design)):
+        result = call(*arguments, "--json")
+        assert (result.exit_code, result.stdout) == (130, "")
+        assert result.stderr
