@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.recording.recorded_window import needed_library
+from t2s.simulator.recording.recorded_window import needed_library, touches
 from t2s.simulator.report.tally import Counts
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, Timeline
 
@@ -33,7 +33,8 @@ _GROUPS = "channels"
 class PerfettoTrace:
     """Writes the packets of a trace."""
 
-    def __init__(self, program: SimProgram) -> None:
+    def __init__(self, program: SimProgram, nodes: frozenset[str]) -> None:
+        self.nodes = nodes
         library: Any = needed_library("perfetto.trace_builder.proto_builder", "Perfetto's traces")
         messages: Any = needed_library(
             "perfetto.protos.perfetto.trace.perfetto_trace_pb2", "Perfetto's traces"
@@ -51,11 +52,11 @@ class PerfettoTrace:
     def write(self, timelines: Sequence[Timeline]) -> bytes:
         """The trace of timelines of single cycles, one after the other."""
         self._names()
-        nodes, channels = self._tracks()
-        for track, pe in zip(nodes, range(self.program.pe_count), strict=True):
+        pes, channels = self._tracks()
+        for pe, track in pes.items():
             for piece in _pieces(timelines, pe):
                 self._slice(track, *piece)
-        for number, track in enumerate(channels):
+        for number, track in channels.items():
             self._counter(track, timelines, number)
         return self.content.getvalue()
 
@@ -77,9 +78,9 @@ class PerfettoTrace:
             packet.interned_data.debug_annotation_string_values.add(iid=number, str=name.encode())
         self.builder.write_packet(packet)
 
-    def _tracks(self) -> tuple[list[int], list[int]]:
-        """Declares all tracks; those of the PEs, and those of the channels."""
-        pes: list[int] = []
+    def _tracks(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Declares all tracks: by the number of a PE, and by that of a channel."""
+        pes: dict[int, int] = {}
         count = 0
 
         def declared(name: str, parent: int, rank: int) -> Any:
@@ -96,21 +97,26 @@ class PerfettoTrace:
         root = declared(self.program.graph.name, 0, 0)
         self.builder.write_packet(root)
         for rank, timing in enumerate(self.program.nodes):
+            if timing.node.name not in self.nodes:
+                continue
             group = declared(timing.node.name, 1, rank)
             self.builder.write_packet(group)
             inside = group.track_descriptor.uuid
             for place in range(timing.pe_count):
                 label = self.program.pe_label(timing.first + place)
                 self.builder.write_packet(declared(label, inside, place))
-                pes.append(count)
+                pes[timing.first + place] = count
         group = declared(_GROUPS, 1, len(self.program.nodes))
         self.builder.write_packet(group)
-        inside, channels = count, []
+        inside = count
+        channels: dict[int, int] = {}
         for rank, channel in enumerate(self.program.channels):
+            if not touches(channel, self.nodes):
+                continue
             packet = declared(channel.channel.name, inside, rank)
             packet.track_descriptor.counter.unit_name = "tokens"
             self.builder.write_packet(packet)
-            channels.append(count)
+            channels[rank] = count
         return pes, channels
 
     def _slice(
@@ -165,7 +171,9 @@ def _pieces(timelines: Sequence[Timeline], pe: int) -> Iterator[tuple[int, int, 
             yield state, cause, start + first, start + end - 1, int(firings[first])
 
 
-def perfetto_trace(program: SimProgram, timelines: Sequence[Timeline], path: Path) -> bytes:
-    """What to write into a file; compressed if its name ends with ``.gz``."""
-    content = PerfettoTrace(program).write(timelines)
+def perfetto_trace(
+    program: SimProgram, timelines: Sequence[Timeline], path: Path, nodes: frozenset[str]
+) -> bytes:
+    """What to write into a file about some nodes; compressed if its name ends with ``.gz``."""
+    content = PerfettoTrace(program, nodes).write(timelines)
     return gzip.compress(content, mtime=0) if path.suffix == ".gz" else content

@@ -13,7 +13,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
-from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.sim_program import ChannelTiming, SimProgram
 from t2s.simulator.report.tally import Counts
 from t2s.simulator.timeline import MOST_BINS, Window, checked_window
 
@@ -50,6 +50,31 @@ def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> 
             hint=f"cycles=({first}, {first + most - 1})",
         )
     return first, last
+
+
+def recorded_nodes(nodes: Sequence[str] | None, program: SimProgram) -> frozenset[str]:
+    """The nodes that are recorded, all of them if none is named; ``UserError`` for unknown ones."""
+    names = [timing.node.name for timing in program.nodes]
+    if nodes is None:
+        return frozenset(names)
+    given = [nodes] if isinstance(nodes, str) else nodes
+    unknown = nodes
+    if isinstance(given, Sequence) and given:
+        missing = [name for name in given if name not in names]
+        if not missing:
+            return frozenset(given)
+        unknown = missing[0]
+    raise UserError(
+        f"{program.graph.name!r} has no node {unknown!r} to record",
+        location=user_location(),
+        expected=f"some of {', '.join(names)}",
+        given=repr(nodes)[:200],
+    )
+
+
+def touches(timing: ChannelTiming, nodes: frozenset[str]) -> bool:
+    """Whether a channel begins or ends at one of the nodes."""
+    return timing.channel.source in nodes or timing.channel.sink in nodes
 
 
 def edges_of(first: int, last: int) -> list[Counts]:

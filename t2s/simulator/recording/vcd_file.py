@@ -18,7 +18,7 @@ import numpy as np
 
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.recording.channel_signals import ChannelSignals, channel_signals
-from t2s.simulator.recording.recorded_window import needed_library
+from t2s.simulator.recording.recorded_window import needed_library, touches
 from t2s.simulator.timeline import Timeline
 
 CYCLE_TIME = 10
@@ -32,8 +32,10 @@ def vcd_name(name: str) -> str:
     return quote(name, safe=_PLAIN)
 
 
-def vcd_of(program: SimProgram, timelines: Sequence[Timeline], first: int) -> bytes:
-    """The file from cycle ``first`` on; for the timelines see ``channel_signals``."""
+def vcd_of(
+    program: SimProgram, timelines: Sequence[Timeline], first: int, nodes: frozenset[str]
+) -> bytes:
+    """The channels of some nodes from cycle ``first`` on; see ``channel_signals``."""
     library: Any = needed_library("vcd.writer", "VCD files")
     signals = channel_signals(program, timelines, first)
     text = StringIO()
@@ -46,7 +48,9 @@ def vcd_of(program: SimProgram, timelines: Sequence[Timeline], first: int) -> by
         init_timestamp=CYCLE_TIME * first,
     )
     changes: list[tuple[int, int, Any, Any]] = []
-    for number in range(len(program.channel_of_element)):
+    for number, channel in enumerate(program.channel_of_element.tolist()):
+        if not touches(program.channels[channel], nodes):
+            continue
         for order, (name, values) in enumerate(_values(signals, number)):
             changes += _changes(writer, signals, number, 4 * number + order, name, values)
     changes.sort(key=lambda change: change[:2])

@@ -29,7 +29,7 @@ from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.recording.recorded_window import edges_of, recorded_window
+from t2s.simulator.recording.recorded_window import edges_of, recorded_nodes, recorded_window
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.node_statistics import NodeStatistics, TokensLeft
 from t2s.simulator.report.progress import Progress
@@ -176,34 +176,49 @@ class SimResult:
             raise InternalError("a result of an engine alone has no timeline")
         return self.sample(self.program, (edges,), self.kernel)[0]
 
-    def trace(self, path: str | Path, *, cycles: Window | None = None) -> Path:
+    def trace(
+        self,
+        path: str | Path,
+        *,
+        cycles: Window | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> Path:
         """Write a window as a trace for ui.perfetto.dev, and return its path.
 
         A track for each PE, busy, waiting, starved or blocked, and one with the occupancy of each
         channel; a cycle is a nanosecond.  ``cycles`` are the first and the last cycle, or the whole
-        run; they are computed again, exactly.  A path that ends with ``.gz`` is compressed.
+        run; they are computed again, exactly.  ``nodes`` are those to record, with their channels;
+        all if not given.  A path that ends with ``.gz`` is compressed.
 
         Needs the extra ``t2s[trace]``.  Raises ``UserError`` for a window that is not in the run or
-        too large, and for a file that cannot be written.
+        too large, for unknown nodes, and for a file that cannot be written.
         """
+        chosen = recorded_nodes(nodes, self.program)
         window = recorded_window(cycles, self.cycles, self.program)
         writer = late_module("t2s.simulator.recording.perfetto_trace")
         file = Path(path)
-        write_file(file, writer.perfetto_trace(self.program, self._seen(*window), file))
+        write_file(file, writer.perfetto_trace(self.program, self._seen(*window), file, chosen))
         return file
 
-    def waves(self, path: str | Path, *, cycles: Window | None = None) -> Path:
-        """Write the signals of all channels in a window as waveforms, in VCD; return the path.
+    def waves(
+        self,
+        path: str | Path,
+        *,
+        cycles: Window | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> Path:
+        """Write the signals of channels in a window as waveforms, in VCD; return the path.
 
         ``valid``, ``push``, ``pop`` and ``occupancy`` of every FIFO; cycle ``c`` begins at 10 ``c``
         ns.  See ``trace`` for the rest.
         """
+        chosen = recorded_nodes(nodes, self.program)
         first, last = recorded_window(cycles, self.cycles, self.program)
         signals = late_module("t2s.simulator.recording.channel_signals")
         writer = late_module("t2s.simulator.recording.vcd_file")
         seen = self._seen(max(1, first - signals.lead_in(self.program)), last)
         file = Path(path)
-        write_file(file, writer.vcd_of(self.program, seen, first))
+        write_file(file, writer.vcd_of(self.program, seen, first, chosen))
         return file
 
     def _seen(self, first: int, last: int) -> tuple[Timeline, ...]:

@@ -225,6 +225,40 @@ def test_a_first_cycle_of_0_is_the_start(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("nodes", [["A_loader"], "A_loader", ("A_loader", "A_loader")])
+def test_some_nodes(nodes: Any, tmp_path: Path) -> None:
+    result = run()
+    whole = read_trace(result.trace(tmp_path / "a.pftrace", cycles=(1, 30)))
+    some = read_trace(result.trace(tmp_path / "b.pftrace", cycles=(1, 30), nodes=nodes))
+    loader = {track: s for track, s in whole.slices.items() if track.startswith("/C/A_loader/")}
+    assert some.slices == loader != {}
+    name = "/C/channels/A_loader_to_C"
+    assert some.counters == {name: whole.counters[name]}
+    waves = read_vcd(result.waves(tmp_path / "a.vcd", cycles=(1, 30)))
+    few = read_vcd(result.waves(tmp_path / "b.vcd", cycles=(1, 30), nodes=nodes))
+    expected = {name: c for name, c in waves.changes.items() if ".A_loader_to_C[" in name}
+    assert few.changes == expected != {}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "named"),
+    [(["C", "nobody"], "'nobody'"), ("nobody", "'nobody'"), ([], "[]"), (7, "7")],
+)
+def test_unknown_nodes(nodes: Any, named: str, tmp_path: Path) -> None:
+    result = run()
+    with refused(
+        f"""
+        'C' has no node {named} to record
+          --> result.trace(tmp_path / "a.pftrace", nodes=nodes)
+          expected: some of A_loader, B_loader, C, C_unloader
+          given:    {nodes!r}
+        """
+    ):
+        result.trace(tmp_path / "a.pftrace", nodes=nodes)
+    with pytest.raises(t2s.UserError, match="to record"):
+        result.waves(tmp_path / "a.vcd", nodes=nodes)
+
+
 def test_runs_that_were_cut_short(tmp_path: Path) -> None:
     result = run(max_cycles=20)
     _trace_agrees(result, tmp_path / "a.pftrace", (1, 20))
