@@ -101,7 +101,7 @@ class Measured:
         program = build_program(self.graph, "ideal", self.inputs)
         engine = NativeEngine()
         self.result = engine.run(program, Limits())
-        trace = self.result.trace
+        trace = self.result.machine_trace
         assert trace is not None
         self.rounds.append(
             Round(

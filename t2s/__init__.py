@@ -16,6 +16,7 @@ from t2s.core.errors import (
     show_errors_without_frames,
 )
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
+from t2s.driver.compare import compare
 from t2s.driver.func import Func, funcs
 from t2s.driver.hardware import emit, emulate, verilate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
@@ -119,6 +120,7 @@ __all__ = [
     "Zero",
     "cast",
     "ceil",
+    "compare",
     "cycles",
     "dense",
     "dram",

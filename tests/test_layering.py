@@ -66,7 +66,19 @@ CONFINED = {
 }
 PRINTS = ("command/main.py",)
 READS_ENVIRONMENT = ("command/main.py", "backends/opencl_fpga/emulator.py")
-HEAVY = {"numba", "llvmlite", "islpy", "sympy", "rich", "jinja2", "pyopencl", "z3"}
+HEAVY = {
+    "perfetto",
+    "google",
+    "vcd",
+    "numba",
+    "llvmlite",
+    "islpy",
+    "sympy",
+    "rich",
+    "jinja2",
+    "pyopencl",
+    "z3",
+}
 
 
 def _name(path: Path) -> str:

@@ -74,6 +74,17 @@ class Stalling:
     one_in: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveFile:
+    """Waveforms of a run: the file, and the first and the last cycle; ``None`` for all of them.
+
+    Cycle ``c`` begins at 10 ``c`` ns.
+    """
+
+    path: Path
+    cycles: tuple[int, int] | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How the files of a graph are run.
@@ -84,12 +95,14 @@ class RunOptions:
     stalling: holds up load and store units; for such a backend too.
     time_limit: seconds that the run may take.
     directory: keeps the files and what is built of them; ``None`` keeps nothing.
+    waves: waveforms to write, of a backend whose runs are ``timed``.
     """
 
     times: DeviceTimes | None = None
     stalling: Stalling | None = None
     time_limit: float = 60.0
     directory: Path | None = None
+    waves: WaveFile | None = None
 
 
 class BackendRun(Protocol):

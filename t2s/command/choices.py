@@ -5,6 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from t2s.core.errors import UserError
+from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory.presets import IDEAL, MEMORIES
+
+DEFAULT_DEVICE = "arria10"
+"""What design files run on, unless ``--device`` says otherwise."""
+
+ENGINES = ("native", "array", "table", "python")
+
+
+def device_names(incomplete: str) -> list[str]:
+    """The devices whose names begin so, for the completion of a shell."""
+    return [name for name in DEVICES if name.startswith(incomplete)]
+
+
+def memory_names(incomplete: str) -> list[str]:
+    """The memories whose names begin so."""
+    return [name for name in (IDEAL, *MEMORIES) if name.startswith(incomplete)]
+
+
+def engine_names(incomplete: str) -> list[str]:
+    """The engines whose names begin so."""
+    return [name for name in ENGINES if name.startswith(incomplete)]
 
 
 def constants_of(given: list[str]) -> dict[str, int]:

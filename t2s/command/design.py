@@ -23,6 +23,7 @@ from t2s.core.files import is_file
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.func_design import is_sparse
 from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.sparse_repr.notation.ir import Access, accesses
@@ -32,6 +33,9 @@ from t2s.sparse_repr.representation.product_definition import definition_of
 DESIGN, INPUTS = "design", "inputs"
 DENSITY = 0.1
 """Share of the elements of a random sparse operand that are not zero."""
+
+RANDOM_SIZE = 64
+"""Rows and columns of a random sparse operand, unless ``--size`` says otherwise."""
 
 Inputs = dict[str, Any]
 Funcs = tuple[t2s.Func, ...]
@@ -190,6 +194,25 @@ def _place(error: Exception, file: str) -> SourceLocation | None:
         if frame.filename == file and frame.lineno is not None
     ]
     return SourceLocation(file, lines[-1]) if lines else None
+
+
+def design_with_inputs(
+    file: Path, func: str | None, seed: int, size: int, constants: Mapping[str, int]
+) -> tuple[Any, dict[str, Any]]:
+    """The design of a file as all verbs take it, and its inputs, random where none are given."""
+    found = find_design(file, func)
+    given = found.given(seed)
+    match found.design:
+        case Graph() as graph:
+            return graph, graph_inputs(graph, seed, given)
+        case Kernel() as kernel:
+            return kernel, kernel_inputs(kernel, seed, size, given)
+        case (product,) if is_sparse(product):
+            return product, product_inputs(product, seed, size, given)[1]
+        case outputs:
+            design = outputs[0] if len(outputs) == 1 else outputs
+            graph = t2s.lower(design, **constants)
+            return design, {**constants, **graph_inputs(graph, seed, given)}
 
 
 def graph_inputs(graph: Graph, seed: int, given: Mapping[str, Any]) -> Inputs:

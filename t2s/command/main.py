@@ -2,13 +2,14 @@
 
 A design file is a Python file that defines Funcs at module level, such as
 ``examples/gemm/gemm.py``.  ``t2s run FILE`` runs the output Funcs: those that no other Func reads.
-``cli_design.py`` says what else a design file may define.
+``design.py`` says what else a design file may define.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +17,21 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.agreement import compare
+from t2s.command.agreement import compare as agreement
 from t2s.command.cgra import cgra
-from t2s.command.choices import check_choice, constants_of
+from t2s.command.choices import (
+    DEFAULT_DEVICE,
+    ENGINES,
+    check_choice,
+    constants_of,
+    device_names,
+    engine_names,
+    memory_names,
+)
+from t2s.command.compare import compare
 from t2s.command.design import (
+    RANDOM_SIZE,
+    Found,
     Funcs,
     Inputs,
     find_design,
@@ -27,11 +39,21 @@ from t2s.command.design import (
     kernel_inputs,
     product_inputs,
 )
+from t2s.command.devices import devices
+from t2s.command.json_records import (
+    RUN,
+    OutputRecord,
+    console_for,
+    output_records,
+    print_record,
+    result_record,
+)
 from t2s.command.report import report
 from t2s.command.tensor import INTERRUPTED, failed, tensor
 from t2s.command.tia import tia
 from t2s.core.errors import T2SError, UnsupportedError
 from t2s.core.files import write_texts
+from t2s.driver.assignment_design import SparseResult
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
 from t2s.driver.hardware import find_backend
@@ -41,19 +63,29 @@ from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.result import SimResult
 
-app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
-
-ENGINES = ("native", "array", "table", "python")
+app = typer.Typer(help="Compile and simulate designs for spatial hardware.")
 
 
 app.command()(tensor)
 app.command()(cgra)
 app.command()(report)
+app.command()(compare)
+app.command()(devices)
 app.add_typer(tia, name="tia")
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"t2s {t2s.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _command() -> None:
+def _command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="and exit")
+    ] = False,
+) -> None:
     """Compile and simulate designs for spatial hardware."""
 
 
@@ -61,75 +93,88 @@ def _command() -> None:
 def run(
     file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs")],
     func: Annotated[str | None, typer.Option(help="the Func to run, if there are several")] = None,
-    device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "arria10",
+    device: Annotated[
+        str,
+        typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names),
+    ] = DEFAULT_DEVICE,
     memory: Annotated[
         str | None,
-        typer.Option(help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own"),
+        typer.Option(
+            help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own",
+            autocompletion=memory_names,
+        ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="native, array, table or python")] = "native",
+    engine: Annotated[
+        str, typer.Option(help="native, array, table or python", autocompletion=engine_names)
+    ] = "native",
     out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
     emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
     size: Annotated[
         int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = 64,
+    ] = RANDOM_SIZE,
     constant: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
     ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.run/1")
+    ] = False,
 ) -> None:
     """Print loop nest, graph, resources, cycles and stalls; check against numpy; write OpenCL."""
-    console = Console(highlight=False)
+    console = console_for(json)
     try:
         constants = constants_of(constant or [])
-        _run(console, file, func, device, memory, engine, out, emulate, seed, size, constants)
+        check_choice("device", device, DEVICES)
+        if memory is not None:
+            check_choice("memory", memory, (IDEAL, *MEMORIES))
+        check_choice("engine", engine, ENGINES)
+        found = find_design(file, func)
+        run = _CommandRun(console, device, memory, engine, emulate, out, found.name)
+        result = _run(run, found, seed, size, constants)
+        options = {"--func": func, "--device": device, "--memory": memory}
+        if device == DEFAULT_DEVICE:
+            del options["--device"]
+        given = [word for name, text in options.items() if text for word in (name, text)]
+        given += ["--seed", str(seed)] if seed else []
+        given += ["--size", str(size)] if size != RANDOM_SIZE else []
+        given += [word for text in constant or [] for word in ("--set", text)]
+        console.out(f"\npictures of this run: {shlex.join(['t2s', 'report', str(file), *given])}")
+        if json:
+            record = {"design": found.name, "file": str(file), **result_record(result)}
+            outputs = output_records(run.outputs)
+            print_record(RUN, {**record, "outputs": outputs, "files": run.files})
     except t2s.RunInterrupted as interrupt:
-        console.out(str(interrupt))
+        typer.echo(str(interrupt), err=json)
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(str(error)) from None
 
 
 def _run(
-    console: Console,
-    file: Path,
-    func: str | None,
-    device: str,
-    memory: str | None,
-    engine: str,
-    out: Path | None,
-    emulate: bool,
-    seed: int,
-    size: int,
-    constants: dict[str, int],
-) -> None:
-    check_choice("device", device, DEVICES)
-    if memory is not None:
-        check_choice("memory", memory, (IDEAL, *MEMORIES))
-    check_choice("engine", engine, ENGINES)
-    found = find_design(file, func)
-    run = _CommandRun(console, device, memory, engine, emulate, out, found.name)
+    run: _CommandRun, found: Found, seed: int, size: int, constants: Mapping[str, int]
+) -> SimResult | SparseResult:
     match found.design:
         case Graph() as graph:
-            _run_graph(run, graph, graph_inputs(graph, seed, found.given(seed)))
+            return _run_graph(run, graph, graph_inputs(graph, seed, found.given(seed)))
         case Kernel() as kernel:
-            _run_kernel(run, kernel, kernel_inputs(kernel, seed, size, found.given(seed)))
+            return _run_kernel(run, kernel, kernel_inputs(kernel, seed, size, found.given(seed)))
         case (product,) if is_sparse(product):
             graph, inputs = product_inputs(product, seed, size, found.given(seed))
-            _run_funcs(run, (product,), graph, inputs)
+            return _run_funcs(run, (product,), graph, inputs)
         case outputs:
             design = outputs[0] if len(outputs) == 1 else outputs
             given = found.given(seed)
-            _section(console, "loop nest")
-            console.out(t2s.print_loop_nest(design, **constants).rstrip())
+            _section(run.console, "loop nest")
+            run.console.out(t2s.print_loop_nest(design, **constants).rstrip())
             graph = t2s.lower(design, **constants)
             inputs = graph_inputs(graph, seed, given)
-            _run_funcs(run, outputs, graph, {**constants, **inputs})
+            return _run_funcs(run, outputs, graph, {**constants, **inputs})
 
 
 @dataclass(frozen=True)
 class _CommandRun:
-    """How to run a design, and where to print and to write."""
+    """How to run a design, and where to print and to write; what was computed and written."""
 
     console: Console
     device: str
@@ -138,9 +183,11 @@ class _CommandRun:
     emulate: bool
     out: Path | None
     name: str
+    outputs: list[OutputRecord] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
 
-def _run_funcs(run: _CommandRun, outputs: Funcs, graph: Graph, inputs: Inputs) -> None:
+def _run_funcs(run: _CommandRun, outputs: Funcs, graph: Graph, inputs: Inputs) -> SimResult:
     design = outputs[0] if len(outputs) == 1 else outputs
     if isinstance(design, t2s.Func) and is_sparse(design):
         simulated: t2s.Func | Graph = design
@@ -151,7 +198,7 @@ def _run_funcs(run: _CommandRun, outputs: Funcs, graph: Graph, inputs: Inputs) -
         needed = {tensor.array for tensor in graph.tensors} | {p.name for p in graph.parameters}
         inputs = {name: value for name, value in inputs.items() if name in needed}
     _describe(run, graph)
-    result = t2s.simulate(
+    result: SimResult = t2s.simulate(
         simulated, inputs, device=run.device, memory=run.memory, engine=run.engine
     )
     _report(run, result)
@@ -159,32 +206,37 @@ def _run_funcs(run: _CommandRun, outputs: Funcs, graph: Graph, inputs: Inputs) -
     _write_opencl(run, graph, run.name)
     if run.emulate:
         _compare_all(run, "emulator", t2s.emulate(simulated, inputs), expected)
+    return result
 
 
-def _run_graph(run: _CommandRun, graph: Graph, inputs: Inputs) -> None:
+def _run_graph(run: _CommandRun, graph: Graph, inputs: Inputs) -> SimResult:
     _describe(run, graph)
-    result = t2s.simulate(graph, inputs, device=run.device, memory=run.memory, engine=run.engine)
+    result: SimResult = t2s.simulate(
+        graph, inputs, device=run.device, memory=run.memory, engine=run.engine
+    )
     _report(run, result)
     expected = t2s.interpret(graph, inputs)
     _compare_all(run, "simulator", result.outputs, expected)
     _write_opencl(run, graph, run.name)
     if run.emulate:
         _compare_all(run, "emulator", t2s.emulate(graph, inputs), expected)
+    return result
 
 
-def _run_kernel(run: _CommandRun, kernel: Kernel, inputs: Inputs) -> None:
+def _run_kernel(run: _CommandRun, kernel: Kernel, inputs: Inputs) -> SparseResult:
     _section(run.console, "loops")
     run.console.out(str(kernel).rstrip())
     graphs = kernel.graphs(inputs)
     for graph in graphs:
         _describe(run, graph)
-    result = kernel.simulate(inputs, device=run.device, engine=run.engine)
+    result = kernel.simulate(inputs, device=run.device, memory=run.memory, engine=run.engine)
     _section(run.console, "simulation")
     run.console.out(str(result).rstrip())
     expected = {run.name: kernel.interpret(inputs)}
     _compare_all(run, "simulator", {run.name: result.output}, expected)
     for graph in graphs:
         _write_opencl(run, graph, graph.name)
+    return result
 
 
 def _describe(run: _CommandRun, graph: Graph) -> None:
@@ -210,7 +262,11 @@ def _compare_all(
         run.console.out()
     for name, array in expected.items():
         label = what if len(expected) == 1 else f"{what}, {name}"
-        run.console.out(compare(given[name], array, what=label))
+        said = agreement(given[name], array, what=label)
+        run.console.out(said)
+        if what == "simulator":
+            agrees = said.removeprefix(f"{label}: ")
+            run.outputs.append(OutputRecord(name=name, values=given[name], agreement=agrees))
 
 
 def _resources(graph: Graph, device: str) -> str:
@@ -227,6 +283,7 @@ def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> None:
     try:
         for path in write_texts(folder, find_backend("opencl_fpga").emit(graph)):
             run.console.out(f"wrote {path}")
+            run.files.append(str(path))
     except UnsupportedError as error:
         if run.out is not None:
             raise

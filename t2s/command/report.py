@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,14 +9,18 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.choices import check_choice, constants_of
-from t2s.command.design import find_design, graph_inputs, kernel_inputs, product_inputs
+from t2s.command.choices import (
+    DEFAULT_DEVICE,
+    check_choice,
+    constants_of,
+    device_names,
+    memory_names,
+)
+from t2s.command.design import RANDOM_SIZE, design_with_inputs
 from t2s.command.tensor import INTERRUPTED, failed
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place
 from t2s.driver.compiled_kernel import Kernel
-from t2s.driver.func_design import is_sparse
-from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.stuck import DeadlockError
@@ -29,10 +32,16 @@ def report(
     file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs")],
     out: Annotated[Path | None, typer.Option(help="the page; FILE.html if not given")] = None,
     func: Annotated[str | None, typer.Option(help="the Func to run, if there are several")] = None,
-    device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "arria10",
+    device: Annotated[
+        str,
+        typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names),
+    ] = DEFAULT_DEVICE,
     memory: Annotated[
         str | None,
-        typer.Option(help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own"),
+        typer.Option(
+            help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own",
+            autocompletion=memory_names,
+        ),
     ] = None,
     window: Annotated[
         list[str] | None,
@@ -46,7 +55,7 @@ def report(
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
     size: Annotated[
         int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = 64,
+    ] = RANDOM_SIZE,
     constant: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
@@ -61,7 +70,7 @@ def report(
         if memory is not None:
             check_choice("memory", memory, (IDEAL, *MEMORIES))
         options: dict[str, Any] = {"windows": [_window(text) for text in window or []]}
-        design, inputs = _found(file, func, seed, size, constants_of(constant or []))
+        design, inputs = design_with_inputs(file, func, seed, size, constants_of(constant or []))
         try:
             result = t2s.simulate(
                 design, inputs, device=device, memory=memory, max_cycles=max_cycles
@@ -82,25 +91,6 @@ def report(
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(str(error)) from None
-
-
-def _found(
-    file: Path, func: str | None, seed: int, size: int, constants: Mapping[str, int]
-) -> tuple[Any, dict[str, Any]]:
-    """The design of a file, and its inputs."""
-    found = find_design(file, func)
-    given = found.given(seed)
-    match found.design:
-        case Graph() as graph:
-            return graph, graph_inputs(graph, seed, given)
-        case Kernel() as kernel:
-            return kernel, kernel_inputs(kernel, seed, size, given)
-        case (product,) if is_sparse(product):
-            return product, product_inputs(product, seed, size, given)[1]
-        case outputs:
-            design = outputs[0] if len(outputs) == 1 else outputs
-            graph = t2s.lower(design, **constants)
-            return design, {**constants, **graph_inputs(graph, seed, given)}
 
 
 def _window(text: str) -> Window:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,16 @@ from rich.markup import escape
 import t2s
 from t2s import sparse
 from t2s.command.agreement import compare
+from t2s.command.choices import device_names, engine_names, memory_names
+from t2s.command.json_records import (
+    TENSOR,
+    OutputRecord,
+    console_for,
+    output_records,
+    print_record,
+    result_record,
+)
+from t2s.command.tensor_inputs import operands
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.graph.dot import graph_to_dot
@@ -24,11 +34,10 @@ from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.cut_short import RunInterrupted
 from t2s.sparse_repr.concrete.for_other_targets import refuse_external
 from t2s.sparse_repr.lowering.diagram import block_counts
-from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 
 ENGINES = ("native", "python")
 TARGETS = ("streams", "cgra", "capstan")
-DENSITY = 0.1
 BUILD = Path("build")
 
 INTERRUPTED = 130
@@ -80,21 +89,31 @@ def tensor(
     ] = None,
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
     target: Annotated[str, typer.Option(help="streams, cgra or capstan")] = "streams",
-    device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
+    device: Annotated[
+        str, typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names)
+    ] = "ideal",
     memory: Annotated[
         str | None,
-        typer.Option(help="ideal, or a DRAM such as hbm2e; capstan is simulated with it"),
+        typer.Option(
+            help="ideal, or a DRAM such as hbm2e; capstan is simulated with it",
+            autocompletion=memory_names,
+        ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="native or python")] = "native",
+    engine: Annotated[
+        str, typer.Option(help="native or python", autocompletion=engine_names)
+    ] = "native",
     capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
     seed: Annotated[int, typer.Option(help="seed of the random values")] = 0,
     out: Annotated[Path, typer.Option(help="folder for the graphs, as DOT and JSON")] = BUILD,
     report: Annotated[
         Path | None, typer.Option(help="write a page that says where the cycles went")
     ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.tensor/1")
+    ] = False,
 ) -> None:
     """Compile index notation to streams, simulate it, check it against numpy."""
-    console = Console(highlight=False)
+    console = console_for(json)
     try:
         _check_choice("device", device, tuple(DEVICES))
         _check_choice("memory", memory or IDEAL, (IDEAL, *MEMORIES))
@@ -108,40 +127,78 @@ def tensor(
             more = sparse.schedule(text)
             schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
         schedule = schedule.transpose() if transpose else schedule
+
+        def inputs() -> dict[str, Any]:
+            return operands(assignment, _given(files), random or [], _given(sizes), seed)
+
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
-            inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
-            _run_patterns(console, patterns, inputs, out, (memory, engine), report)
-            return
-        if schedule.has_external:
+            memory = IDEAL if memory is None and json else memory
+            ran = _run_patterns(console, patterns, inputs(), out, (memory, engine), report)
+        elif schedule.has_external:
             if target != "streams":
                 refuse_external(schedule, "cells do not know it")
-            inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
-            if report is not None:
+            if report is not None or json:
                 refuse_external(schedule, "their calls take no cycles to report")
-            _run_plan(console, assignment, schedule, inputs)
+            _run_plan(console, assignment, schedule, inputs())
             return
-        kernel = sparse.compile(assignment, schedule)
-        inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
-        _show_design(console, kernel)
-        if target == "cgra":
-            _run_on_cells(console, kernel, inputs, out, seed, report)
-            return
-        options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
-        _write_graphs(console, kernel, inputs, out, options)
-        result = kernel.simulate(
-            inputs, device=device, memory=memory or IDEAL, engine=engine, **options
-        )
-        console.out(str(result).rstrip())
-        if report is not None:
-            console.out(f"wrote {result.report(report)}")
-        _compare(console, result.output, kernel.interpret(inputs))
+        else:
+            kernel = sparse.compile(assignment, schedule)
+            given = inputs()
+            _show_design(console, kernel)
+            if target == "cgra":
+                ran = _run_on_cells(console, kernel, given, out, seed, report)
+            else:
+                options = _StreamOptions(device, memory or IDEAL, engine, capacity)
+                ran = _run_streams(console, kernel, given, out, options, report)
+        if json:
+            said = print_assignment(assignment)
+            record = {"expression": said, "target": target, **result_record(ran.result)}
+            print_record(TENSOR, {**record, "outputs": output_records([ran.output])})
     except RunInterrupted as interrupt:
         measured = interrupt.result
-        console.out(str(measured if measured.cycles else interrupt).rstrip())
+        typer.echo(str(measured if measured.cycles else interrupt).rstrip(), err=json)
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(without_lines(str(error))) from None
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """The result of a run, which is ``None`` where nothing was simulated, and the output."""
+
+    result: Any
+    output: OutputRecord
+
+
+@dataclass(frozen=True)
+class _StreamOptions:
+    device: str
+    memory: str
+    engine: str
+    capacity: int | None
+
+
+def _run_streams(
+    console: Console,
+    kernel: sparse.Kernel,
+    inputs: dict[str, Any],
+    folder: Path,
+    options: _StreamOptions,
+    page: Path | None,
+) -> _Ran:
+    """Write the graphs of the blocks, simulate and check them."""
+    channels: dict[str, Any] = {} if options.capacity is None else {"capacity": options.capacity}
+    _write_graphs(console, kernel, inputs, folder, channels)
+    result = kernel.simulate(
+        inputs, device=options.device, memory=options.memory, engine=options.engine, **channels
+    )
+    console.out(str(result).rstrip())
+    if page is not None:
+        console.out(f"wrote {result.report(page)}")
+    name = kernel.assignment.result.tensor
+    output = _compare(console, name, result.output, kernel.interpret(inputs))
+    return _Ran(result, output)
 
 
 def _run_patterns(
@@ -151,7 +208,7 @@ def _run_patterns(
     folder: Path,
     simulated: tuple[str | None, str],
     page: Path | None,
-) -> None:
+) -> _Ran:
     """Show loops, memories and resources, write Spatial, and check what the patterns compute.
 
     ``simulated`` is the memory to simulate with, if there is to be one, and the engine.  A page
@@ -167,17 +224,20 @@ def _run_patterns(
     memory, engine = simulated
     memory = IDEAL if memory is None and page is not None else memory
     found = kernel.interpret(inputs) if memory is None else None
+    result = None
     if memory is not None:
         result = kernel.simulate(inputs, memory=memory, engine=engine)
         console.out(f"\n{result}")
-        if result.run.trace is not None:
+        if result.run.machine_trace is not None:
             console.out(f"wrote {result.picture().write(folder / 'picture.svg')}")
             if result.dram_bytes and result.entries:
                 console.out(f"wrote {result.roofline().write(folder / 'roofline.svg')}")
         found = result.tensor.to_dense()
         if page is not None:
             console.out(f"wrote {result.report(page)}")
-    _compare(console, found, kernel.interpret(inputs, level="notation"))
+    name = kernel.assignment.result.tensor
+    output = _compare(console, name, found, kernel.interpret(inputs, level="notation"))
+    return _Ran(result, output)
 
 
 def _run_plan(
@@ -188,7 +248,8 @@ def _run_plan(
     console.out(f"{plan}\n")
     result = plan.run(inputs)
     console.out(str(result))
-    _compare(console, result.output, sparse.interpret(assignment, inputs))
+    name = assignment.result.tensor
+    _compare(console, name, result.output, sparse.interpret(assignment, inputs))
 
 
 def _run_on_cells(
@@ -198,7 +259,7 @@ def _run_on_cells(
     folder: Path,
     seed: int,
     page: Path | None,
-) -> None:
+) -> _Ran:
     """Place the blocks on cells, run and check them, and write the assembly."""
     placed = t2s.place(kernel, inputs, seed=seed)
     console.out(str(placed))
@@ -208,11 +269,15 @@ def _run_on_cells(
         console.out(f"wrote {result.report(page)}")
     for path in write_texts(folder, placed.files):
         console.out(f"wrote {path}")
-    _compare(console, result.output, kernel.interpret(inputs))
+    name = kernel.assignment.result.tensor
+    output = _compare(console, name, result.output, kernel.interpret(inputs))
+    return _Ran(result, output)
 
 
-def _compare(console: Console, found: Any, expected: Any) -> None:
-    console.out("\n" + compare(found, expected, tolerance=tolerance_of(expected)))
+def _compare(console: Console, name: str, found: Any, expected: Any) -> OutputRecord:
+    said = compare(found, expected, tolerance=tolerance_of(expected))
+    console.out(f"\n{said}")
+    return OutputRecord(name=name, values=found, agreement=said)
 
 
 def failed(said: str) -> typer.Exit:
@@ -287,97 +352,6 @@ def _schedule(
             raise UserError(f"--parallelize {text} gives no lanes", expected="VARIABLE=LANES")
         schedule = schedule.parallelize(variable, int(lanes))
     return schedule
-
-
-def _inputs(
-    assignment: Assignment, files: list[str], random: list[str], sizes: list[str], seed: int
-) -> dict[str, Any]:
-    read = {access.tensor: access for access in accesses(assignment.value)}
-    inputs: dict[str, Any] = {}
-    for text in files:
-        name, _, path = text.partition("=")
-        _check_tensor("--input", name, tuple(read))
-        if not path:
-            raise UserError(f"--input {text} names no file", expected="NAME=FILE")
-        _check_new(name, inputs)
-        inputs[name] = sparse.read(path)
-    densities: dict[str, float] = {}
-    for text in random:
-        name, _, number = text.partition("=")
-        _check_tensor("--random", name, tuple(read))
-        _check_new(name, (*inputs, *densities))
-        densities[name] = _number(text, number) if number else -1.0
-    missing = [name for name in read if name not in inputs and name not in densities]
-    if missing:
-        raise UserError(
-            f"the input {missing[0]} is missing",
-            expected=f"--input {missing[0]}=FILE or --random {missing[0]}",
-        )
-    extents = _extents(assignment, inputs, sizes)
-    generator = np.random.default_rng(seed)
-    for name, density in densities.items():
-        shape = tuple(_extent(extents, variable, name) for variable in read[name].variables)
-        is_dense = all(level.full for level in assignment.tensor(name).format.levels)
-        part = (1.0 if is_dense else DENSITY) if density < 0 else density
-        values = generator.random(shape) * (generator.random(shape) < part)
-        inputs[name] = np.asarray(values)
-    return inputs
-
-
-def _extents(assignment: Assignment, inputs: dict[str, Any], sizes: list[str]) -> dict[str, int]:
-    """The extents that files and ``--size`` options give."""
-    extents: dict[str, int] = {}
-    for access in accesses(assignment.value):
-        if access.tensor in inputs:
-            extents.update(zip(access.variables, inputs[access.tensor].shape, strict=False))
-    names = {name for access in accesses(assignment.value) for name in access.variables}
-    names |= set(assignment.result.variables)
-    for text in sizes:
-        name, _, number = text.partition("=")
-        if name not in names or not number.isdecimal():
-            raise UserError(
-                f"--size {text} gives no extent",
-                expected=f"VARIABLE=EXTENT, with a variable of {', '.join(sorted(names))}",
-            )
-        if extents.setdefault(name, int(number)) != int(number):
-            raise UserError(
-                f"--size {text} is not the extent of {name}", expected=f"{extents[name]}"
-            )
-    return extents
-
-
-def _extent(extents: dict[str, int], variable: str, tensor_name: str) -> int:
-    if variable not in extents:
-        raise UserError(
-            f"nothing says how far the variable {variable} of {tensor_name} goes",
-            expected=f"--size {variable}=EXTENT, or a file with that variable",
-        )
-    return extents[variable]
-
-
-def _number(text: str, number: str) -> float:
-    try:
-        value = float(number)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise UserError(f"--random {text} gives no density", expected="a number from 0 to 1")
-    return value
-
-
-def _check_tensor(option: str, name: str, names: tuple[str, ...]) -> None:
-    if name not in names:
-        raise UserError(
-            f"{option} names {name}, which the expression does not read",
-            expected=f"one of {', '.join(names)}" if names else "no inputs",
-        )
-
-
-def _check_new(name: str, before: Collection[str]) -> None:
-    if name in before:
-        raise UserError(
-            f"there are two inputs for {name}", expected="one --input or --random for each tensor"
-        )
 
 
 def _check_choice(option: str, given: str, choices: tuple[str, ...]) -> None:

@@ -42,13 +42,13 @@ def write_texts(
         ) from None
 
 
-def check_place(path: Path) -> None:
+def check_place(path: Path, location: SourceLocation | None = None) -> None:
     """Raise the ``UserError`` of ``write_file`` at once where there is no folder to write into.
 
-    For commands: it names no line.
+    Commands name no line of a user.
     """
     if not is_folder(path.parent):
-        _refuse(path, "no such folder", None)
+        _refuse(path, "no such folder", location)
 
 
 def is_folder(path: Path) -> bool:

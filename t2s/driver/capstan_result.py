@@ -193,7 +193,7 @@ class CapstanResult:
         )
 
     def _check_traced(self, wanted: str) -> None:
-        if self.run.trace is None:
+        if self.run.machine_trace is None:
             raise UserError(
                 f"nobody knows what the units did in each cycle, for {wanted}",
                 location=user_location(),
@@ -219,7 +219,7 @@ class CapstanResult:
 
     @property
     def _has_parts(self) -> bool:
-        return self.run.memory is None or self.run.trace is not None
+        return self.run.memory is None or self.run.machine_trace is not None
 
     def __str__(self) -> str:
         parts = [str(self.parts)] if self._has_parts else []

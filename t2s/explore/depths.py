@@ -72,7 +72,7 @@ def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
     result = find_engine("native").run(program, Limits(), crew.watch)
     if result.interrupted:
         raise KeyboardInterrupt
-    if result.trace is None:
+    if result.machine_trace is None:
         raise UserError(
             f"fitting the depths of {program.graph.name!r} needs llvmlite",
             location=user_location(),
@@ -80,7 +80,7 @@ def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
             given="an environment without it",
             hint="pip install llvmlite",
         )
-    return replace(program.traced(result.trace), inputs=None)
+    return replace(program.traced(result.machine_trace), inputs=None)
 
 
 class _Fitting:

@@ -104,7 +104,7 @@ def run_to_the_end(
         sample=timelines_of,
     )
     if result.deadlock is not None:
-        report = _with_remedy(program, result.deadlock, result.trace)
+        report = _with_remedy(program, result.deadlock, result.machine_trace)
         raise DeadlockError(replace(result, deadlock=report), report)
     if result.tokens_left:
         raise TokensLeftError(result)
@@ -122,7 +122,7 @@ def _with_remedy(
     if program.graph.machines:
         try:
             if trace is None or trace.limit is not None:
-                trace = find_engine("native").run(program, Limits()).trace
+                trace = find_engine("native").run(program, Limits()).machine_trace
         except KeyboardInterrupt:
             return report
         if trace is None or trace.refusing:

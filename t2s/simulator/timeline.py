@@ -35,7 +35,7 @@ Window = tuple[int, int]
 
 
 class PEState(IntEnum):
-    """What a PE did in a cycle."""
+    """What a PE did in a cycle.  An empty slot of a schedule is no firing: the PE waits."""
 
     BUSY = 0
     WAITING = 1
@@ -64,9 +64,12 @@ class Timeline:
         the states they add up to the cycles of the bin.
     causes: for each PE and bin the number of the channel that it starved on or was blocked by
         for most cycles, ``MEMORY`` or ``NO_CAUSE``; shape (PEs, bins).
+    slots: steps of the loops of each PE before each edge, firings and empty slots of its schedule;
+        shape (PEs, edges).
     before: firings of each PE before the window.
     held, fullest: tokens that are sent and not yet received, of all FIFOs of each channel and of
         the fullest of them, at each edge; shape (channels, edges).
+    left: these tokens before the window, of each channel element.
     starved, blocked: cycles of the window that the receiver of each channel element starved on it,
         and that its sender was blocked on it.
     bursts: bursts that a DRAM has read, those that it has written, and those that found their row
@@ -77,9 +80,11 @@ class Timeline:
     edges: Counts
     cycles: Counts
     causes: Counts
+    slots: Counts
     before: Counts
     held: Counts
     fullest: Counts
+    left: Counts
     starved: Counts
     blocked: Counts
     bursts: Counts

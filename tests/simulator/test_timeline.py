@@ -14,6 +14,8 @@ from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.core.errors import UserError
 from t2s.driver.assignment_design import given_in_memory
+from t2s.graph.nodes import PEArray
+from t2s.graph.semantics import holds, iterations, space_points
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.engine_python import _Run
 from t2s.simulator.engine_registry import find_engine
@@ -25,6 +27,7 @@ from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, checked_window
 from t2s.simulator.times.sampled import timeline_of
+from tests.spatial.test_schedule_times import GAPS
 
 SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 2 else n for n in range(14)]
 KINDS = ("busy", "waiting", "starved", "blocked", "idle")
@@ -91,6 +94,19 @@ class Watched:
             causes.append([NO_CAUSE] * len(run.pes))
         self.states = np.array(states, np.int64).reshape(run.cycle, len(run.pes)).T
         self.causes = np.array(causes, np.int64).reshape(run.cycle, len(run.pes)).T
+        self._empty_slots_wait(program)
+
+    def _empty_slots_wait(self, program: SimProgram) -> None:
+        """The engine steps through empty slots as if they were firings."""
+        for timing in program.nodes:
+            node = timing.node
+            if not isinstance(node, PEArray):
+                continue
+            for pe, point in enumerate(space_points(node), timing.first):
+                environments = iterations(node, point, program.parameters)
+                active = np.array([holds(node.active, one) for one in environments], np.bool_)
+                busy = np.flatnonzero(self.states[pe] == PEState.BUSY)
+                self.states[pe, busy[~active[: len(busy)]]] = PEState.WAITING
 
 
 def _finished(program: SimProgram, engine: str) -> SimResult | None:
@@ -104,7 +120,11 @@ def _finished(program: SimProgram, engine: str) -> SimResult | None:
 
 def _agrees(result: SimResult, watched: Watched, random: Random) -> None:
     """Three windows in cycles, and the whole run in bins."""
-    program = result.program if result.trace is None else result.program.traced(result.trace)
+    program = (
+        result.program
+        if result.machine_trace is None
+        else result.program.traced(result.machine_trace)
+    )
     assert watched.states.shape[1] == result.cycles
     for _ in range(3):
         first = random.randint(1, result.cycles)
@@ -249,3 +269,15 @@ def test_a_run_that_was_cut_short() -> None:
     total = found.cycles.sum(axis=(1, 2)).tolist()
     sums = [sum(getattr(node, kind) for node in result.nodes.values()) for kind in KINDS]
     assert total == sums
+
+
+def test_empty_slots_are_waiting() -> None:
+    """t = 2i + j of 18 multiply-adds in 24 slots, as the table of stalls counts them."""
+    result = t2s.simulate(GAPS.func(), {"x": np.ones((3, 3, 2), np.int32)})
+    found = result.timeline()
+    for name, node in result.nodes.items():
+        sums = found.of(name).sum(axis=(1, 2)).tolist()
+        assert sums == [getattr(node, kind) for kind in KINDS]
+    (compute,) = (timing for timing in result.program.nodes if timing.node.name == "Z")
+    assert found.firings[compute.instances, -1].sum() == 18
+    assert found.slots[compute.instances, -1].sum() == 24

@@ -30,12 +30,14 @@ def check(design: Design, expected: Any) -> None:
     """At several depths: the first in a run with values, the others from its trace."""
     program = build_program(design.graph, DEVICES["ideal"], design.inputs)
     native = NativeEngine().run(program, Limits())
-    assert native.trace is not None
+    assert native.machine_trace is not None
     np.testing.assert_array_equal(design.dense(dict(native.outputs)), expected)
     for depth in DEPTHS:
         capacities = {channel.name: depth for channel in design.graph.channels}
         changed = replace(program.with_capacities(capacities), inputs=program.inputs)
-        agree(PythonEngine().run(changed, Limits()), retime(program, native.trace, capacities))
+        agree(
+            PythonEngine().run(changed, Limits()), retime(program, native.machine_trace, capacities)
+        )
 
 
 @pytest.mark.parametrize("order", ["ijk", "ikj", "kij"])

@@ -55,6 +55,7 @@ class VerilogBackend:
             stalling=options.stalling,
             time_limit=options.time_limit,
             directory=options.directory,
+            waves=options.waves,
         )
 
 

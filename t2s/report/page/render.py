@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from html import unescape
 from importlib.resources import files
@@ -26,7 +27,6 @@ Section = tuple[str, str, str]
 
 def page_text(model: PageModel) -> str:
     """The page; the same text for the same model."""
-    folder = files("t2s.report.page")
     shelf: dict[str, int] = {}
     runs = [
         {
@@ -39,13 +39,13 @@ def page_text(model: PageModel) -> str:
         }
         for number, run in enumerate(model.runs, 1)
     ]
-    text: str = _template().render(
-        title=model.title,
+    text: str = _template("page.html.jinja").render(
+        title=f"{model.title}: {sum(run.cycles for run in model.runs):,} cycles",
         runs=runs,
         cycles=sum(run.cycles for run in model.runs),
         sources=Markup(script_data("sources", list(shelf))),
-        style=Markup(folder.joinpath("page.css").read_text("utf-8")),
-        script=Markup(folder.joinpath("page.js").read_text("utf-8")),
+        style=Markup(_page_file("page.css")),
+        script=Markup(_page_file("page.js")),
     )
     return text
 
@@ -59,13 +59,34 @@ def _shelved(html: str, shelf: dict[str, int]) -> str:
     return re.sub(r'data-source="([^"]*)"', number, html)
 
 
-@cache
-def _template() -> jinja2.Template:
-    text = files("t2s.report.page").joinpath("page.html.jinja").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+def plain_page(
+    title: str, sentence: str, banners: Sequence[str], sections: Sequence[Section]
+) -> str:
+    """A page without a script: banners, a sentence and sections, in the style of all pages."""
+    text: str = _template("comparison.html.jinja").render(
+        title=title,
+        sentence=sentence,
+        banners=banners,
+        sections=[(key, name, Markup(html)) for key, name, html in sections],
+        style=Markup(_page_file("page.css")),
     )
-    return environment.from_string(text)
+    return text
+
+
+def _page_file(name: str) -> str:
+    return files("t2s.report.page").joinpath(name).read_text("utf-8")
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_page_file),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def sections(run: RunModel, number: int) -> list[Section]:

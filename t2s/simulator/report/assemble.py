@@ -43,7 +43,7 @@ def assemble(
         engine=engine,
         kernel=kernel,
         skipped=skipped,
-        trace=program.trace,
+        machine_trace=program.trace,
         outputs=outputs if tally.ending is Ending.FINISHED else {},
         cycles=tally.cycles,
         nodes=nodes,

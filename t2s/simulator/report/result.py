@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from t2s.core.errors import InternalError, UserError
+from t2s.core.files import write_file
+from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.tables import StallTable, Table, cycle_text, engineering
@@ -27,6 +29,7 @@ from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
+from t2s.simulator.recording.recorded_window import edges_of, recorded_nodes, recorded_window
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.node_statistics import NodeStatistics, TokensLeft
 from t2s.simulator.report.progress import Progress
@@ -61,7 +64,7 @@ class SimResult:
     kernel: what found the times: plain, table, array, or for machines stepped, run-ahead
         or event-driven.
     skipped: cycles that were not stepped through, because they repeat others exactly.
-    trace: what the machines did, where there are any and the engine keeps it.
+    machine_trace: what the machines did, where there are any and the engine keeps it.
     nodes: statistics by node name, in graph order.
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
@@ -92,7 +95,7 @@ class SimResult:
     shared: BankedReport | None = None
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
-    trace: Trace | None = field(default=None, repr=False, compare=False)
+    machine_trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
     rerun: Callable[[SimProgram, str, Limits, Observer | None], SimResult] | None = field(
         default=None, repr=False, compare=False
@@ -172,6 +175,57 @@ class SimResult:
         if self.sample is None:
             raise InternalError("a result of an engine alone has no timeline")
         return self.sample(self.program, (edges,), self.kernel)[0]
+
+    def trace(
+        self,
+        path: str | Path,
+        *,
+        cycles: Window | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> Path:
+        """Write a window as a trace for ui.perfetto.dev, and return its path.
+
+        A track for each PE, busy, waiting, starved or blocked, and one with the occupancy of each
+        channel; a cycle is a nanosecond.  ``cycles`` are the first and the last cycle, or the whole
+        run; they are computed again, exactly.  ``nodes`` are those to record, with their channels;
+        all if not given.  A path that ends with ``.gz`` is compressed.
+
+        Needs the extra ``t2s[trace]``.  Raises ``UserError`` for a window that is not in the run or
+        too large, for unknown nodes, and for a file that cannot be written.
+        """
+        chosen = recorded_nodes(nodes, self.program)
+        window = recorded_window(cycles, self.cycles, self.program)
+        writer = late_module("t2s.simulator.recording.perfetto_trace")
+        file = Path(path)
+        write_file(file, writer.perfetto_trace(self.program, self._seen(*window), file, chosen))
+        return file
+
+    def waves(
+        self,
+        path: str | Path,
+        *,
+        cycles: Window | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> Path:
+        """Write the signals of channels in a window as waveforms, in VCD; return the path.
+
+        ``valid``, ``push``, ``pop`` and ``occupancy`` of every FIFO; cycle ``c`` begins at 10 ``c``
+        ns.  See ``trace`` for the rest.
+        """
+        chosen = recorded_nodes(nodes, self.program)
+        first, last = recorded_window(cycles, self.cycles, self.program)
+        signals = late_module("t2s.simulator.recording.channel_signals")
+        writer = late_module("t2s.simulator.recording.vcd_file")
+        seen = self._seen(max(1, first - signals.lead_in(self.program)), last)
+        file = Path(path)
+        write_file(file, writer.vcd_of(self.program, seen, first, chosen))
+        return file
+
+    def _seen(self, first: int, last: int) -> tuple[Timeline, ...]:
+        """Timelines of single cycles, one after the other."""
+        if self.sample is None:
+            raise InternalError("a result of an engine alone has no timeline")
+        return self.sample(self.program, edges_of(first, last), self.kernel)
 
     def report(
         self,

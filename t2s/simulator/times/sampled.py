@@ -12,6 +12,7 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.slot_sums import empty_before
 from t2s.simulator.report.tally import Counts, Ending, Tally
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, Timeline
 from t2s.simulator.times.array.emit import Stop
@@ -43,8 +44,12 @@ def timelines_of(
         fixed.update([int(edges[0]), int(edges[-1])] if moved else edges.tolist())
     found: dict[int, _Counters] = {}
     for stretch in _stretches(sorted(fixed.union(*(edges.tolist() for edges in wanted))), fixed):
-        samples = run.samples(np.array(stretch, np.int64), moved=len(stretch) > 2)
-        for edge, (cycle, tally) in zip(stretch, samples, strict=True):
+        moved = len(stretch) > 2
+        needed = stretch if moved else [edge for edge in stretch if edge not in found]
+        if not needed:
+            continue
+        samples = run.samples(np.array(needed, np.int64), moved=moved)
+        for edge, (cycle, tally) in zip(needed, samples, strict=True):
             if edge not in found:
                 found[edge] = _Counters.at(program, tally, cycle)
     return tuple(_timeline(program, [found[edge] for edge in edges.tolist()]) for edges in wanted)
@@ -67,14 +72,21 @@ def _timeline(program: SimProgram, sampled: Sequence[_Counters]) -> Timeline:
     found = [sampled[0]]
     found += (one for one in sampled[1:] if one.cycle > found[-1].cycle)
     pairs = list(pairwise(found))
+    cycles = np.stack([after.states - before.states for before, after in pairs], axis=2)
+    slots = np.stack([one.states[PEState.BUSY] for one in found], axis=1)
+    empty = empty_before(program, slots)  # an engine steps through them as if they were firings
+    cycles[PEState.BUSY] -= np.diff(empty, axis=1)
+    cycles[PEState.WAITING] += np.diff(empty, axis=1)
     return Timeline(
         program=program,
         edges=np.array([one.cycle for one in found], np.int64),
-        cycles=np.stack([after.states - before.states for before, after in pairs], axis=2),
+        cycles=cycles,
         causes=np.stack([after.causes_since(before) for before, after in pairs], axis=1),
-        before=found[0].states[PEState.BUSY],
+        slots=slots,
+        before=slots[:, 0] - empty[:, 0],
         held=np.stack([one.held for one in found], axis=1),
         fullest=np.stack([one.fullest for one in found], axis=1),
+        left=found[0].left,
         starved=found[-1].starved - found[0].starved,
         blocked=found[-1].blocked - found[0].blocked,
         bursts=np.stack([one.bursts for one in found], axis=1),
@@ -205,6 +217,7 @@ class _Counters:
     memory: Counts
     held: Counts
     fullest: Counts
+    left: Counts
     bursts: Counts
 
     @staticmethod
@@ -234,6 +247,7 @@ class _Counters:
             memory=memory,
             held=held,
             fullest=fullest,
+            left=tally.left.copy(),
             bursts=np.array(bursts, np.int64).reshape(-1, 3).sum(axis=0),
         )
 

@@ -271,3 +271,24 @@ def test_streams(driver: Any, tmp_path: Path) -> None:
     text = page.js("return document.t2sDiagrams[0].describe(0, 1)")
     assert text == "root, cycle 1: busy, firing 1 (rule root)"
     page.is_clean()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_comparison(
+    driver: Any, result: SimResult, tmp_path: Path, width: int, dark: bool
+) -> None:
+    """Clean, within the window, and each bar as wide as its cycles."""
+    slower = result.retime({"A_loader_to_C": 1, "A_along_jj": 1})
+    found = t2s.compare(result, slower)
+    opened = Opened(driver, found.report(tmp_path / "page.html"), width, dark)
+    opened.is_clean()
+    assert opened.js("return document.documentElement.scrollWidth <= window.innerWidth")
+    bars = opened.js(
+        "return [...document.querySelectorAll('.waterfall rect')].map("
+        "(one) => [one.getBoundingClientRect().width, one.previousElementSibling.textContent])"
+    )
+    changed = [one for one in found.causes if one.change]
+    assert [name for _, name in bars] == ["A: C", *(one.use.text for one in changed), "B: C"]
+    opened.js("document.querySelector('details').open = true")
+    cells = opened.js("return [...document.querySelectorAll('details td')].map(c => c.innerText)")
+    assert [text for row in found.tables[1].rows for text in row] == cells

@@ -46,7 +46,7 @@ class Expected:
 
     def __init__(self, program: SimProgram) -> None:
         watched = Watched(program)
-        self.states, self.causes = watched.states.copy(), watched.causes
+        self.states, self.causes = watched.states, watched.causes
         self.firings: list[list[tuple[int, ...]]] = []
         order = _rules(program)
         for timing in program.nodes:
@@ -57,8 +57,6 @@ class Expected:
                     continue
                 environments = list(iterations(node, point, program.parameters))
                 active = [holds(node.active, environment) for environment in environments]
-                busy = np.flatnonzero(self.states[pe] == PEState.BUSY)
-                self.states[pe, busy[~np.array(active, bool)[: len(busy)]]] = PEState.WAITING
                 names = [loop.name for loop in node.loops]
                 self.firings.append(
                     [

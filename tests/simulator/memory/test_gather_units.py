@@ -175,5 +175,5 @@ def test_random(
     for name, array in python.outputs.items():
         np.testing.assert_array_equal(native.outputs[name], array, strict=True)
     if limit is None:
-        assert native.trace is not None
-        agree(native, retime(program, native.trace, {}))
+        assert native.machine_trace is not None
+        agree(native, retime(program, native.machine_trace, {}))

@@ -273,9 +273,9 @@ def test_a_run_again_from_its_trace() -> None:
     device = DEVICES["ideal"].with_memory("ddr4-2133")
     program = build_program(graph, device, arrays)
     first = NativeEngine().run(program, Limits())
-    assert first.trace is not None
+    assert first.machine_trace is not None
     capacities = {channel.name: 1 for channel in graph.channels}
-    again = retime(program, first.trace, capacities)
+    again = retime(program, first.machine_trace, capacities)
     changed = replace(program.with_capacities(capacities), inputs=program.inputs)
     agree(NativeEngine().run(changed, Limits()), again)
     assert again.cycles >= first.cycles > 200

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from t2s.graph.graph import Graph
 from t2s.report.page.data.source_lines import SourceLines, source_lines
-from t2s.report.page.data.space_time import Observed, corrected
+from t2s.report.page.data.space_time import Observed
 from t2s.report.page.data.traffic import token_bytes, tokens_of
 from t2s.simulator.program.sim_program import ChannelTiming, NodeTiming
 from t2s.simulator.report.result import SimResult
@@ -109,7 +109,7 @@ def chip_map_of(
     program = result.program
     layers = layers_of(program.graph)
     places: dict[int, int] = {}
-    states = corrected(observed.whole).sum(axis=2) if observed is not None else None
+    states = observed.whole.cycles.sum(axis=2) if observed is not None else None
     nodes = []
     for timing in program.nodes:
         layer = layers[timing.node.name]

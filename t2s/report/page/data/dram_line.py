@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2s.core.tables import Table
-from t2s.report.page.data.firing_points import sums_before
 from t2s.report.page.data.space_time import Observed
 from t2s.simulator.program.flatten import MOVED_BYTES
+from t2s.simulator.program.slot_sums import sums_before
 from t2s.simulator.report.result import SimResult
 
 
@@ -51,9 +51,8 @@ def dram_of(result: SimResult, observed: Observed | None) -> DramOverTime | None
     if observed is not None:
         line, hertz = observed.whole, result.device.clock_hz
         steps = np.diff(line.bursts, axis=1)
-        slots = np.concatenate([line.before[:, None], line.firings], axis=1)
         weights = line.program.control.rows[:, MOVED_BYTES].astype(np.int64)
-        moved = np.diff(sums_before(line.program, weights, slots).sum(axis=0))
+        moved = np.diff(sums_before(line.program, weights, line.slots).sum(axis=0))
         for at in range(line.bins):
             reads, writes, hits = (int(n) for n in steps[:, at])
             first, last = int(line.edges[at]) + 1, int(line.edges[at + 1])

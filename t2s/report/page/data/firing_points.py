@@ -6,13 +6,12 @@ Of a machine it is the rule that it took.  Values of loop nests with inputs are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from t2s.graph.nodes import Machine, PEArray
-from t2s.simulator.program.control import firings_per_code
 from t2s.simulator.program.firing_domain import Domain, domains
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 
@@ -20,9 +19,6 @@ Integers = NDArray[np.int64]
 
 RULE = "rule"
 """The name under which the number of a machine's rule stands."""
-
-_MOST_LISTED = 1 << 20
-"""Firings of a PE of which every one is looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,41 +75,3 @@ class FiringPlaces:
         trace = self.program.trace
         codes = None if trace is None else trace.codes.get(self.timing.first + place)
         return np.asarray(() if codes is None else codes, np.int64)
-
-
-def empty_before(program: SimProgram, firings: Integers) -> Integers:
-    """Empty slots of a schedule among the first firings of each PE; shape (PEs, edges)."""
-    if not program.control.empty.any():
-        return np.zeros_like(firings)
-    return sums_before(program, (~program.control.fires).astype(np.int64), firings)
-
-
-def sums_before(program: SimProgram, weights: Integers, firings: Integers) -> Integers:
-    """The sum over the first firings of each PE of what their rows weigh; shape (PEs, edges).
-
-    ``weights`` has a number for each of ``Control.rows``.
-    """
-    control = program.control
-    found = np.zeros_like(firings)
-    known: dict[tuple[int, int], Integers] = {}
-    traces = {} if program.trace is None else program.trace.codes
-    for pe in np.flatnonzero(control.firings).tolist():
-        if pe in traces:
-            rules = weights[int(control.row_start[pe]) + traces[pe].astype(np.int64)]
-            found[pe] = np.concatenate([[0], np.cumsum(rules)])[firings[pe]]
-            continue
-        order, start = control.orders[int(control.order_of[pe])], int(control.row_start[pe])
-        own = weights[start : start + int(order.codes.max(initial=0)) + 1]
-        if (own == own[0]).all():
-            found[pe] = own[0] * firings[pe]
-        elif order.firings <= _MOST_LISTED:
-            key = (int(control.order_of[pe]), start)
-            if key not in known:
-                codes = own[order.expanded()[: order.firings]]
-                known[key] = np.concatenate([[0], np.cumsum(codes)])
-            found[pe] = known[key][np.minimum(firings[pe], order.firings)]
-        else:
-            for edge, count in enumerate(firings[pe].tolist()):
-                counts = firings_per_code(replace(order, firings=count), len(own))
-                found[pe, edge] = int((counts * own).sum())
-    return found

@@ -16,7 +16,7 @@ from t2s.core.checks import whole
 from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.graph.nodes import Machine, Role
-from t2s.report.page.data.firing_points import FiringPlaces, empty_before
+from t2s.report.page.data.firing_points import FiringPlaces
 from t2s.report.page.data.packed import PackedIntegers, packed
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.result import SimResult
@@ -232,28 +232,16 @@ def _rows(program: SimProgram) -> tuple[SpaceTimeRow, ...]:
     return tuple(rows)
 
 
-def corrected(line: Timeline) -> Integers:
-    """The cycles of a timeline with empty slots of a schedule as waiting, as in a stall table."""
-    cycles = np.array(line.cycles)
-    if line.program.control.empty.any():
-        slots = np.concatenate([line.before[:, None], line.firings], axis=1)
-        empty = np.diff(empty_before(line.program, slots), axis=1)
-        cycles[PEState.BUSY] -= empty
-        cycles[PEState.WAITING] += empty
-    return cycles
-
-
 def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
     starts = [row.first for row in rows]
-    cycles = np.add.reduceat(corrected(line)[: PEState.IDLE], starts, axis=1)
+    cycles = np.add.reduceat(line.cycles[: PEState.IDLE], starts, axis=1)
     causes = np.where(np.array([[row.count] for row in rows]) == 1, line.causes[starts], NO_CAUSE)
-    slots = line.before - empty_before(line.program, line.before[:, None])[:, 0]
     return Strip(
         name=name,
         edges=packed(line.edges),
         cycles=packed(cycles),
         causes=packed(causes),
-        before=tuple(int(n) for n in np.add.reduceat(slots, starts)),
+        before=tuple(int(n) for n in np.add.reduceat(line.before, starts)),
         exact=line.is_exact,
         first=line.first,
         last=line.last,
@@ -263,13 +251,12 @@ def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
 def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
     """The loop indices of all busy cells; empty slots are not among them."""
     program = line.program
-    slots = np.concatenate([line.before[:, None], line.firings], axis=1)
-    fires = (np.diff(slots, axis=1) - np.diff(empty_before(program, slots), axis=1)) > 0
+    fires = line.cycles[PEState.BUSY] > 0
     found: list[FiringPoints] = []
     for number, timing in enumerate(program.nodes):
         places = FiringPlaces.of(program, timing)
         parts = [
-            places.indices(place, slots[pe, :-1][fires[pe]])
+            places.indices(place, line.slots[pe, :-1][fires[pe]])
             for place, pe in enumerate(range(timing.first, timing.instances.stop))
             if fires[pe].any()
         ]

@@ -1,0 +1,104 @@
+"""``t2s compare``: simulate two design files, and say what their difference is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import t2s
+from t2s.command.choices import (
+    DEFAULT_DEVICE,
+    check_choice,
+    constants_of,
+    device_names,
+    memory_names,
+)
+from t2s.command.design import RANDOM_SIZE, design_with_inputs
+from t2s.command.json_records import (
+    COMPARE,
+    comparison_record,
+    console_for,
+    print_record,
+)
+from t2s.command.tensor import INTERRUPTED, failed
+from t2s.core.errors import T2SError, UserError
+from t2s.core.files import check_place
+from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory.presets import IDEAL, MEMORIES
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="A", help="a Python file with a design")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="another one, or the same")],
+    func: Annotated[
+        list[str] | None, typer.Option(help="the Func to run; given twice, those of A and of B")
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ideal, arria10 or stratix10; given twice, those of A and of B",
+            autocompletion=device_names,
+        ),
+    ] = None,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="a memory for the device's own; given twice, those of A and of B",
+            autocompletion=memory_names,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="also write a page for a browser")] = None,
+    max_cycles: Annotated[int | None, typer.Option(help="cut the runs short", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
+    size: Annotated[
+        int, typer.Option(help="rows and columns of random sparse operands", min=1)
+    ] = RANDOM_SIZE,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.compare/1")
+    ] = False,
+) -> None:
+    """Print what differs between two designs, and what the difference of cycles is made of."""
+    console = console_for(json)
+    try:
+        if out is not None:
+            check_place(out)
+        results: list[Any] = []
+        for file, name, target, kind in zip(
+            (before, after),
+            _for_both("--func", func, None),
+            _for_both("--device", device, DEFAULT_DEVICE),
+            _for_both("--memory", memory, None),
+            strict=True,
+        ):
+            check_choice("device", target, DEVICES)
+            if kind is not None:
+                check_choice("memory", kind, (IDEAL, *MEMORIES))
+            found = design_with_inputs(file, name, seed, size, constants_of(constant or []))
+            results.append(t2s.simulate(*found, device=target, memory=kind, max_cycles=max_cycles))
+        comparison = t2s.compare(*results)
+        console.out(str(comparison))
+        if out is not None:
+            console.out(f"\nwrote {comparison.report(out)}")
+        if json:
+            print_record(COMPARE, comparison_record(comparison))
+    except t2s.RunInterrupted as interrupt:
+        typer.echo(str(interrupt), err=json)
+        raise typer.Exit(code=INTERRUPTED) from None
+    except (T2SError, OSError) as error:
+        raise failed(str(error)) from None
+
+
+def _for_both(option: str, given: list[str] | None, otherwise: str | None) -> tuple[Any, Any]:
+    """The values of an option for A and for B; one that is given once is for both."""
+    values: list[str | None] = [*given] if given else [otherwise]
+    if len(values) > 2:
+        raise UserError(
+            f"{option} is given {len(values)} times", expected="once, or once for each design"
+        )
+    return values[0], values[-1]

@@ -1,0 +1,84 @@
+"""``t2s devices``, ``--version``, the end of ``t2s run``, and what a shell completes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import t2s
+from t2s.command.main import app
+from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory.presets import MEMORIES
+
+DESIGN = """\
+import t2s
+from t2s import Func, ImageParam, Int, Param, Var
+
+A, n = ImageParam(Int(32), 1, name="A"), Param(Int(32), name="n")
+i = Var("i")
+first, second = t2s.funcs("first second")
+first[i] = A[i] + 1
+second[i] = A[i] + 2
+first.bound(i, 0, n)
+second.bound(i, 0, n)
+"""
+
+
+def call(*arguments: object, **environment: str) -> Result:
+    words = [str(one) for one in arguments]
+    return CliRunner().invoke(app, words, env=environment, prog_name="t2s")
+
+
+def completed(line: str) -> list[str]:
+    """What bash is offered behind a line."""
+    words = line.split(" ")
+    result = call(_T2S_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1))
+    return result.stdout.split()
+
+
+def test_devices_and_memories() -> None:
+    result = call("devices")
+    assert result.exit_code == 0
+    rows = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
+    for name, device in DEVICES.items():
+        assert f"{device.clock_hz / 1e6:g} MHz" in rows[name]
+        if device.dsp_blocks is not None:
+            assert f"{device.dsp_blocks:,}" in rows[name]
+        assert f"{name}: {device.description[:40]}" in result.stdout
+    for name, dram in MEMORIES.items():
+        assert f"{float(dram.peak_bytes_per_second) / 1e9:g} GB/s" in rows[name]
+    assert call("devices").stdout == result.stdout
+
+
+def test_the_version() -> None:
+    result = call("--version")
+    assert (result.exit_code, result.stdout) == (0, f"t2s {t2s.__version__}\n")
+
+
+def test_a_run_ends_with_the_command_for_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a design.py").write_text(DESIGN, encoding="utf-8")
+    options = ("--func", "first", "--device", "ideal", "--set", "n=8", "--seed", "3")
+    last = call("run", "a design.py", *options).stdout.splitlines()[-1]
+    assert last == (
+        "pictures of this run: t2s report 'a design.py' --func first --device ideal --seed 3 "
+        "--set n=8"
+    )
+    command = shlex.split(last.partition(": ")[2])
+    result = call(*command[1:])
+    assert (result.exit_code, result.stdout) == (0, "wrote a design.html\n")
+    last = call("run", "a design.py", "--func", "first", "--set", "n=8").stdout.splitlines()[-1]
+    assert last.endswith("t2s report 'a design.py' --func first --set n=8")
+
+
+def test_what_a_shell_completes() -> None:
+    assert {"run", "report", "compare", "tensor", "devices"} <= set(completed("t2s "))
+    assert completed("t2s run --device st") == ["stratix10"]
+    assert completed("t2s compare --memory hbm") == ["hbm2e", "hbm2e-1800"]
+    assert completed("t2s tensor --engine py") == ["python"]
+    assert "complete_bash" in call("--show-completion", SHELL="/bin/bash").stdout
