@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+MOST_ROWS = 100
+MOST_LETTERS = 160
+"""Rows of a table in a notebook, and letters of a cell."""
+
+
+def clipped(text: str, most: int) -> str:
+    """The text, ended by ``…`` where it is longer than ``most`` letters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -33,17 +42,23 @@ class Table:
         return "\n".join([self.title, aligned(self.headers), rule, *map(aligned, self.rows)])
 
     def html(self) -> str:
-        """A ``<table>`` with everything escaped and nothing loaded from elsewhere."""
+        """A ``<table>`` with everything escaped and nothing loaded from elsewhere.
+
+        Of a table of more than ``MOST_ROWS`` rows it has the first ones, and says how many follow.
+        """
 
         def cells(tag: str, line: Sequence[str]) -> str:
             styled = (
                 f'<{tag} style="text-align:{"left" if column in self.left else "right"}">'
-                f"{escape(cell)}</{tag}>"
+                f"{escape(clipped(cell, MOST_LETTERS))}</{tag}>"
                 for column, cell in enumerate(line)
             )
             return f"<tr>{''.join(styled)}</tr>"
 
-        body = "".join(cells("td", row) for row in self.rows)
+        body = "".join(cells("td", row) for row in self.rows[:MOST_ROWS])
+        if len(self.rows) > MOST_ROWS:
+            more = f"and {len(self.rows) - MOST_ROWS:,} more rows"
+            body += f'<tr><td colspan="{len(self.headers)}">{more}</td></tr>'
         return (
             f"<table><caption>{escape(self.title)}</caption>"
             f"<thead>{cells('th', self.headers)}</thead><tbody>{body}</tbody></table>"
