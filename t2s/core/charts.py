@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.names import clipped
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
-from t2s.core.tables import KINDS, StallTable, clipped
+from t2s.core.tables import KINDS, StallTable
 
 Mask = np.ndarray[Any, Any]
 

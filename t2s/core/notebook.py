@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
-from t2s.core.svg import SvgPicture
-from t2s.core.tables import Table, clipped
+from t2s.core.names import clipped
 
 MOST_BYTES = 250_000
 """The size of a card, but for the sentence that says that something was left out."""
@@ -24,10 +23,14 @@ MOST_LETTERS = 400
 """Letters of a line, or of a number of the summary."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
-"""What a file needs, and pictures inside of a page do not."""
-
 _LEFT_OUT = "<p>What follows is too large for a notebook: print it.</p>"
+
+
+class Part(Protocol):
+    """What is on a card: a picture, a table, a text, another card."""
+
+    def html(self) -> str:
+        """A well-formed element, with everything escaped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +40,15 @@ class Preformatted:
     title: str
     text: str
 
-
-Part = SvgPicture | Table | Preformatted
+    def html(self) -> str:
+        """The first lines, and how many follow."""
+        lines = self.text.splitlines()
+        shown = [clipped(line, MOST_LETTERS) for line in lines[:MOST_LINES]]
+        if len(lines) > len(shown):
+            shown.append(f"… and {len(lines) - len(shown):,} more lines")
+        text = escape("\n".join(shown), quote=False)
+        title = f"<p>{_shown(self.title)}</p>" if self.title else ""
+        return f'<div>{title}<pre style="overflow-x:auto;line-height:1.3">{text}</pre></div>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +57,7 @@ class NotebookCard:
 
     title: str
     summary: tuple[tuple[str, str], ...] = ()
-    parts: tuple[Part | NotebookCard | None, ...] = ()
+    parts: tuple[Part | None, ...] = ()
 
     def html(self) -> str:
         """The card as a ``<div>``; parts that are ``None`` are skipped."""
@@ -69,19 +79,7 @@ class NotebookCard:
                 for label, text in self.summary[:MOST_LINES]
             )
             yield f"<table>{''.join(rows)}</table>"
-        for part in self.parts:
-            match part:
-                case SvgPicture(svg=svg):
-                    inside = svg.replace(_NAMESPACE, "", 1)
-                    yield f'<div style="overflow-x:auto">{inside}</div>'
-                case Table():
-                    yield part.html()
-                case Preformatted():
-                    yield _preformatted(part)
-                case NotebookCard():
-                    yield from part._pieces()
-                case None:
-                    pass
+        yield from (part.html() for part in self.parts if part is not None)
 
 
 def _shown(text: str) -> str:
@@ -91,16 +89,6 @@ def _shown(text: str) -> str:
 def _printable(html: str) -> str:
     """The text without the characters that no page may have, spelled as in Python."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], html)
-
-
-def _preformatted(part: Preformatted) -> str:
-    lines = part.text.splitlines()
-    shown = [clipped(line, MOST_LETTERS) for line in lines[:MOST_LINES]]
-    if len(lines) > len(shown):
-        shown.append(f"… and {len(lines) - len(shown):,} more lines")
-    text = escape("\n".join(shown), quote=False)
-    title = f"<p>{_shown(part.title)}</p>" if part.title else ""
-    return f'{title}<pre style="overflow-x:auto;line-height:1.3">{text}</pre>'
 
 
 class NotebookDisplay:

@@ -24,6 +24,9 @@ PALETTE = (
 )
 """Colors that stay apart for color-blind readers, after Okabe and Ito, on light and dark pages."""
 
+_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
+"""What a file needs, and a picture inside of a page does not."""
+
 
 @dataclass(frozen=True, repr=False, slots=True)
 class SvgPicture:
@@ -36,6 +39,11 @@ class SvgPicture:
         file = Path(path)
         write_file(file, self.svg.encode())
         return file
+
+    def html(self) -> str:
+        """The picture inside of a page, which scrolls where it is too wide."""
+        inside = self.svg.replace(_NAMESPACE, "", 1)
+        return f'<div style="overflow-x:auto">{inside}</div>'
 
     def __str__(self) -> str:
         return self.svg

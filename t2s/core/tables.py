@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from t2s.core.names import clipped
+from t2s.core.notebook import NotebookDisplay
+
 MOST_ROWS = 100
 MOST_LETTERS = 160
 """Rows of a table in a notebook, and letters of a cell."""
 
 
-def clipped(text: str, most: int) -> str:
-    """The text, ended by ``…`` where it is longer than ``most`` letters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(NotebookDisplay):
     """Rows of text under headers; the columns in ``left`` are left-aligned, others right."""
 
     title: str
@@ -63,6 +61,12 @@ class Table:
             f"<table><caption>{escape(self.title)}</caption>"
             f"<thead>{cells('th', self.headers)}</thead><tbody>{body}</tbody></table>"
         )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def rich(self) -> Any:
         """A ``rich.table.Table``."""
@@ -110,7 +114,7 @@ class StallRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StallTable:
+class StallTable(NotebookDisplay):
     """One row per node; iterates over the rows, and is indexed by node name."""
 
     cycles: int
