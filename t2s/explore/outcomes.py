@@ -107,8 +107,7 @@ class Outcomes(Sequence[Outcome], NotebookDisplay):
     def __rich__(self) -> Any:
         return self.table.rich()
 
-    @property
-    def _chart(self) -> SvgPicture:
+    def picture(self) -> SvgPicture:
         """The cycles of each run; those of runs that stopped before their end in gray."""
         bars = []
         for outcome in self.outcomes:
@@ -143,7 +142,7 @@ class Outcomes(Sequence[Outcome], NotebookDisplay):
         return point_chart("cycles against PEs", points, across="compute PEs", up="cycles")
 
     def _card(self) -> NotebookCard:
-        return NotebookCard(title="Runs", parts=(self._chart, self._trade, self.table))
+        return NotebookCard(title="Runs", parts=(self.picture(), self._trade, self.table))
 
 
 def run_many(

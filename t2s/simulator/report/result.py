@@ -15,6 +15,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.notebook import NotebookCard, NotebookDisplay, Part, Preformatted
 from t2s.core.ops import Array
+from t2s.core.svg import SvgPicture
 from t2s.core.tables import StallTable, Table, cycle_text, engineering
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
@@ -334,8 +335,12 @@ class SimResult(NotebookDisplay):
             parts.append(Text(str(self.deadlock)))
         return Group(*parts)
 
+    def picture(self) -> SvgPicture:
+        """What the PEs of each node did, as shares of their cycles."""
+        return stall_chart(self.stalls)
+
     def _card(self) -> NotebookCard:
-        parts: list[Part] = [stall_chart(self.stalls), self.node_table, self.stalls.table]
+        parts: list[Part] = [self.picture(), self.node_table, self.stalls.table]
         if self.deadlock is not None:
             parts.insert(0, Preformatted(title="", text=str(self.deadlock)))
         if self.memory is not None:

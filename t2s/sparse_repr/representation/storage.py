@@ -162,14 +162,18 @@ class Storage(HasEntries, NotebookDisplay):
             ("padding", f"{self.padding:.1%} of the stored values"),
             ("balance", f"{self.balance:.1%} = mean load of a machine / largest"),
         )
-        parts: tuple[SvgPicture | Table | None, ...] = (self.table,)
-        if self.values.size <= MOST_VALUES:
-            down, across = decode(self)
-            entry = _is_entry(self, down)
-            loads = self.loads * self.unit
-            streams = streams_chart(entry, loads, np.repeat(_jobs(self), self.unit, axis=1))
-            parts = stored_chart(self.shape, down, across, entry), streams, *parts
+        parts = (*self._pictures(), self.table)
         return NotebookCard(title="Storage of a matrix", summary=summary, parts=parts)
+
+    def _pictures(self) -> tuple[SvgPicture | None, ...]:
+        """The matrix and the streams; none of a matrix that is too large to draw."""
+        if self.values.size > MOST_VALUES:
+            return ()
+        down, across = decode(self)
+        entry = _is_entry(self, down)
+        jobs = np.repeat(_jobs(self), self.unit, axis=1)
+        streams = streams_chart(entry, self.loads * self.unit, jobs)
+        return stored_chart(self.shape, down, across, entry), streams
 
 
 def decode(storage: Storage) -> tuple[Array, Array]:
