@@ -109,20 +109,24 @@ def _steps(markdown: str) -> Iterator[tuple[str, str]]:
 
 def shown(value: Any) -> str:
     """What notebooks show of an object, as a block of HTML in a page of Markdown."""
-    html = value._repr_html_() if hasattr(value, "_repr_html_") else value.html()
-    # a line without anything in it ends a block of HTML, and indented lines are code
-    lines = (line for line in html.splitlines() if line.strip())
-    return f'<div class="t2s-picture">{"&#10;".join(lines)}</div>'
+    return _block(value._repr_html_() if hasattr(value, "_repr_html_") else value.html())
+
+
+def _block(html: str) -> str:
+    """HTML on one line, since Markdown would read others, and without folders of this machine."""
+    line = html.replace("\n", "&#10;").replace(f"{ROOT}/", "")
+    return f'<div class="t2s-picture">{line}</div>'
 
 
 def gallery() -> str:
     """All examples in the order of their table, with what it says of them and their pictures."""
     text = (ROOT / "examples" / "README.md").read_text("utf-8")
     parts = [
-        "# Gallery\n\nEvery example of the repository, with a picture that t2s made of it when this "
-        "page was built: the graph (loads green, computing blue, stores orange), what the PEs of "
-        "each node did, or what it takes of a chip. Point at a part to read its numbers; "
-        "`t2s run FILE` runs an example in full size.\n"
+        "# Gallery\n\nEvery example of the repository, with a picture that t2s made of it when "
+        "this page was built: the graph (loads green, computing blue, stores orange), what the PEs "
+        "of each node did, or what it takes of a chip. Most are in a small size here, where "
+        "filling and draining take more of the cycles than they would. Point at a part to read its "
+        "numbers; `t2s run FILE` runs an example in full size.\n"
     ]
     left = dict.fromkeys(PICTURES)
     for line in text.splitlines():
@@ -150,8 +154,7 @@ def _file_of(name: str) -> str:
 
 def _entry(name: str) -> str:
     anchor = name.replace("/", "-").removesuffix(".py")
-    html = pictures_of(name).replace("\n", "&#10;")
-    return f"\n#### `{name}` {{ #{anchor} }}\n\n<div class=\"t2s-picture\">{html}</div>\n"
+    return f"\n#### `{name}` {{ #{anchor} }}\n\n{_block(pictures_of(name))}\n"
 
 
 def api_page(name: str) -> str:
