@@ -32,6 +32,9 @@ STATE_COLORS: Mapping[str, str] = MappingProxyType(
 
 MOST_BARS = 48
 MOST_BOXES = 160
+MOST_POINTS = 300
+"""Points that say their numbers; ten times as many are drawn."""
+
 MOST_ARROWS = 600
 
 _LINE, _SIZE, _WIDE, _NAMES = 20, 11, 420.0, 26
@@ -162,7 +165,17 @@ def point_chart(title: str, points: Sequence[ChartPoint], *, across: str, up: st
         path = f"M{x_of(best[0].x):.1f} {y_of(best[0].y):.1f}"
         path += "".join(f"H{x_of(point.x):.1f}V{y_of(point.y):.1f}" for point in best[1:])
         drawn.append(element("path", d=path, fill="none", stroke=PALETTE[0]))
-    for point in sorted(points, key=lambda point: point.best):
+    named = sorted(points, key=lambda point: not point.best)[:MOST_POINTS]
+    path = "".join(
+        f"M{x_of(point.x):.0f} {y_of(point.y):.0f}h0"
+        for point in points[: 10 * MOST_POINTS]
+        if len(points) > MOST_POINTS
+    )
+    if path:
+        drawn.append(
+            element("path", d=path, stroke=PALETTE[7], stroke_width=6, stroke_linecap="round")
+        )
+    for point in reversed(named):
         said = f"{point.name}: {point.x:,g} {across}, {point.y:,g} {up}"
         color = PALETTE[0] if point.best else PALETTE[7]
         x, y = x_of(point.x), y_of(point.y)

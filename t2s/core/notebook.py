@@ -23,7 +23,7 @@ MOST_LETTERS = 400
 """Letters of a line, or of a number of the summary."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_LEFT_OUT = "<p>What follows is too large for a notebook: print it.</p>"
+_LEFT_OUT = "<p>This part is too large for a notebook: print it.</p>"
 
 
 class Part(Protocol):
@@ -63,11 +63,12 @@ class NotebookCard:
         """The card as a ``<div>``; parts that are ``None`` are skipped."""
         made, room = [], MOST_BYTES
         for piece in map(_printable, self._pieces()):
-            room -= len(piece.encode())
-            if room < 0:
+            size = len(piece.encode())
+            if size > room:
                 made.append(_LEFT_OUT)
-                break
-            made.append(piece)
+            else:
+                made.append(piece)
+                room -= size
         return f"<div>{''.join(made)}</div>"
 
     def _pieces(self) -> Iterator[str]:

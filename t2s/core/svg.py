@@ -54,6 +54,9 @@ class SvgPicture:
     def _repr_svg_(self) -> str:
         return self.svg
 
+    def _repr_html_(self) -> str:  # inside of a page it has the colors of the page
+        return self.html()
+
 
 def element(name: str, *children: str, text: str = "", **attributes: object) -> str:
     """One element.  Attributes are escaped, ``_`` stands for ``-``; ``text`` is escaped as well.

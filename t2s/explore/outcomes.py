@@ -128,17 +128,13 @@ class Outcomes(Sequence[Outcome], NotebookDisplay):
         ]
         if len({pes for _, pes, _ in found}) < 2:
             return None
-        points = [
-            ChartPoint(
-                x=pes,
-                y=cycles,
-                name=name,
-                best=not any(
-                    (p <= pes and c <= cycles and (p, c) != (pes, cycles)) for _, p, c in found
-                ),
-            )
-            for name, pes, cycles in found
-        ]
+        points, least, best = [], None, set[tuple[int, int]]()
+        for _, pes, cycles in sorted(found, key=lambda run: run[1:]):
+            if least is None or cycles < least:
+                least = cycles
+                best.add((pes, cycles))
+        for name, pes, cycles in found:
+            points.append(ChartPoint(x=pes, y=cycles, name=name, best=(pes, cycles) in best))
         return point_chart("cycles against PEs", points, across="compute PEs", up="cycles")
 
     def _card(self) -> NotebookCard:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from t2s.core.charts import (
     MOST_BARS,
     MOST_BOXES,
+    MOST_POINTS,
     Bar,
     CellLayer,
     ChartArrow,
@@ -81,10 +82,21 @@ def test_what_is_large_is_cut_and_said() -> None:
     assert "and 7 more rows" in table.html()
     assert len(table.text().splitlines()) == MOST_ROWS + 10
     wide = Preformatted(title="", text="\n".join(["x" * 390] * 399))
-    card = NotebookCard(title="t", parts=(wide, wide, wide))
+    card = NotebookCard(title="t", parts=(wide, wide, Preformatted(title="", text="behind")))
     assert len(card.html().encode()) < MOST_BYTES + 200
-    assert "too large for a notebook" in card.html()
+    assert card.html().count("too large for a notebook") == 1
+    assert "behind" in card.html()
     ElementTree.fromstring(card.html())
+
+
+def test_many_points_are_drawn_small() -> None:
+    points = [
+        ChartPoint(x=n % 977, y=n % 991, name=f"point {n}", best=n == 3) for n in range(20_000)
+    ]
+    made = point_chart("points", points, across="PEs", up="cycles").svg
+    assert len(made) < MOST_BYTES / 2
+    assert len(drawn_parts(made, "circle")) == MOST_POINTS
+    assert "point 3: 3 PEs, 3 cycles" in made
 
 
 numbers = st.floats(0, 1e9, allow_nan=False)

@@ -149,6 +149,9 @@ def test_kernels_and_their_results() -> None:
     assert " ".join(str(kernel).split()) in text
     boxes = [part for part in found.iter() if part.tag == "rect"]
     assert len(boxes) == sum(len(diagram.blocks) for diagram in kernel.diagrams)
+    on_chip = t2s.sparse.compile(y, target="capstan")
+    text = parsed(on_chip)[1]
+    assert " ".join(on_chip.memories().split()) in text
     result = kernel.simulate({"A": matrix(), "x": np.ones(30)})
     text = parsed(result)[1]
     assert f"cycles {result.cycles:,} of 1 stages" in text
@@ -164,6 +167,21 @@ def test_tensors_of_any_order(shape: tuple[int, ...]) -> None:
     text = parsed(made)[1]
     if shape:
         assert f"entries {int(values.sum()):,} " in text
+
+
+def test_large_matrices_are_drawn_in_cells() -> None:
+    places = [[0, 0], [0, 1], [1 << 35, 50]]
+    made = t2s.sparse.from_coordinates(places, [1.0] * 3, ((1 << 35) + 1, 51), "ss")
+    assert "entries 3 " in parsed(made)[1]
+    repeated = t2s.sparse.from_levels(
+        (2, 2), "uq", [{"pos": [0, 2], "crd": [1, 1]}, {"crd": [0, 0]}], [1.0, 2.0]
+    )
+    assert [part for part in parsed(repeated)[0].iter() if part.get("d")]
+    rows, columns = np.divmod(np.arange(90_000), 300)
+    full = t2s.sparse.from_coordinates(
+        np.stack([rows, columns], 1), np.ones(90_000), (300, 300), "ds"
+    )
+    assert "entries 90,000 " in parsed(full)[1]
 
 
 def test_a_wide_tensor_is_shown_without_a_picture() -> None:

@@ -131,10 +131,10 @@ def _cells(index: Array, extent: int, cells: int) -> Array:
 
 def _room(shape: tuple[int, int], grid: tuple[int, int]) -> Array:
     """Places of the matrix in each cell."""
-    counts = [
-        np.bincount(_cells(np.arange(extent), extent, cells), minlength=cells)
-        for extent, cells in zip(shape, grid, strict=True)
-    ]
+    counts = []
+    for extent, cells in zip(shape, grid, strict=True):
+        first = [-(-number * extent // cells) for number in range(cells + 1)] if cells else [0]
+        counts.append(np.diff(np.array(first, np.float64)))
     return np.outer(*counts)
 
 
@@ -155,7 +155,7 @@ def _owners(grid: tuple[int, int], down: Array, across: Array, owner: Array) -> 
 
 def _shaded(counts: Array, room: Array, color: str, said: str) -> list[CellLayer]:
     """A layer for each opacity; cells without entries are in none."""
-    level = np.ceil(4 * counts / np.maximum(1, room)).astype(np.int64)
+    level = np.minimum(4, np.ceil(4 * counts / np.maximum(1, room))).astype(np.int64)
     return [
         CellLayer(cells=level == number, color=color, opacity=opacity, said=said)
         for number, opacity in enumerate(_LEVELS, 1)
