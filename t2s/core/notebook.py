@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LEFT_OUT = "<p>This part is too large for a notebook: print it.</p>"
 
 
-class Part(Protocol):
+class CardPart(Protocol):
     """What is on a card: a picture, a table, a text, another card."""
 
     def html(self) -> str:
@@ -57,7 +57,7 @@ class NotebookCard:
 
     title: str
     summary: tuple[tuple[str, str], ...] = ()
-    parts: tuple[Part | None, ...] = ()
+    parts: tuple[CardPart | None, ...] = ()
 
     def html(self) -> str:
         """The card as a ``<div>``; parts that are ``None`` are skipped."""

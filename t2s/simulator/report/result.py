@@ -13,7 +13,7 @@ from typing import Any
 from t2s.core.charts import stall_chart
 from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Part, Preformatted
+from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
 from t2s.core.svg import SvgPicture
 from t2s.core.tables import StallTable, Table, cycle_text, engineering
@@ -340,7 +340,7 @@ class SimResult(NotebookDisplay):
         return stall_chart(self.stalls)
 
     def _card(self) -> NotebookCard:
-        parts: list[Part] = [self.picture(), self.node_table, self.stalls.table]
+        parts: list[CardPart] = [self.picture(), self.node_table, self.stalls.table]
         if self.deadlock is not None:
             parts.insert(0, Preformatted(title="", text=str(self.deadlock)))
         if self.memory is not None:
