@@ -250,8 +250,7 @@ class DepthFit(NotebookDisplay):
         parts = [Text(f"{self._title}\n{head}"), self.table.rich()]
         return Group(*parts, *([self.front.table.rich()] if self.front is not None else []))
 
-    @property
-    def _chart(self) -> SvgPicture:
+    def picture(self) -> SvgPicture:
         """What the FIFOs of each channel take, and what they took before."""
         bars = []
         for channel in self.channels:
@@ -269,5 +268,5 @@ class DepthFit(NotebookDisplay):
     def _card(self) -> NotebookCard:
         front = SvgPicture(self.front.svg()) if self.front is not None else None
         points = self.front.table if self.front is not None else None
-        parts = (self._chart, self.table, front, points)
+        parts = (self.picture(), self.table, front, points)
         return NotebookCard(title=self._title, summary=self.summary, parts=parts)
