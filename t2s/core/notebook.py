@@ -35,10 +35,10 @@ class CardPart(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preformatted:
-    """Text with lines and columns of its own, under a title."""
+    """Text with lines and columns of its own, under a title; or the title alone."""
 
     title: str
-    text: str
+    text: str = ""
 
     def html(self) -> str:
         """The first lines, and how many follow."""
@@ -48,7 +48,8 @@ class Preformatted:
             shown.append(f"… and {len(lines) - len(shown):,} more lines")
         text = escape("\n".join(shown), quote=False)
         title = f"<p>{_shown(self.title)}</p>" if self.title else ""
-        return f'<div>{title}<pre style="overflow-x:auto;line-height:1.3">{text}</pre></div>'
+        body = f'<pre style="overflow-x:auto;line-height:1.3">{text}</pre>' if text else ""
+        return f"<div>{title}{body}</div>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ class Kernel(Compiled, NotebookDisplay):
         blocks = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         summary = (("statement", print_assignment(self.assignment)), ("blocks", blocks))
         loops = Preformatted(title="", text=str(self))
-        pictures = (diagram_picture(diagram) for diagram in self.diagrams)
+        many = Preformatted(title="There are too many blocks to draw.")
+        pictures = (diagram_picture(diagram) or many for diagram in self.diagrams)
         return NotebookCard(title=repr(self)[1:-1], summary=summary, parts=(loops, *pictures))
 
     def design(

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from t2s.core.charts import ChartArrow, ChartBox, layered_chart
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
-from t2s.core.notebook import NotebookCard, NotebookDisplay
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.svg import PALETTE, SvgPicture
 from t2s.core.tables import Table
 from t2s.core.types import Type
@@ -293,6 +293,7 @@ class Graph(Term, NotebookDisplay):
     def _card(self) -> NotebookCard:
         pes = sum(node.pe_count for node in self.nodes)
         fifos = sum(channel.element_count for channel in self.channels)
+        drawn = self.picture() or Preformatted(title="There are too many nodes to draw, or none.")
         summary = (
             ("nodes", f"{len(self.nodes):,} of {pes:,} PEs"),
             ("channels", f"{len(self.channels):,} of {fifos:,} FIFOs"),
@@ -304,9 +305,7 @@ class Graph(Term, NotebookDisplay):
             rows=tensors,
             left=frozenset({0, 1, 2}),
         )
-        return NotebookCard(
-            title=f"Graph {self.name}", summary=summary, parts=(self.picture(), table)
-        )
+        return NotebookCard(title=f"Graph {self.name}", summary=summary, parts=(drawn, table))
 
     @cached_property
     def pe_arrays(self) -> tuple[PEArray, ...]:

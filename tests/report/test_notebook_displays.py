@@ -18,6 +18,7 @@ import t2s
 from t2s import Float, Func, Int, Var
 from t2s.report.product_report import ProductReport
 from t2s.simulator.report.result import SimResult
+from t2s.sparse_repr.representation import storage
 from t2s.sparse_repr.representation.storage import decode
 from tests.report.page.designs import inputs_of, product
 
@@ -186,7 +187,23 @@ def test_large_matrices_are_drawn_in_cells() -> None:
 
 def test_a_wide_tensor_is_shown_without_a_picture() -> None:
     made = t2s.sparse.from_coordinates([[0, 1, 2]], [1.0], (1 << 40, 1 << 40, 1 << 40))
-    assert not [part for part in parsed(made)[0].iter() if part.tag == "svg"]
+    found, text = parsed(made)
+    assert not [part for part in found.iter() if part.tag == "svg"]
+    assert "The tensor is too large to draw." in text
+
+
+def test_what_is_too_much_to_draw_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, A = t2s.sparse.Tensor("y", "d"), t2s.sparse.Tensor("A", "ds")
+    i, j = t2s.variables("i j")
+    y[i] = A[i, j]
+    kernel = t2s.sparse.compile(y, "parallelize(i,64)")
+    assert "There are too many blocks to draw." in parsed(kernel)[1]
+    (graph,) = kernel.graphs({"A": matrix()})
+    assert f"nodes {len(graph.nodes):,} of" in parsed(graph)[1]
+    assert "There are too many nodes to draw, or none." in parsed(graph)[1]
+    monkeypatch.setattr(storage, "MOST_VALUES", 10)
+    stored = t2s.Parameter(Float(64), 2, t2s.gallery.csr(), name="A").store(matrix())
+    assert "More than 10 values are not drawn." in parsed(stored)[1]
 
 
 CHAINS = (

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.notebook import NotebookCard, NotebookDisplay
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.svg import SvgPicture
 from t2s.core.tables import Table
 from t2s.core.types import Type
@@ -162,7 +162,8 @@ class Storage(HasEntries, NotebookDisplay):
             ("padding", f"{self.padding:.1%} of the stored values"),
             ("balance", f"{self.balance:.1%} = mean load of a machine / largest"),
         )
-        parts = (*self._pictures(), self.table)
+        many = Preformatted(title=f"More than {MOST_VALUES:,} values are not drawn.")
+        parts = (*(self._pictures() or (many,)), self.table)
         return NotebookCard(title="Storage of a matrix", summary=summary, parts=parts)
 
     def _pictures(self) -> tuple[SvgPicture | None, ...]:

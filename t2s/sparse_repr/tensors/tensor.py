@@ -10,7 +10,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.notebook import NotebookCard, NotebookDisplay
+from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.tables import Table
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
@@ -163,7 +163,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
         """Its levels, and where its entries are: in a matrix of the first mode and all others."""
         size = " x ".join(f"{extent:,}" for extent in self.shape) or "scalar"
         summary = [("shape", size), ("format", str(self.format)), ("type", str(self.dtype))]
-        picture = None
+        picture: CardPart | None = None
         if self.shape and len(self.values) <= MOST_VALUES:
             found = self.entries()
             summary.append(("entries", f"{found.values.size:,}"))
@@ -174,6 +174,8 @@ class SparseTensor(HasEntries, NotebookDisplay):
             down = np.zeros_like(others) if self.order == 1 else np.asarray(found.modes[0])
             if math.prod(rest) <= LARGEST_WIDTH:
                 picture = entries_chart((first, math.prod(rest)), down, others)
+        if self.shape and picture is None:
+            picture = Preformatted(title="The tensor is too large to draw.")
         return NotebookCard(
             title="Sparse tensor", summary=tuple(summary), parts=(picture, self.table)
         )
