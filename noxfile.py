@@ -47,6 +47,13 @@ def golden(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation site, in the folder ``site``; what leads nowhere is an error."""
+    session.install("-e", ".[docs]")
+    session.run("python", "-m", "mkdocs", "build", "--strict", *session.posargs)
+
+
+@nox.session
 def benchmark(session: nox.Session) -> None:
     """A benchmark by its name, such as ``engine``, alone on the machine."""
     _installed(session)

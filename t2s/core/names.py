@@ -34,6 +34,11 @@ def one_line(text: str) -> str:
     return f"{printable} ." if printable.rstrip().endswith("\\") else printable
 
 
+def clipped(text: str, most: int) -> str:
+    """The text, ended by ``…`` where it is longer than ``most`` letters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 class NameSupply:
     """Hands out names that are not taken yet; one object per compilation, no global counter."""
 

@@ -24,6 +24,9 @@ PALETTE = (
 )
 """Colors that stay apart for color-blind readers, after Okabe and Ito, on light and dark pages."""
 
+_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
+"""What a file needs, and a picture inside of a page does not."""
+
 
 @dataclass(frozen=True, repr=False, slots=True)
 class SvgPicture:
@@ -37,6 +40,11 @@ class SvgPicture:
         write_file(file, self.svg.encode())
         return file
 
+    def html(self) -> str:
+        """The picture inside of a page, which scrolls where it is too wide."""
+        inside = self.svg.replace(_NAMESPACE, "", 1)
+        return f'<div style="overflow-x:auto">{inside}</div>'
+
     def __str__(self) -> str:
         return self.svg
 
@@ -45,6 +53,9 @@ class SvgPicture:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+    def _repr_html_(self) -> str:  # inside of a page it has the colors of the page
+        return self.html()
 
 
 def element(name: str, *children: str, text: str = "", **attributes: object) -> str:

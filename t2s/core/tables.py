@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from t2s.core.names import clipped
+from t2s.core.notebook import NotebookDisplay
+
+MOST_ROWS = 100
+MOST_LETTERS = 160
+"""Rows of a table in a notebook, and letters of a cell."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(NotebookDisplay):
     """Rows of text under headers; the columns in ``left`` are left-aligned, others right."""
 
     title: str
@@ -33,21 +40,33 @@ class Table:
         return "\n".join([self.title, aligned(self.headers), rule, *map(aligned, self.rows)])
 
     def html(self) -> str:
-        """A ``<table>`` with everything escaped and nothing loaded from elsewhere."""
+        """A ``<table>`` with everything escaped and nothing loaded from elsewhere.
+
+        Of a table of more than ``MOST_ROWS`` rows it has the first ones, and says how many follow.
+        """
 
         def cells(tag: str, line: Sequence[str]) -> str:
             styled = (
                 f'<{tag} style="text-align:{"left" if column in self.left else "right"}">'
-                f"{escape(cell)}</{tag}>"
+                f"{escape(clipped(cell, MOST_LETTERS))}</{tag}>"
                 for column, cell in enumerate(line)
             )
             return f"<tr>{''.join(styled)}</tr>"
 
-        body = "".join(cells("td", row) for row in self.rows)
+        body = "".join(cells("td", row) for row in self.rows[:MOST_ROWS])
+        if len(self.rows) > MOST_ROWS:
+            more = f"and {len(self.rows) - MOST_ROWS:,} more rows"
+            body += f'<tr><td colspan="{len(self.headers)}">{more}</td></tr>'
         return (
             f"<table><caption>{escape(self.title)}</caption>"
             f"<thead>{cells('th', self.headers)}</thead><tbody>{body}</tbody></table>"
         )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def rich(self) -> Any:
         """A ``rich.table.Table``."""
@@ -95,7 +114,7 @@ class StallRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StallTable:
+class StallTable(NotebookDisplay):
     """One row per node; iterates over the rows, and is indexed by node name."""
 
     cycles: int

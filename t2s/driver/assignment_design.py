@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.driver.page_writer import write_page
@@ -52,7 +53,7 @@ BYTE = UInt(8)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SparseResult:
+class SparseResult(NotebookDisplay):
     """What a run gives: the result as a tensor, and what was simulated of every stage."""
 
     tensor: SparseTensor
@@ -70,6 +71,17 @@ class SparseResult:
     def output(self) -> Array:
         """The result as a dense array."""
         return self.tensor.to_dense()
+
+    def _card(self) -> NotebookCard:
+        """The result, and every stage with its cycles."""
+        stages = [
+            stage._card()
+            if isinstance(stage, NotebookDisplay)
+            else Preformatted(title="", text=str(stage))
+            for stage in self.stages
+        ]
+        summary = (("cycles", f"{self.cycles:,} of {len(self.stages)} stages"),)
+        return NotebookCard(title="Result", summary=summary, parts=(*stages, self.tensor._card()))
 
     def report(
         self,

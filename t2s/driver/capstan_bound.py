@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from t2s.core.notebook import NotebookDisplay
 from t2s.core.tables import Table
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _OF_BUSIEST = (CycleCause.DATAPATH, CycleCause.SCANNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleParts:
+class CycleParts(NotebookDisplay):
     """The cycles of a run by their cause; ``busiest`` names the unit of the loops that fires most.
 
     One of datapath and scanner is 0.  The *bound* is the cause of most cycles.

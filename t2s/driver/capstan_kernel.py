@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
 from t2s.driver.capstan_fit import backend_is_there, backend_missing, fitted_program
@@ -56,7 +57,7 @@ class _StartedPatterns:
     arrays: Mapping[str, Array]
 
 
-class CapstanKernel:
+class CapstanKernel(NotebookDisplay):
     """An assignment for Capstan.
 
     Attributes
@@ -83,6 +84,15 @@ class CapstanKernel:
 
     def __str__(self) -> str:
         return print_program(self.program)
+
+    def _card(self) -> NotebookCard:
+        """Its loops, its memories, and the units of the chip that it takes."""
+        summary = (("statement", print_assignment(self.assignment)),)
+        loops = Preformatted(title="", text=str(self))
+        memories = Preformatted(title="memories", text=self.memories())
+        units = self._resources.picture() if self._resources is not None else None
+        title = repr(self)[1:-1]
+        return NotebookCard(title=title, summary=summary, parts=(loops, memories, units))
 
     def lowered(self, type: Type) -> LoweredPatterns:
         """The patterns for values of a type, with the meaning of their arguments."""

@@ -12,6 +12,7 @@ from t2s.backends.capstan.machines.chip_times import CapstanTimes
 from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.notebook import NotebookDisplay
 from t2s.core.svg import SvgPicture
 from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapstanResult:
+class CapstanResult(NotebookDisplay):
     """The result of ``CapstanKernel.simulate``.
 
     Attributes

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.types import Type
 from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled, SparseResult
 from t2s.driver.hardware import verilate
 from t2s.driver.simulate import simulate
 from t2s.graph.graph import Graph
+from t2s.sparse_repr.lowering.diagram import block_counts, diagram_picture
+from t2s.sparse_repr.notation.ir import print_assignment
 from t2s.sparse_repr.streams import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -18,11 +21,21 @@ if TYPE_CHECKING:
     from t2s.simulator.random_stalls import RandomStalls
 
 
-class Kernel(Compiled):
+class Kernel(Compiled, NotebookDisplay):
     """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
 
     All verbs of ``t2s`` take it, with channels without bounds: ``t2s.cycles(kernel, inputs)``.
     """
+
+    def _card(self) -> NotebookCard:
+        """Its loops, and the blocks of every stage."""
+        counts = block_counts(self.diagrams)
+        blocks = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        summary = (("statement", print_assignment(self.assignment)), ("blocks", blocks))
+        loops = Preformatted(title="", text=str(self))
+        many = Preformatted(title="There are too many blocks to draw.")
+        pictures = (diagram_picture(diagram) or many for diagram in self.diagrams)
+        return NotebookCard(title=repr(self)[1:-1], summary=summary, parts=(loops, *pictures))
 
     def design(
         self,

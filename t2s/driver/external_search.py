@@ -13,6 +13,7 @@ from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.late_bar import LateBar
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.notebook import NotebookDisplay
 from t2s.core.tables import Table
 from t2s.core.types import Type
 from t2s.driver.assignment_design import assignment_of
@@ -70,7 +71,7 @@ class TunedPlan:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TuneReport:
+class TuneReport(NotebookDisplay):
     """Plans with predicted and measured times, in the order of the predicted ones."""
 
     plans: tuple[TunedPlan, ...]
@@ -112,7 +113,7 @@ class TuneReport:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class FoundPlans:
+class FoundPlans(NotebookDisplay):
     """What a search found.
 
     Attributes

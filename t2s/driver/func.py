@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s.core.errors import T2SError
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.driver.hardware import emulate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources
 from t2s.driver.simulate import simulate
@@ -22,11 +24,19 @@ if TYPE_CHECKING:
     from t2s.simulator.report.result import SimResult
 
 
-class Func(SparseFunc):
+class Func(SparseFunc, NotebookDisplay):
     """A function: definitions by assignment, directives as methods, and the ways to run it.
 
     ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.
     """
+
+    def _card(self) -> NotebookCard:
+        """Its loop nest; what is missing, where there is none yet."""
+        try:
+            loops = Preformatted(title="", text=print_loop_nest(self))
+        except T2SError as error:
+            loops = Preformatted(title="There is no loop nest yet.", text=str(error))
+        return NotebookCard(title=f"Func {self.name}", parts=(loops,))
 
     def lower(self, **constants: int) -> Graph:
         """The PE/channel graph; see ``t2s.lower``."""

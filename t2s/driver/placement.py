@@ -22,6 +22,7 @@ from t2s.core.checks import checked_folder, checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
+from t2s.core.notebook import NotebookDisplay
 from t2s.core.svg import SvgPicture
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import GraphDesign
@@ -42,7 +43,7 @@ MOST_TURNS = 16
 
 
 @dataclass(frozen=True, repr=False)
-class Placement(Design):
+class Placement(Design, NotebookDisplay):
     """A design whose cells have places and whose nets have wires.
 
     ``placed`` is what the files say.  ``source`` is the design that it was made of, which knows the

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Protocol
 
+from t2s.core.charts import Bar, bar_chart
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.notebook import NotebookCard, NotebookDisplay
+from t2s.core.svg import PALETTE, SvgPicture
 from t2s.core.tables import Table
 from t2s.explore.front import scatter
 from t2s.graph.depths import with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
+
+NO_LIMIT = 1 << 30
+"""The depth of channels that never block."""
 
 
 class Lowerable(Protocol):
@@ -50,7 +55,7 @@ class FrontPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepthFront:
+class DepthFront(NotebookDisplay):
     """Cycles against RAM: no point that was tried is at least as good as one of these in both.
 
     Attributes
@@ -110,12 +115,13 @@ class DepthFront:
     def __rich__(self) -> Any:
         return self.table.rich()
 
-    def _repr_html_(self) -> str:
-        return f"{self.svg()}{self.table.html()}"
+    def _card(self) -> NotebookCard:
+        title = f"cycles against {self.unit} of FIFOs"
+        return NotebookCard(title=title, parts=(SvgPicture(self.svg()), self.table))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DepthFit:
+class DepthFit(NotebookDisplay):
     """The smallest channel depths that keep a cycle count.
 
     Attributes
@@ -244,14 +250,23 @@ class DepthFit:
         parts = [Text(f"{self._title}\n{head}"), self.table.rich()]
         return Group(*parts, *([self.front.table.rich()] if self.front is not None else []))
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th>"
-            f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for label, text in self.summary
-        )
-        front = self.front._repr_html_() if self.front is not None else ""
-        return (
-            f"<div><h4>{escape(self._title)}</h4><table>{rows}</table>"
-            f"{self.table.html()}{front}</div>"
-        )
+    def picture(self) -> SvgPicture:
+        """What the FIFOs of each channel take, and what they took before."""
+        bars = []
+        for channel in self.channels:
+            token = channel.bytes / max(1, channel.depth)
+            saved = (channel.before - channel.depth) * token if channel.before < NO_LIMIT else 0
+            was = "no limit" if channel.before >= NO_LIMIT else f"{channel.before:,}"
+            now = f"{channel.name}: depth {channel.depth:,}, {channel.bytes:,} bytes"
+            before = f"{channel.name}: depth {was} before"
+            parts = (PALETTE[0], channel.bytes, now), (PALETTE[7], max(0.0, saved), before)
+            word = f"{was} → {channel.depth:,}"
+            bars.append(Bar(name=channel.name, parts=parts, word=word))
+        legend = (("bytes now", PALETTE[0]), ("saved", PALETTE[7]))
+        return bar_chart("bytes of the FIFOs of each channel", bars, legend=legend)
+
+    def _card(self) -> NotebookCard:
+        front = SvgPicture(self.front.svg()) if self.front is not None else None
+        points = self.front.table if self.front is not None else None
+        parts = (self.picture(), self.table, front, points)
+        return NotebookCard(title=self._title, summary=self.summary, parts=parts)

@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from t2s.core.charts import Bar, ChartPoint, bar_chart, point_chart
 from t2s.core.errors import T2SError
+from t2s.core.notebook import NotebookCard, NotebookDisplay
+from t2s.core.svg import PALETTE, SvgPicture
 from t2s.core.tables import Table
 from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Graph
@@ -64,7 +67,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcomes(Sequence[Outcome]):
+class Outcomes(Sequence[Outcome], NotebookDisplay):
     """The outcomes of several runs, in the order in which the runs were given."""
 
     outcomes: tuple[Outcome, ...]
@@ -104,8 +107,38 @@ class Outcomes(Sequence[Outcome]):
     def __rich__(self) -> Any:
         return self.table.rich()
 
-    def _repr_html_(self) -> str:
-        return self.table.html()
+    def picture(self) -> SvgPicture:
+        """The cycles of each run; those of runs that stopped before their end in gray."""
+        bars = []
+        for outcome in self.outcomes:
+            cycles = 0 if outcome.result is None else int(outcome.result.cycles)
+            ended = outcome.result is not None and outcome.error is None
+            word = f"{cycles:,}" if outcome.result is not None else "-"
+            part = (PALETTE[0 if ended else 7], float(cycles), f"{outcome.name}: {word} cycles")
+            bars.append(Bar(name=outcome.name, parts=(part,), word=word))
+        return bar_chart("cycles of each run", bars)
+
+    @property
+    def _trade(self) -> SvgPicture | None:
+        """Cycles against compute PEs, of the runs that finished; ``None`` if PEs are all alike."""
+        found = [
+            (outcome.name, outcome.result.compute_pes, outcome.result.cycles)
+            for outcome in self.outcomes
+            if isinstance(outcome.result, SimResult) and outcome.result.finished
+        ]
+        if len({pes for _, pes, _ in found}) < 2:
+            return None
+        points, least, best = [], None, set[tuple[int, int]]()
+        for _, pes, cycles in sorted(found, key=lambda run: run[1:]):
+            if least is None or cycles < least:
+                least = cycles
+                best.add((pes, cycles))
+        for name, pes, cycles in found:
+            points.append(ChartPoint(x=pes, y=cycles, name=name, best=(pes, cycles) in best))
+        return point_chart("cycles against PEs", points, across="compute PEs", up="cycles")
+
+    def _card(self) -> NotebookCard:
+        return NotebookCard(title="Runs", parts=(self.picture(), self._trade, self.table))
 
 
 def run_many(

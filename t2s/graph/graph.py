@@ -7,12 +7,26 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 
+from t2s.core.charts import ChartArrow, ChartBox, layered_chart
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.svg import PALETTE, SvgPicture
+from t2s.core.tables import Table
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.graph.nodes import Machine, Node, PEArray
+from t2s.graph.nodes import Machine, Node, PEArray, Role
+
+_COLORS = MappingProxyType(
+    {
+        Role.COMPUTE: PALETTE[0],
+        Role.RELAY: PALETTE[7],
+        Role.LOAD: PALETTE[2],
+        Role.STORE: PALETTE[1],
+    }
+)
 
 
 class StreamKind(Enum):
@@ -221,7 +235,7 @@ class Region(Term):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Graph(Term):
+class Graph(Term, NotebookDisplay):
     """A whole design.  Immutable; look things up with ``node``, ``channel`` and ``tensor``.
 
     ``t2s.graph.printer`` prints it, ``t2s.graph.serialize`` writes and reads it as JSON.
@@ -270,6 +284,29 @@ class Graph(Term):
         """The tensor of that name; ``KeyError`` if there is none."""
         return self._tensors[name]
 
+    def picture(self) -> SvgPicture | None:
+        """Nodes in layers and the channels between them; ``None`` where there are too many."""
+        boxes = [_node_box(node) for node in self.nodes]
+        arrows = [_channel_arrow(channel) for channel in self.channels]
+        return layered_chart(f"the graph {self.name}", boxes, arrows)
+
+    def _card(self) -> NotebookCard:
+        pes = sum(node.pe_count for node in self.nodes)
+        fifos = sum(channel.element_count for channel in self.channels)
+        drawn = self.picture() or Preformatted(title="There are too many nodes to draw, or none.")
+        summary = (
+            ("nodes", f"{len(self.nodes):,} of {pes:,} PEs"),
+            ("channels", f"{len(self.channels):,} of {fifos:,} FIFOs"),
+        )
+        tensors = tuple((t.name, t.role.value, t.shape_text) for t in self.tensors)
+        table = Table(
+            title="tensors",
+            headers=("name", "role", "what"),
+            rows=tensors,
+            left=frozenset({0, 1, 2}),
+        )
+        return NotebookCard(title=f"Graph {self.name}", summary=summary, parts=(drawn, table))
+
     @cached_property
     def pe_arrays(self) -> tuple[PEArray, ...]:
         """The nodes whose control is static, in graph order."""
@@ -287,6 +324,21 @@ class Graph(Term):
     def outputs_of(self, node: str) -> tuple[Channel, ...]:
         """Channels that start at a node, in graph order."""
         return self._out_of.get(node, ())
+
+
+def _node_box(node: Node) -> ChartBox:
+    space = " x ".join(str(dimension.extent) for dimension in node.space)
+    below = f"{node.role.value} {space}".strip()
+    line = "" if node.location is None else f", {node.location.source_line}"
+    said = f"{node.name}: {node.role.value}, {node.pe_count:,} PEs{line}"
+    color = _COLORS[node.role]
+    return ChartBox(name=node.name, title=node.name, below=below, said=said, color=color)
+
+
+def _channel_arrow(channel: Channel) -> ChartArrow:
+    depth = f"depth {channel.capacity:,}"
+    said = f"{channel.name}: {channel.element_count:,} FIFOs of {channel.stream.element}, {depth}"
+    return ChartArrow(source=channel.source, sink=channel.sink, said=said)
 
 
 def _by_node(ends: Iterable[tuple[str, Channel]]) -> dict[str, tuple[Channel, ...]]:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from t2s.core.charts import Bar, bar_chart
+from t2s.core.notebook import NotebookCard, NotebookDisplay
+from t2s.core.svg import PALETTE
 from t2s.simulator.devices import Device
 from t2s.simulator.report.result import SimResult
 
@@ -44,7 +47,7 @@ class ProductFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductReport:
+class ProductReport(NotebookDisplay):
     """Cycles of a product.
 
     Attributes
@@ -122,6 +125,23 @@ class ProductReport:
     def __str__(self) -> str:
         width = max(len(label) for label, _ in self.lines)
         return "\n".join(f"{label.ljust(width)}  {text}" for label, text in self.lines)
+
+    def _card(self) -> NotebookCard:
+        causes = (
+            ("bound", self.bound), ("latency", self.latency), ("x", self.x),
+            ("empty rows", self.decoder), ("waits", self.waits), ("rest of y", self.y),
+        )  # fmt: skip
+        bars = [
+            Bar(
+                name=name,
+                parts=((PALETTE[0 if name == "bound" else 1], count, f"{name}: {count:,} cycles"),),
+                word=f"{count:,}",
+            )
+            for name, count in causes
+        ]
+        chart = bar_chart("cycles of the bound, and those beyond it", bars)
+        title = f"{self.cycles:,} cycles of a product"
+        return NotebookCard(title=title, summary=self.lines, parts=(chart,))
 
 
 def report_product(facts: ProductFacts, result: SimResult) -> ProductReport | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from math import ceil
 from typing import Any
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.tables import Table
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Place
@@ -71,7 +71,7 @@ class Overrun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceReport:
+class ResourceReport(NotebookDisplay):
     """The blocks of a design on a device, by node in graph order; ``report["C"]`` is one node."""
 
     design: str
@@ -170,13 +170,8 @@ class ResourceReport:
         head = "\n".join(f"{label:12} {text}" for label, text in self.summary)
         return Group(Text(f"{self._title}\n{head}"), self.table.rich())
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th>"
-            f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for label, text in self.summary
-        )
-        return f"<div><h4>{escape(self._title)}</h4><table>{rows}</table>{self.table.html()}</div>"
+    def _card(self) -> NotebookCard:
+        return NotebookCard(title=self._title, summary=self.summary, parts=(self.table,))
 
 
 _REPORTS: KeptFor[Device, ResourceReport] = KeptFor()

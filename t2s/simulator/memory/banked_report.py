@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from t2s.core.notebook import NotebookDisplay
 from t2s.core.tables import Table
 from t2s.simulator.memory.banked import Banked, BankedCounts
 from t2s.simulator.memory.banked_port import BankedPortCounts
@@ -43,7 +44,7 @@ class SharerRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BankedReport:
+class BankedReport(NotebookDisplay):
     """The shared banks of a run.
 
     Attributes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from t2s.core.notebook import NotebookDisplay
 from t2s.core.tables import Table
 from t2s.simulator.memory.model import ChannelCounts
 from t2s.simulator.memory.spec import Dram
@@ -53,7 +54,7 @@ class UnitRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryReport:
+class MemoryReport(NotebookDisplay):
     """The memory of a run.
 
     Attributes

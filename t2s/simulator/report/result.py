@@ -6,16 +6,18 @@ import copyreg
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from t2s.core.charts import stall_chart
 from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_file
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
+from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
+from t2s.core.svg import SvgPicture
 from t2s.core.tables import StallTable, Table, cycle_text, engineering
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
@@ -53,7 +55,7 @@ copyreg.pickle(MappingProxyType, _as_values)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimResult:
+class SimResult(NotebookDisplay):
     """The result of a run.
 
     Attributes
@@ -289,9 +291,14 @@ class SimResult:
         return [node for node in self.nodes.values() if node.role is Role.COMPUTE]
 
     @property
+    def compute_pes(self) -> int:
+        """PEs of all compute nodes."""
+        return sum(node.pe_count for node in self._compute)
+
+    @property
     def utilization(self) -> float:
         """Firings of compute nodes / (compute PEs x cycles); 0 where that is 0 / 0."""
-        offered = self.cycles * sum(node.pe_count for node in self._compute)
+        offered = self.cycles * self.compute_pes
         return sum(node.firings for node in self._compute) / offered if offered else 0.0
 
     @property
@@ -382,16 +389,16 @@ class SimResult:
             parts.append(Text(str(self.deadlock)))
         return Group(*parts)
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th>"
-            f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for label, text in self.summary
-        )
-        memories = [part for part in (self.memory, self.shared) if part is not None]
-        memory = "".join(part._repr_html_() for part in memories)
-        deadlock = f"<pre>{escape(str(self.deadlock))}</pre>" if self.deadlock is not None else ""
-        return (
-            f"<div><h4>{escape(self.graph)}</h4><table>{rows}</table>"
-            f"{self.node_table.html()}{self.stalls.table.html()}{memory}{deadlock}</div>"
-        )
+    def picture(self) -> SvgPicture:
+        """What the PEs of each node did, as shares of their cycles."""
+        return stall_chart(self.stalls)
+
+    def _card(self) -> NotebookCard:
+        parts: list[CardPart] = [self.picture(), self.node_table, self.stalls.table]
+        if self.deadlock is not None:
+            parts.insert(0, Preformatted(title="", text=str(self.deadlock)))
+        if self.memory is not None:
+            parts += [self.memory.channel_table, self.memory.unit_table]
+        if self.shared is not None:
+            parts += [self.shared.table, self.shared.sharer_table]
+        return NotebookCard(title=self.graph, summary=self.summary, parts=tuple(parts))

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from t2s.core.charts import ChartArrow, ChartBox, layered_chart
 from t2s.core.location import SourceLocation
+from t2s.core.svg import PALETTE, SvgPicture
 from t2s.core.walk import Term
 from t2s.graph.graph import Region
 from t2s.sparse_repr.blocks.draft import BlockKind
@@ -96,3 +98,35 @@ def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     wired = (one for diagram in diagrams for one in diagram.blocks)
     found = Counter(kind for one in wired for kind in one.block.counted)
     return {kind: found[kind] for kind in KINDS}
+
+
+_MEMORY = (BlockKind.SCAN, BlockKind.ARRAY, BlockKind.LOCATE)
+
+
+def diagram_picture(diagram: Diagram) -> SvgPicture | None:
+    """The blocks in layers, with their wires; ``None`` where there are too many."""
+    senders = {
+        wire.number: str(number)
+        for number, wired in enumerate(diagram.blocks)
+        for wire in wired.outputs
+    }
+    boxes, arrows = [], []
+    for number, wired in enumerate(diagram.blocks):
+        kind = wired.block.kind
+        color = PALETTE[2 if kind in _MEMORY else 1 if kind is BlockKind.WRITE else 0]
+        below = f"in loop {wired.loop}" if wired.loop else ""
+        said = repr(wired.block)
+        title = kind.value
+        boxes.append(
+            ChartBox(name=str(number), title=title, below=below, said=said[:300], color=color)
+        )
+        arrows += [
+            ChartArrow(
+                source=senders[wire.number],
+                sink=str(number),
+                said=f"{wire.kind.value} {wire.about}".strip(),
+            )
+            for wire in wired.inputs
+            if wire.number in senders
+        ]
+    return layered_chart(f"the blocks that write {diagram.result}", boxes, arrows)

@@ -13,6 +13,7 @@ from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_order, checked_shape, dense
 from t2s.sparse_repr.notation.ir import (
@@ -25,6 +26,7 @@ from t2s.sparse_repr.notation.ir import (
     Sum,
     TensorDeclaration,
     accesses,
+    print_assignment,
     print_expression,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
@@ -100,7 +102,7 @@ def summation(value: Operand, *variables: Any) -> Notation:
     return Notation(Sum(variables=tuple(names), value=notation.value), notation.tensors)
 
 
-class Tensor(Notation):
+class Tensor(Notation, NotebookDisplay):
     """A tensor of an assignment, by name; a scalar is an operand as it is.
 
     Parameters
@@ -151,6 +153,13 @@ class Tensor(Notation):
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name}, {self.format}>"
+
+    def _card(self) -> NotebookCard:
+        shape = " x ".join(map(str, self.shape or ())) or "that of its input"
+        summary = [("format", str(self.format)), ("order", str(self.order)), ("shape", shape)]
+        if self.definition is not None:
+            summary.append(("definition", print_assignment(self.definition)))
+        return NotebookCard(title=f"Tensor {self.name}", summary=tuple(summary))
 
     def __getitem__(self, variables: Any) -> Notation:
         return Notation(self._access(variables, user_location()), {self.name: self})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from t2s.core.checks import whole
-from t2s.core.errors import UserError
+from t2s.core.errors import T2SError, UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.types import Float
 from t2s.func.symbols import Var
 from t2s.sparse_repr.representation import chain_steps as steps
 from t2s.sparse_repr.representation.chain_layout import ChainLayout
@@ -20,12 +24,15 @@ from t2s.sparse_repr.representation.chain_words import (
     Policy,
     WholeExtent,
 )
+from t2s.sparse_repr.representation.encode import build_storage
+from t2s.sparse_repr.representation.inverse_map import inverse_map
+from t2s.sparse_repr.tensors.coordinates import Coordinates
 
 Target = MatrixDimension | Var
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Chain:
+class Chain(NotebookDisplay):
     """A chain that starts from the dense matrix; every method returns a longer chain.
 
     Chains are values: they may be kept, shared between matrices, and continued in several ways.
@@ -38,6 +45,9 @@ class Chain:
 
     def __repr__(self) -> str:
         return ".".join(self.written)
+
+    def _card(self) -> NotebookCard:
+        return _chain_card("Chain", self)
 
     def skew(self, dimension: MatrixDimension) -> Chain:
         """Give every value its diagonal, ``j - i + rows - 1``, as a dimension ``Diagonals``.
@@ -118,7 +128,7 @@ class Chain:
         )
 
 
-class Representation:
+class Representation(NotebookDisplay):
     """A name for a chain that may be declared before it is defined.
 
     ``CISR = Representation("CISR")``, then ``CISR.define(A.dense().pack(...).schedule(...))``.
@@ -138,6 +148,11 @@ class Representation:
 
     def __repr__(self) -> str:
         return f"Representation {self.name}"
+
+    def _card(self) -> NotebookCard:
+        if self._chain is None:
+            return NotebookCard(title=repr(self), summary=(("chain", "not defined yet"),))
+        return _chain_card(repr(self), self._chain)
 
     def define(self, chain: Chain) -> Representation:
         """Say what the representation is: a chain that ends with a schedule."""
@@ -164,6 +179,31 @@ class Representation:
                 notes=((self.location, f"{self.name} was declared here"),),
             )
         return self._chain
+
+
+def _chain_card(title: str, chain: Chain) -> NotebookCard:
+    """The steps of a chain, its decoder, and what becomes of a small matrix in it."""
+    steps_text = Preformatted(title="", text="\n    .".join(chain.written))
+    structure = ", ".join(part.name for part in chain.names) or "none"
+    summary = (("structure", structure),)
+    if chain.layout.schedule is None:
+        return NotebookCard(title=title, summary=summary, parts=(steps_text,))
+    decoder = Preformatted(title="how a place is found again", text=str(inverse_map(chain.layout)))
+    try:
+        stored = build_storage(chain.layout, _example(), Float(32), "the example")
+    except T2SError:  # a chain for other matrices
+        return NotebookCard(title=title, summary=summary, parts=(steps_text, decoder))
+    example = replace(stored._card(), title="An example: this matrix in this representation")
+    return NotebookCard(title=title, summary=summary, parts=(steps_text, decoder, example))
+
+
+def _example() -> Coordinates:
+    """A band of 16 x 16 with a long row and an empty one."""
+    rows, columns = np.divmod(np.arange(256), 16)
+    kept = (abs(rows - columns) <= 1) | (rows == 5) | ((7 * rows + 3 * columns) % 11 == 0)
+    kept &= rows != 9
+    modes = rows[kept], columns[kept]
+    return Coordinates(shape=(16, 16), modes=modes, values=np.ones(kept.sum(), np.float32))
 
 
 def dense() -> Chain:

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.svg import SvgPicture
+from t2s.core.tables import Table
 from t2s.core.types import Type
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
@@ -26,6 +29,7 @@ from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, assign, inverse_map
 from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries
 from t2s.sparse_repr.tensors.foreign import to_csr
+from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, stored_chart, streams_chart
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +53,7 @@ class StructureStream:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Storage(HasEntries):
+class Storage(HasEntries, NotebookDisplay):
     """A matrix in a representation.
 
     Attributes
@@ -128,6 +132,50 @@ class Storage(HasEntries):
         """The matrix, decoded, as a ``scipy.sparse.csr_array``."""
         return to_csr(self.coordinates())
 
+    @property
+    def table(self) -> Table:
+        """What is stored: values and structure, with shapes and bytes."""
+        machines, positions = self.values.shape
+        rows = [("values", f"{self.type}", f"{machines:,} x {positions:,}", self.values.nbytes)]
+        rows += [
+            (
+                name,
+                f"{one.data.dtype}",
+                " x ".join(f"{n:,}" for n in one.data.shape),
+                one.data.nbytes,
+            )
+            for name, one in self.streams.items()
+        ]
+        return Table(
+            title=f"arrays, {self.bytes:,} bytes in all",
+            headers=("array", "type", "shape", "bytes"),
+            rows=tuple((*row[:3], f"{row[3]:,}") for row in rows),
+            left=frozenset({0, 1}),
+        )
+
+    def _card(self) -> NotebookCard:
+        rows, columns = self.shape
+        machines, positions = self.values.shape
+        summary = (
+            ("matrix", f"{rows:,} x {columns:,} {self.type}, {self.nnz:,} entries"),
+            ("machines", f"{machines:,}, each with {positions:,} values"),
+            ("padding", f"{self.padding:.1%} of the stored values"),
+            ("balance", f"{self.balance:.1%} = mean load of a machine / largest"),
+        )
+        many = Preformatted(title=f"More than {MOST_VALUES:,} values are not drawn.")
+        parts = (*(self._pictures() or (many,)), self.table)
+        return NotebookCard(title="Storage of a matrix", summary=summary, parts=parts)
+
+    def _pictures(self) -> tuple[SvgPicture | None, ...]:
+        """The matrix and the streams; none of a matrix that is too large to draw."""
+        if self.values.size > MOST_VALUES:
+            return ()
+        down, across = decode(self)
+        entry = _is_entry(self, down)
+        jobs = np.repeat(_jobs(self), self.unit, axis=1)
+        streams = streams_chart(entry, self.loads * self.unit, jobs)
+        return stored_chart(self.shape, down, across, entry), streams
+
 
 def decode(storage: Storage) -> tuple[Array, Array]:
     """Row and column of every value, machines x positions; -1 where there is padding."""
@@ -157,14 +205,30 @@ def coordinates(storage: Storage) -> Coordinates:
     stored zeros are.
     """
     rows, columns = decode(storage)
-    kept = rows >= 0
-    if storage.unit > 1 or storage.layout.minor is None:
-        kept &= storage.values != 0
+    kept = _is_entry(storage, rows)
     rows, columns, values = rows[kept], columns[kept], storage.values[kept]
     order = np.lexsort((columns, rows))
     return Coordinates(
         shape=storage.shape, modes=(rows[order], columns[order]), values=values[order]
     )
+
+
+def _is_entry(storage: Storage, rows: Array) -> Array:
+    """Which values are entries of the matrix, by their decoded rows."""
+    kept: Array = rows >= 0
+    if storage.unit > 1 or storage.layout.minor is None:
+        kept = kept & (storage.values != 0)
+    return kept
+
+
+def _jobs(storage: Storage) -> Array:
+    """The job of every slot, machines x slots, -1 behind the last one of a machine."""
+    mapping = inverse_map(storage.layout)
+    if isinstance(mapping.job, BlockJob):
+        blocks = np.arange(storage.slots) // mapping.job.slots
+        return np.broadcast_to(blocks, (storage.values.shape[0], storage.slots))
+    fibre, _ = _slots(mapping, storage, units_of(storage.layout, storage.shape))
+    return np.where(fibre < 0, -1, fibre // mapping.job.fibres)
 
 
 def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[Array, Array]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.tables import Table
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.tensors.coordinates import (
@@ -20,6 +22,7 @@ from t2s.sparse_repr.tensors.coordinates import (
     sorted_entries,
     summed,
 )
+from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, entries_chart
 from t2s.sparse_repr.tensors.numbers import check_positions, plain_array, real_values
 from t2s.sparse_repr.tensors.requirements import (
     check_levels,
@@ -27,8 +30,11 @@ from t2s.sparse_repr.tensors.requirements import (
     coordinate_table,
 )
 
+LARGEST_WIDTH = 1 << 40
+"""Columns of the widest matrix that is drawn."""
 
-class SparseTensor(HasEntries):
+
+class SparseTensor(HasEntries, NotebookDisplay):
     """A tensor in a format.
 
     Attributes
@@ -134,6 +140,45 @@ class SparseTensor(HasEntries):
         table, values = self.coordinates()
         stored = values != self.fill
         return from_coordinates(table[stored], values[stored], self.shape, format, fill=self.fill)
+
+    @property
+    def table(self) -> Table:
+        """The levels, outermost first, with their arrays."""
+        rows = [
+            (
+                str(number),
+                level.title,
+                f"{extent:,}",
+                ", ".join(f"{name}[{len(array):,}]" for name, array in arrays.items()) or "-",
+            )
+            for number, (level, extent, arrays) in enumerate(
+                zip(self.format.levels, self.extents, self.levels, strict=True)
+            )
+        ]
+        rows.append(("", "values", "", f"{self.dtype}[{len(self.values):,}]"))
+        headers = ("level", "kind", "extent", "arrays")
+        return Table(title="levels", headers=headers, rows=tuple(rows), left=frozenset({1, 3}))
+
+    def _card(self) -> NotebookCard:
+        """Its levels, and where its entries are: in a matrix of the first mode and all others."""
+        size = " x ".join(f"{extent:,}" for extent in self.shape) or "scalar"
+        summary = [("shape", size), ("format", str(self.format)), ("type", str(self.dtype))]
+        picture: CardPart | None = None
+        if self.shape and len(self.values) <= MOST_VALUES:
+            found = self.entries()
+            summary.append(("entries", f"{found.values.size:,}"))
+            first, rest = (1, self.shape) if self.order == 1 else (self.shape[0], self.shape[1:])
+            others = np.zeros(found.values.size, np.int64)
+            for mode, extent in zip(found.modes[-len(rest) :], rest, strict=True):
+                others = others * extent + mode
+            down = np.zeros_like(others) if self.order == 1 else np.asarray(found.modes[0])
+            if math.prod(rest) <= LARGEST_WIDTH:
+                picture = entries_chart((first, math.prod(rest)), down, others)
+        if self.shape and picture is None:
+            picture = Preformatted(title="The tensor is too large to draw.")
+        return NotebookCard(
+            title="Sparse tensor", summary=tuple(summary), parts=(picture, self.table)
+        )
 
 
 def as_stored(

@@ -31,8 +31,11 @@ from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, word_meanings
 from t2s.backends.cgra_tia.program import CellProgram
 from t2s.backends.cgra_tia.text.places import block_name
 from t2s.backends.cgra_tia.text.program_checks import check_operators
+from t2s.core.charts import Bar, bar_chart
 from t2s.core.errors import UserError
+from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.ops import Array
+from t2s.core.svg import PALETTE, SvgPicture
 
 _NORTH, _EAST, _SOUTH, _WEST = range(4)
 
@@ -116,7 +119,7 @@ class TriggeredLimitError(UserError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicRun:
+class PublicRun(NotebookDisplay):
     """What a run came to.
 
     ``cycles`` is the number of the last cycle, from 0, as the public simulator counts; ``memory``
@@ -131,6 +134,28 @@ class PublicRun:
     retired: tuple[int, ...]
     untriggered: tuple[int, ...]
     trace: Array | None = field(repr=False, default=None)
+
+    def picture(self) -> SvgPicture:
+        """Instructions of each element, and the cycles in which it could fire none."""
+        bars = [
+            Bar(
+                name=label,
+                parts=(
+                    (PALETTE[0], retired, f"{label}: {retired:,} instructions"),
+                    (PALETTE[1], waited, f"{label}: {waited:,} cycles without one"),
+                ),
+                word=f"{retired:,}",
+            )
+            for label, retired, waited in zip(
+                self.labels, self.retired, self.untriggered, strict=True
+            )
+        ]
+        legend = (("retired", PALETTE[0]), ("untriggered", PALETTE[1]))
+        return bar_chart("cycles of each element", bars, legend=legend)
+
+    def _card(self) -> NotebookCard:
+        summary = (("cycles", f"{self.cycles:,}"),)
+        return NotebookCard(title="Run of a program", summary=summary, parts=(self.picture(),))
 
     def __str__(self) -> str:
         rows = [("element", "retired", "untriggered")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.graph.graph import Graph
+from t2s.core.charts import layers_of
 from t2s.report.page.data.source_lines import SourceLines, source_lines
 from t2s.report.page.data.space_time import Observed
 from t2s.report.page.data.traffic import token_bytes, tokens_of
@@ -107,7 +107,9 @@ def chip_map_of(
 ) -> ChipMapModel:
     """The map of a run; without an observation the PEs of a node are all alike."""
     program = result.program
-    layers = layers_of(program.graph)
+    graph = program.graph
+    arrows = [(channel.source, channel.sink) for channel in graph.channels]
+    layers = layers_of([node.name for node in graph.nodes], arrows)
     places: dict[int, int] = {}
     states = observed.whole.cycles.sum(axis=2) if observed is not None else None
     nodes = []
@@ -127,38 +129,6 @@ def chip_map_of(
         looked=len(_looked(observed)),
         layers=max(layers.values(), default=-1) + 1,
     )
-
-
-def layers_of(graph: Graph) -> dict[str, int]:
-    """The layer of each node: behind all that send to it, circles aside."""
-    layers: dict[str, int] = {}
-    back: set[str] = set()
-    state: dict[str, int] = {}
-    order: list[str] = []
-    roots = [
-        n.name for n in graph.nodes if all(c.source == n.name for c in graph.inputs_of(n.name))
-    ]
-    for root in [*roots, *(node.name for node in graph.nodes)]:
-        if root in state:
-            continue
-        state[root] = 1
-        stack = [(root, iter(graph.outputs_of(root)))]
-        while stack:
-            name, outputs = stack[-1]
-            channel = next(outputs, None)
-            if channel is None:
-                state[name] = 2
-                order.append(name)
-                stack.pop()
-            elif channel.sink not in state:
-                state[channel.sink] = 1
-                stack.append((channel.sink, iter(graph.outputs_of(channel.sink))))
-            elif state[channel.sink] == 1:
-                back.add(channel.name)
-    for name in reversed(order):
-        senders = [c.source for c in graph.inputs_of(name) if c.name not in back]
-        layers[name] = 1 + max((layers[sender] for sender in senders), default=-1)
-    return layers
 
 
 def _shape(timing: NodeTiming) -> tuple[int, int]:

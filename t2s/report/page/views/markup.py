@@ -7,18 +7,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from t2s.core.svg import PALETTE
+from t2s.core.charts import STATE_COLORS
 from t2s.core.tables import Table
 from t2s.report.page.data.source_lines import SourceLines
 from t2s.simulator.timeline import PEState
 
-COLORS = {
-    "busy": PALETTE[0],
-    "waiting": PALETTE[4],
-    "starved": PALETTE[1],
-    "blocked": PALETTE[5],
-    "idle": "var(--idle)",
-}
+COLORS = {**STATE_COLORS, "idle": "var(--idle)"}
 """The colors of what PEs do, on every view."""
 
 STATES = tuple(state.name.lower() for state in PEState)
