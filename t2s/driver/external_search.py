@@ -321,19 +321,30 @@ def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFuncti
     return tuple(found)
 
 
+SKIPPED_NAMES = 3
+"""How many functions of a library that is not there are named."""
+
+
 def _available(
     functions: tuple[ExternalFunction, ...],
 ) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
-    """The functions whose libraries are there, and a line for each of the others."""
-    from t2s.libraries.probing import availability
+    """The functions whose libraries are there, and a line for each library that is not."""
+    from t2s.libraries.probing import Availability, availability
 
-    there, skipped = [], []
+    there: list[ExternalFunction] = []
+    missing: dict[Availability, list[str]] = {}
     for one in functions:
         found = availability(one.library) if one.library is not None else None
         if found is None or found.there:
             there.append(one)
         else:
-            skipped.append(f"{one.name} is skipped: {found.name} is not there: {found.why_not}")
+            missing.setdefault(found, []).append(one.name)
+    skipped = []
+    for found, names in missing.items():
+        rest = f" and {len(names) - SKIPPED_NAMES} more" if len(names) > SKIPPED_NAMES else ""
+        are = "is" if len(names) == 1 else "are"
+        shown = f"{', '.join(names[:SKIPPED_NAMES])}{rest} {are} skipped"
+        skipped.append(f"{shown}: {found.name} is not there: {found.why_not}")
     return tuple(there), tuple(skipped)
 
 

@@ -48,8 +48,9 @@ def struct_of(values: Sequence[Any]) -> ctypes.Structure:
         for one in values
     ]
     fields = [(f"field{at}", type(one)) for at, one in enumerate(made)]
-    kind = type("StructOfCall", (ctypes.Structure,), {"_fields_": fields})
-    return kind(*(one.value for one in made))
+    kind: Any = type("StructOfCall", (ctypes.Structure,), {"_fields_": fields})
+    built: ctypes.Structure = kind(*(one.value for one in made))
+    return built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
