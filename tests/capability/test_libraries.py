@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.semiring import OR_AND
 from tests.errors.refusal import refused
+from tests.sources import ROOT
 
 assert t2s.loops.machine
 
@@ -108,6 +112,11 @@ STATEMENTS = [
         "A(i,k) = B(i,j)*C(j,k)",
         {"B": "ds"},
         ["bind(B(i,j)*C(j,k),graphblas.mxm_dense)", "bind(B(i,j)*C(j,k),mkl.sspmm)"],
+    ),
+    (  # converted to compressed rows by the plan
+        "A(i,k) = B(i,j)*C(j,k)",
+        {"B": "uq"},
+        ["map(B(i,j)*C(j,k),graphblas.mxm_dense)", "map(B(i,j)*C(j,k),mkl.sspmm)"],
     ),
     (
         "A(i,j,k,l) = B(i,j,k,l)*C(i,m)*D(j,m)*E(k,m)*F(l,m)",
@@ -474,60 +483,43 @@ def test_names_of_openblas_in_c() -> None:
     assert located(OPENBLAS).path == availability(OPENBLAS).where
 
 
-# -- vectors --------------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_a_plan_with_openblas_is_a_program_in_c(tmp_path: Path) -> None:
+    _function("openblas.sgemm")
+    compiler = which("cc")
+    if (
+        compiler is None
+        or which("make") is None
+        or not Path(availability(OPENBLAS).where).is_file()
+    ):
+        pytest.skip("there is no compiler, or no file of OpenBLAS to link")
+    assignment = sparse.parse(SDDMM, {"B": "ds"})
+    plan = sparse.compile(assignment, "bind(C(i,j)*D(j,k),openblas.sgemm)")
+    external.emit(plan, str(tmp_path), _inputs(assignment), type=Float(32))
+    run = subprocess.run(["make", "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "A is right" in run.stdout, run.stderr
+    assert "cblas_sgemm(" in (tmp_path / "plan.c").read_text()
 
 
-def test_vectors_of_a_user() -> None:
-    smooth = external.make_vector_function(
-        "z(i) = (x(i) + y(i)) * 0.5 - -x(i)", lanes=4, type=Float(64), name="smooth"
-    )
-    assert external.check(smooth, trials=30).trials == 30
-    shifted = external.make_vector_function("x(i) = x(i) * 3 - y(i)", lanes=16, type=Int(16))
-    assert external.check(shifted, trials=30).trials == 30
-    halves = external.make_vector_function("z(i) = x(i) / y(i)")
-    assert external.check(halves, trials=30).trials == 30
-
-
-def test_eight_floats_are_one_register() -> None:
-    function = external.vector.add8
-    assert function.library is not None
-    assert "fadd <8 x float>" in function.library.llvm
-    one = Tensor("a", dense(1))
-    b, c = Tensor("b", dense(1)), Tensor("c", dense(1))
+def test_functions_of_structs_and_vectors_are_not_printed_as_c(tmp_path: Path) -> None:
+    one, b, c = Tensor("a", dense(1)), Tensor("b", dense(1)), Tensor("c", dense(1))
     one[i] = b[i] + c[i]
     plan = sparse.compile(one, "map(b(i)+c(i),vector.add8)")
-    for extent in (1, 7, 8, 9, 17, 800):
-        given = {"b": np.arange(extent, dtype=np.float32), "c": np.full(extent, 3, np.float32)}
-        found = plan.run(given)
-        assert np.array_equal(found.output, given["b"] + 3)
-        assert found.steps[0].calls == -(-extent // 8)
+    inputs = {"b": np.ones(8, np.float32), "c": np.ones(8, np.float32)}
+    with pytest.raises(UserError, match="add8 is not called by C: vectors of this CPU has no file"):
+        external.emit(plan, str(tmp_path), inputs)
 
 
-def _vector(statement: str, **said: Any) -> external.ExternalFunction:
-    return external.make_vector_function(statement, **said)
-
-
-def test_what_vectors_do_not_compute() -> None:
-    for statement, said, message in (
-        ("z(i,k) = x(i,k)", {}, "vector is no function of single elements"),
-        ("s = x(i)", {}, "vector is no function of single elements"),
-        ("z(i) += x(i)", {}, "vector says more than what is computed"),
-        ("z(i) = x(i) when i == 4", {}, "vector says more than what is computed"),
-        ("z(i) = max(x(i), y(i))", {}, "vectors of float32 do not compute this"),
-        ("z(i) = x(i) / y(i)", {"type": Int(32)}, "vectors of int32 do not compute this"),
-        ("z(i) = x(i) * 2.5", {"type": Int(32)}, "2.5 is no number of int32"),
-        ("z(i) = x(i) * 200", {"type": Int(8)}, "200 is no number of int8"),
-        ("z(i) = x(i)", {"lanes": 0}, "vector has no vector that LLVM knows"),
-        ("z(i) = x(i)", {"lanes": 2.5}, "vector has no vector that LLVM knows"),
-        ("z(i) = x(i)", {"type": Float(16)}, "vector has no vector that LLVM knows"),
-        ("z(i) = x(i)", {"type": "float32"}, "the type of a vector is of another kind"),
-        ("z(i) = x(i)", {"name": "my add"}, "a function of vectors has a name"),
-    ):
-        with pytest.raises(UserError) as caught:
-            _vector(statement, **said)
-        assert str(caught.value).splitlines()[0] == message
-        assert caught.value.location is not None
-        assert caught.value.location.file == __file__
+def test_the_page_names_all_functions() -> None:
+    lines = (ROOT / "docs" / "external.md").read_text(encoding="utf-8").splitlines()
+    rows = {line.split("`")[1]: line for line in lines if line.startswith("| `external")}
+    assert {name.removeprefix("external.") for name in rows} == {*LIBRARIES}
+    for name, library in LIBRARIES.items():
+        named = set(re.findall(r"`(\w+)`", rows[f"external.{name}"]))
+        named |= {f"{letter}{one}" for letter in "sd" for one in named}
+        if "those of `external.blas`" in rows[f"external.{name}"]:
+            named |= set(LIBRARIES["blas"].functions)
+        assert not set(library.functions) - named
 
 
 def test_terms_for_types() -> None:
