@@ -223,6 +223,16 @@ def enumerator(value: int) -> CallNumber:
     return CallNumber(value=value, type=INT32)
 
 
+def handle(name: str) -> DeclaredObject:
+    """The address of an object in which a library puts an address: a handle, or an array."""
+    return DeclaredObject(name=name, bytes=8)
+
+
+def held(name: str) -> ValueIn:
+    """The address that such an object holds."""
+    return ValueIn(object=name, type=Int(64))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedStatus(Term):
     """The call returns a number that says how it went; others than ``good`` are errors.

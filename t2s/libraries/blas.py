@@ -8,7 +8,7 @@ product is computed with its operands exchanged.  Each function is one entry; ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -255,6 +255,19 @@ def _by_value(term: CallTerm) -> CallTerm:
             return value
         case _:
             return term
+
+
+def in_both_floats(
+    make: Callable[[str, Type], Iterable[ExternalFunction]],
+) -> Mapping[str, ExternalFunction]:
+    """The functions that are made for the letter and the type of floats of 32 and of 64 bits."""
+    return MappingProxyType(
+        {
+            one.name: one
+            for letter, type in (("s", Float(32)), ("d", Float(64)))
+            for one in make(letter, type)
+        }
+    )
 
 
 def blas_functions(library: LibraryOf, *, of_c: bool) -> Mapping[str, ExternalFunction]:

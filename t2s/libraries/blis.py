@@ -5,9 +5,6 @@ The wheel ``blis`` has it in an extension module; Debian's library does as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from t2s.capability.declare import make_function
 from t2s.capability.description import (
     AddressOf,
@@ -22,7 +19,8 @@ from t2s.capability.description import (
     StepOf,
     enumerator,
 )
-from t2s.core.types import Float, Int, Type
+from t2s.core.types import Int, Type
+from t2s.libraries.blas import in_both_floats
 
 BLIS = LibraryOf(
     name="BLIS",
@@ -75,11 +73,5 @@ def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
     )
 
 
-FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
-    {
-        one.name: one
-        for letter, type in (("s", Float(32)), ("d", Float(64)))
-        for one in _functions(letter, type)
-    }
-)
+FUNCTIONS = in_both_floats(_functions)
 """All functions by name."""

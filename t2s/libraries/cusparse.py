@@ -6,9 +6,6 @@ child process against the oracle.  Operands are copied to the device and the res
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from t2s.capability.declare import make_function
 from t2s.capability.description import (
     AddressOf,
@@ -18,25 +15,18 @@ from t2s.capability.description import (
     CallTerm,
     CountOf,
     DataOf,
-    DeclaredObject,
     DimensionOf,
     ExternalCall,
     ExternalFunction,
     LibraryFile,
     LibraryOf,
     ReturnedStatus,
-    ValueIn,
     enumerator,
+    handle,
+    held,
 )
 from t2s.core.types import INT32, Float, Int, Type
-
-
-def _object(name: str) -> CallTerm:
-    return DeclaredObject(name=name, bytes=8)
-
-
-def _value(name: str) -> CallTerm:
-    return ValueIn(object=name, type=Int(64))
+from t2s.libraries.blas import in_both_floats
 
 
 def _call(symbol: str, *arguments: CallTerm) -> ExternalCall:
@@ -53,7 +43,7 @@ CUSPARSE = LibraryOf(
         LibraryFile(wheel="nvidia-cuda-runtime-cu12", name="libcudart.so.12"),
         LibraryFile(name="libcudart.so.12"),
     ),
-    probe=_call("cusparseCreate", _object("handle")),
+    probe=_call("cusparseCreate", handle("handle")),
     probe_fails="there is no GPU that it can use: it makes no handle",
     how_to_get="python -m pip install nvidia-cusparse-cu12 nvidia-cuda-runtime-cu12, on a machine "
     "with a GPU of NVIDIA",
@@ -67,8 +57,8 @@ _LONG_INTEGERS = enumerator(3)
 def _on_device(name: str, data: CallTerm, size: CallTerm) -> tuple[ExternalCall, ...]:
     """A copy of an array in the memory of the device."""
     return (
-        _call("cudaMalloc", _object(name), size),
-        _call("cudaMemcpy", _value(name), data, size, _TO_DEVICE),
+        _call("cudaMalloc", handle(name), size),
+        _call("cudaMemcpy", held(name), data, size, _TO_DEVICE),
     )
 
 
@@ -89,38 +79,36 @@ def _spmv(letter: str, type: Type) -> ExternalFunction:
     ]
     rows, columns = DimensionOf(variable="i"), DimensionOf(variable="j")
     described = (
-        _call("cusparseCreate", _object("handle")),
+        _call("cusparseCreate", handle("handle")),
         _call(
             "cusparseCreateCsr",
-            *(_object("matrix"), rows, columns, CountOf(tensor="x")),
-            *(_value("pos"), _value("crd"), _value("x")),
+            *(handle("matrix"), rows, columns, CountOf(tensor="x")),
+            *(held("pos"), held("crd"), held("x")),
             *(_LONG_INTEGERS, _LONG_INTEGERS, _ZERO_BASED, real),
         ),
-        _call("cusparseCreateDnVec", _object("read"), columns, _value("y"), real),
-        _call("cusparseCreateDnVec", _object("written"), rows, _value("z"), real),
+        _call("cusparseCreateDnVec", handle("read"), columns, held("y"), real),
+        _call("cusparseCreateDnVec", handle("written"), rows, held("z"), real),
     )
     product = (
-        *(_value("handle"), _PLAIN, one, _value("matrix"), _value("read"), nothing),
-        *(_value("written"), real, _BEST),
+        *(held("handle"), _PLAIN, one, held("matrix"), held("read"), nothing),
+        *(held("written"), real, _BEST),
     )
     room = (
-        _call("cusparseSpMV_bufferSize", *product, _object("size")),
-        _call("cudaMalloc", _object("room"), _value("size")),
+        _call("cusparseSpMV_bufferSize", *product, handle("size")),
+        _call("cudaMalloc", handle("room"), held("size")),
     )
     freed = (
-        _call("cusparseDestroySpMat", _value("matrix")),
-        *(_call("cusparseDestroyDnVec", _value(name)) for name in ("read", "written")),
-        _call("cusparseDestroy", _value("handle")),
-        *(_call("cudaFree", _value(name)) for name in (*arrays, "room")),
+        _call("cusparseDestroySpMat", held("matrix")),
+        *(_call("cusparseDestroyDnVec", held(name)) for name in ("read", "written")),
+        _call("cusparseDestroy", held("handle")),
+        *(_call("cudaFree", held(name)) for name in (*arrays, "room")),
     )
     return make_function(
         f"{letter}spmv",
         "z(i) = x(i,j) * y(j)",
-        call=_call("cusparseSpMV", *product, _value("room")),
+        call=_call("cusparseSpMV", *product, held("room")),
         setup=(*(call for copy in copies for call in copy), *described, *room),
-        unpack=(
-            _call("cudaMemcpy", DataOf(tensor="z"), _value("z"), BytesOf(tensor="z"), _TO_HOST),
-        ),
+        unpack=(_call("cudaMemcpy", DataOf(tensor="z"), held("z"), BytesOf(tensor="z"), _TO_HOST),),
         teardown=freed,
         library=CUSPARSE,
         status=ReturnedStatus(meanings=((1, "not initialized"), (2, "no memory"))),
@@ -131,7 +119,5 @@ def _spmv(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
-    {f"{letter}spmv": _spmv(letter, type) for letter, type in (("s", Float(32)), ("d", Float(64)))}
-)
+FUNCTIONS = in_both_floats(lambda letter, type: (_spmv(letter, type),))
 """All functions by name."""

@@ -34,7 +34,8 @@ def loaded_files(library: LibraryOf) -> tuple[LoadedFile, ...]:
 
     Raises ``OSError`` that says of each file why it is not there.
     """
-    files = (LibraryFile(name=library.path),) if library.path else library.files
+    given = (LibraryFile(name=library.path),)  # without any path: what is linked already
+    files = given if library.path or not library.files else library.files
     found = [_first_of(files)]
     if library.beside:
         found.append(_first_of(library.beside))
@@ -49,7 +50,7 @@ def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
     reasons = []
     for one in files:
         path, version = _path_in_wheel(one) if one.wheel else (one.name, "")
-        if not path:
+        if one.wheel and not path:
             reasons.append(f"no package {one.wheel} is installed")
             continue
         try:

@@ -19,7 +19,6 @@ from t2s.capability.description import (
     CallNumber,
     CallTerm,
     DataOf,
-    DeclaredObject,
     DimensionOf,
     ExternalCall,
     ExternalFunction,
@@ -32,6 +31,8 @@ from t2s.capability.description import (
     ValueIn,
     ValueOfSymbol,
     enumerator,
+    handle,
+    held,
 )
 from t2s.capability.parse import parse_capability
 from t2s.core.types import INT32, Float, Int, Type
@@ -48,7 +49,6 @@ from t2s.sparse_repr.semiring import (
 
 _NONBLOCKING = enumerator(0)
 _THREADS = enumerator(7086)
-_ADDRESS = Int(64)
 _FALSE = CallNumber(value=0, type=Int(8))
 
 GRAPHBLAS = LibraryOf(
@@ -60,7 +60,7 @@ GRAPHBLAS = LibraryOf(
     start=(ExternalCall(symbol="GrB_init", arguments=(_NONBLOCKING,)),),
     probe=ExternalCall(
         symbol="GxB_Global_Option_get_INT32",
-        arguments=(_THREADS, DeclaredObject(name="threads", bytes=4)),
+        arguments=(_THREADS, handle("threads")),
         returns=INT32,
     ),
     probe_fails="it cannot be started",
@@ -120,15 +120,6 @@ _MASKED = ValueOfSymbol(symbol="GrB_DESC_S")
 """The places of a mask, whatever its values, are those that are computed."""
 
 
-def _object(name: str) -> CallTerm:
-    return DeclaredObject(name=name, bytes=8)
-
-
-def _handle(name: str) -> CallTerm:
-    """A matrix or a vector of the library; the objects of its arrays have longer names."""
-    return ValueIn(object=name, type=_ADDRESS)
-
-
 def _extent(variable: str) -> CallTerm:
     return DimensionOf(variable=variable)
 
@@ -140,7 +131,7 @@ def _grb(symbol: str, *arguments: CallTerm) -> ExternalCall:
 def _made(name: str, variables: str) -> ExternalCall:
     """An empty matrix or vector."""
     kind = "Matrix" if len(variables) == 2 else "Vector"
-    return _grb(f"GrB_{kind}_new", _object(name), _TYPE, *map(_extent, variables))
+    return _grb(f"GrB_{kind}_new", handle(name), _TYPE, *map(_extent, variables))
 
 
 def _moved(place: CallTerm, data: CallTerm, size: CallTerm) -> ExternalCall:
@@ -149,9 +140,9 @@ def _moved(place: CallTerm, data: CallTerm, size: CallTerm) -> ExternalCall:
 
 def _copied(object: str, data: CallTerm, size: CallTerm) -> tuple[ExternalCall, ExternalCall]:
     """Memory that the library will own, with a copy of an array."""
-    kept = ValueIn(object=object, type=_ADDRESS)
+    kept = held(object)
     return (
-        _grb("posix_memalign", _object(object), CallNumber(value=64, type=Int(64)), size),
+        _grb("posix_memalign", handle(object), CallNumber(value=64, type=Int(64)), size),
         _moved(kept, data, size),
     )
 
@@ -179,7 +170,7 @@ class _GraphTensor:
                 *_copied(f"values of {name}", DataOf(tensor=name), size),
                 _grb(
                     f"GxB_{self.full.format('')}",
-                    *(_handle(name), _object(f"values of {name}"), size, _FALSE, NULL),
+                    *(held(name), handle(f"values of {name}"), size, _FALSE, NULL),
                 ),
             )
         arrays = ("pos", "crd")
@@ -190,21 +181,21 @@ class _GraphTensor:
         ]
         values = BytesOf(tensor=name)
         copies.append(_copied(f"values of {name}", DataOf(tensor=name), values))
-        objects = (_object(f"{one} of {name}") for one in (*arrays, "values"))
-        packed = (*objects, *sizes, values, _FALSE, _FALSE, NULL)
+        objects = (handle(f"{one} of {name}") for one in (*arrays, "values"))
+        packed: tuple[CallTerm, ...] = (*objects, *sizes, values, _FALSE, _FALSE, NULL)
         return (
             _made(name, self.variables),
             *(call for copy in copies for call in copy),
-            _grb("GxB_Matrix_pack_CSR", _handle(name), *packed),
+            _grb("GxB_Matrix_pack_CSR", held(name), *packed),
         )
 
     def freed(self) -> tuple[ExternalCall, ...]:
         """The calls that free it, and what it has not taken over."""
         kind = "Matrix" if len(self.variables) == 2 else "Vector"
         kept = [f"{one} of {self.name}" for one in ("pos", "crd", "values")]
-        left = (ValueIn(object=one, type=_ADDRESS) for one in kept)
+        left = (held(one) for one in kept)
         return (
-            _grb(f"GrB_{kind}_free", _object(self.name)),
+            _grb(f"GrB_{kind}_free", handle(self.name)),
             *(ExternalCall(symbol="free", arguments=(one,)) for one in left),
         )
 
@@ -212,26 +203,31 @@ class _GraphTensor:
         """The calls that give the arrays of a sparse result, or write a dense one in its place."""
         name, values = self.name, f"values of {self.name}"
         if not self.sparse:
-            unpacked = (_handle(name), _object(values), _object("size"), _object("one value"), NULL)
-            kept = ValueIn(object=values, type=_ADDRESS)
+            unpacked = (held(name), handle(values), handle("size"), handle("one value"), NULL)
+            kept = held(values)
             return (
                 _grb(f"GxB_{self.full.format('un')}", *unpacked),
                 _moved(DataOf(tensor=name), kept, BytesOf(tensor=name)),
             )
         arrays = [f"{one} of {name}" for one in ("pos", "crd", "values")]
-        sizes = [_object(f"size of {one}") for one in arrays]
-        given = (*map(_object, arrays), *sizes, _object("one value"), NULL, NULL)
-        return (_grb("GxB_Matrix_unpack_CSR", _handle(name), *given),)
+        sizes = [handle(f"size of {one}") for one in arrays]
+        given: tuple[CallTerm, ...] = (
+            *map(handle, arrays),
+            *sizes,
+            handle("one value"),
+            *(NULL, NULL),
+        )
+        return (_grb("GxB_Matrix_unpack_CSR", held(name), *given),)
 
 
 _RESULT = StoredResult(
-    pos=ValueIn(object="pos of z", type=_ADDRESS),
-    crd=ValueIn(object="crd of z", type=_ADDRESS),
-    values=ValueIn(object="values of z", type=_ADDRESS),
+    pos=held("pos of z"),
+    crd=held("crd of z"),
+    values=held("values of z"),
     index=Int(64),
 )
 _ALONE = (
-    _grb("GxB_Global_Option_get_INT32", _THREADS, _object("threads")),
+    _grb("GxB_Global_Option_get_INT32", _THREADS, handle("threads")),
     _grb("GxB_Global_Option_set_INT32", _THREADS, enumerator(1)),
 )
 _TOGETHER = _grb("GxB_Global_Option_set_INT32", _THREADS, ValueIn(object="threads", type=INT32))
@@ -288,21 +284,21 @@ def _graphblas(
 def _product(result: str, *, adds: bool = False, symbol: str = "GrB_mxm") -> ExternalCall:
     """A product of x and y, without a mask."""
     accumulated = _SUM if adds else NULL
-    given = (_handle(result), NULL, accumulated, _SEMIRING, _handle("x"), _handle("y"), NULL)
+    given = (held(result), NULL, accumulated, _SEMIRING, held("x"), held("y"), NULL)
     return _grb(symbol, *given)
 
 
 def _sampled(name: str, sparse: str) -> ExternalFunction:
     """A product that is computed where another matrix has something, and times that."""
     within = _GraphTensor(name="t", variables="ik", sparse=True)
-    product = (_handle("t"), _handle("m"), NULL, _SEMIRING, _handle("x"), _handle("y"), _MASKED)
+    product = (held("t"), held("m"), NULL, _SEMIRING, held("x"), held("y"), _MASKED)
     return _graphblas(
         name,
         "z(i,k) = m(i,k) * x(i,j) * y(j,k)",
         sparse,
         _grb(
             "GrB_Matrix_eWiseMult_BinaryOp",
-            *(_handle("z"), NULL, NULL, _PRODUCT, _handle("m"), _handle("t"), NULL),
+            *(held("z"), NULL, NULL, _PRODUCT, held("m"), held("t"), NULL),
         ),
         before=(_grb("GrB_mxm", *product),),
         helpers=(within,),
@@ -310,7 +306,7 @@ def _sampled(name: str, sparse: str) -> ExternalFunction:
 
 
 def _elementwise(name: str, statement: str, symbol: str, operator: CallTerm) -> ExternalFunction:
-    given = (_handle("z"), NULL, NULL, operator, _handle("x"), _handle("y"), NULL)
+    given = (held("z"), NULL, NULL, operator, held("x"), held("y"), NULL)
     return _graphblas(name, statement, "xyz", _grb(symbol, *given))
 
 

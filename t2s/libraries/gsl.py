@@ -7,7 +7,6 @@ Its handler of errors would end the process, so it is switched off, and statuses
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from t2s.capability.declare import make_function
 from t2s.capability.description import (
@@ -27,7 +26,8 @@ from t2s.capability.description import (
     enumerator,
 )
 from t2s.capability.parse import parse_capability
-from t2s.core.types import INT32, Float, Int, Type
+from t2s.core.types import INT32, Int, Type
+from t2s.libraries.blas import in_both_floats
 from t2s.sparse_repr.notation.ir import Access, accesses
 
 GSL = LibraryOf(
@@ -108,11 +108,5 @@ def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
     )
 
 
-FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
-    {
-        one.name: one
-        for letter, type in (("s", Float(32)), ("d", Float(64)))
-        for one in _functions(letter, type)
-    }
-)
+FUNCTIONS = in_both_floats(_functions)
 """All functions by name."""

@@ -16,7 +16,6 @@ from t2s.capability.description import (
     CallNumber,
     CallTerm,
     DataOf,
-    DeclaredObject,
     DimensionOf,
     ExternalCall,
     ExternalFunction,
@@ -25,12 +24,13 @@ from t2s.capability.description import (
     LibraryOf,
     ReturnedStatus,
     StoredResult,
-    ValueIn,
     enumerator,
+    handle,
+    held,
 )
 from t2s.capability.parse import parse_capability
 from t2s.core.types import INT32, Float, Int, Type
-from t2s.libraries.blas import EMPTY_DOT, blas_functions
+from t2s.libraries.blas import EMPTY_DOT, blas_functions, in_both_floats
 from t2s.sparse_repr.notation.ir import Access, accesses
 
 _SEQUENTIAL, _SHORT_INTEGERS = enumerator(1), enumerator(0)
@@ -58,14 +58,6 @@ _GENERAL = (CallNumber(value=20, type=Int(64)), CallNumber(value=0, type=Int(64)
 """A struct that says that a matrix has no property."""
 
 
-def _object(name: str) -> CallTerm:
-    return DeclaredObject(name=name, bytes=8)
-
-
-def _value(name: str) -> CallTerm:
-    return ValueIn(object=name, type=Int(64))
-
-
 def _call(symbol: str, *arguments: CallTerm) -> ExternalCall:
     return ExternalCall(symbol=symbol, arguments=arguments, returns=INT32)
 
@@ -78,7 +70,7 @@ def _made(letter: str, access: Access) -> ExternalCall:
     )
     return _call(
         f"mkl_sparse_{letter}_create_csr",
-        *(_object(tensor), enumerator(0)),
+        *(handle(tensor), enumerator(0)),
         *(DimensionOf(variable=one) for one in access.variables),
         *(begin, end, ArrayOfLevelOf(tensor=tensor, level=1, array="crd"), DataOf(tensor=tensor)),
     )
@@ -88,12 +80,12 @@ def _handed_back(letter: str) -> tuple[ExternalCall, ...]:
     """The calls that put a sparse result in order, and say where its arrays are."""
     names = ("z", "base", "rows", "columns", "pos", "ends", "crd", "values")
     return (
-        _call("mkl_sparse_order", _value("z")),
-        _call(f"mkl_sparse_{letter}_export_csr", _value("z"), *map(_object, names[1:])),
+        _call("mkl_sparse_order", held("z")),
+        _call(f"mkl_sparse_{letter}_export_csr", held("z"), *map(handle, names[1:])),
     )
 
 
-_RESULT = StoredResult(pos=_value("pos"), crd=_value("crd"), values=_value("values"), index=INT32)
+_RESULT = StoredResult(pos=held("pos"), crd=held("crd"), values=held("values"), index=INT32)
 
 
 def _sparse(
@@ -111,7 +103,7 @@ def _sparse(
         call=called,
         setup=tuple(_made(letter, tensors[one]) for one in sparse if one != "z"),
         unpack=_handed_back(letter) if stored else (),
-        teardown=tuple(_call("mkl_sparse_destroy", _value(one)) for one in sparse),
+        teardown=tuple(_call("mkl_sparse_destroy", held(one)) for one in sparse),
         library=MKL,
         stored=_RESULT if stored else None,
         status=_STATUS,
@@ -126,7 +118,7 @@ def _sparse(
 def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
     one, nothing = (CallNumber(value=value, type=type) for value in (1.0, 0.0))
     prefix, product = f"mkl_sparse_{letter}_", "z(i,k) = x(i,j) * y(j,k)"
-    multiplied = (_PLAIN, one, _value("x"), *_GENERAL)
+    multiplied = (_PLAIN, one, held("x"), *_GENERAL)
     y, z = DataOf(tensor="y"), DataOf(tensor="z")
     columns = (DimensionOf(variable="k"), LeadOf(tensor="y"))
     return (
@@ -142,7 +134,7 @@ def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
         ),
         _sparse(
             *(f"{letter}spgemm", product, type, "xyz"),
-            _call("mkl_sparse_spmm", _PLAIN, _value("x"), _value("y"), _object("z")),
+            _call("mkl_sparse_spmm", _PLAIN, held("x"), held("y"), handle("z")),
         ),
     )
 
@@ -150,11 +142,7 @@ def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
 FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
     {
         **blas_functions(MKL, of_c=True),
-        **{
-            one.name: one
-            for letter, type in (("s", Float(32)), ("d", Float(64)))
-            for one in _functions(letter, type)
-        },
+        **in_both_floats(_functions),
     }
 )
 """All functions by name; those that begin with ``sp`` behind their letter are of sparse rows."""

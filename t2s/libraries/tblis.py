@@ -7,9 +7,6 @@ result that is not added to.  A call uses one thread, which is one of its argume
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from t2s.capability.declare import make_function
 from t2s.capability.description import (
     NULL,
@@ -28,7 +25,8 @@ from t2s.capability.description import (
     StepsOf,
     ValueOfSymbol,
 )
-from t2s.core.types import INT32, Float, Int, Type
+from t2s.core.types import INT32, Int, Type
+from t2s.libraries.blas import in_both_floats
 
 TBLIS = LibraryOf(
     name="TBLIS",
@@ -118,11 +116,5 @@ def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
     )
 
 
-FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
-    {
-        one.name: one
-        for letter, type in (("s", Float(32)), ("d", Float(64)))
-        for one in _functions(letter, type)
-    }
-)
+FUNCTIONS = in_both_floats(_functions)
 """All functions by name."""
