@@ -118,6 +118,8 @@ _SUM = _of_ring("GrB_{add}_{type}")
 _PRODUCT = _of_ring("GrB_{multiply}_{type}")
 _MASKED = ValueOfSymbol(symbol="GrB_DESC_S")
 """The places of a mask, whatever its values, are those that are computed."""
+_MASKED_TRANSPOSED = ValueOfSymbol(symbol="GrB_DESC_ST1")
+"""The same, and the second operand of a product is transposed."""
 
 
 def _extent(variable: str) -> CallTerm:
@@ -288,13 +290,17 @@ def _product(result: str, *, adds: bool = False, symbol: str = "GrB_mxm") -> Ext
     return _grb(symbol, *given)
 
 
-def _sampled(name: str, sparse: str) -> ExternalFunction:
-    """A product that is computed where another matrix has something, and times that."""
+def _sampled(name: str, sparse: str, *, transposed: bool = False) -> ExternalFunction:
+    """A product that is computed where another matrix has something, and times that.
+
+    With its second operand ``transposed`` the library makes a dot of two rows for each place.
+    """
+    mask = _MASKED_TRANSPOSED if transposed else _MASKED
     within = _GraphTensor(name="t", variables="ik", sparse=True)
-    product = (held("t"), held("m"), NULL, _SEMIRING, held("x"), held("y"), _MASKED)
+    product = (held("t"), held("m"), NULL, _SEMIRING, held("x"), held("y"), mask)
     return _graphblas(
         name,
-        "z(i,k) = m(i,k) * x(i,j) * y(j,k)",
+        f"z(i,k) = m(i,k) * x(i,j) * {'y(k,j)' if transposed else 'y(j,k)'}",
         sparse,
         _grb(
             "GrB_Matrix_eWiseMult_BinaryOp",
@@ -322,6 +328,7 @@ FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
             ),
             _sampled("mxm_masked", "mxyz"),
             _sampled("mxm_masked_dense", "mz"),
+            _sampled("mxm_masked_rows", "mz", transposed=True),
             _elementwise(
                 *("ewise_add", "z(i,j) = x(i,j) + y(i,j)"),
                 *("GrB_Matrix_eWiseAdd_BinaryOp", _SUM),

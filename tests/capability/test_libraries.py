@@ -92,6 +92,7 @@ STATEMENTS = [
             "fix(i), bind(C(i,j)*D(j,k),openblas.sgemv_columns)",
             "fix(k), bind(C(i,j)*D(j,k),mkl.sgemv)",
             "bind(B(i,k)*C(i,j)*D(j,k),graphblas.mxm_masked_dense)",
+            "map(B(i,k)*C(i,j)*D(j,k),graphblas.mxm_masked_rows)",
         ],
     ),
     (
