@@ -339,9 +339,13 @@ class ExternalFunction:
     cost: Mapping[str, str] = field(default_factory=dict)
     location: SourceLocation | None = None
 
+    @property
+    def full_name(self) -> str:
+        """``sgemm of MKL``: several libraries have functions of one name."""
+        return self.name if self.library is None else f"{self.name} of {self.library.name}"
+
     def __repr__(self) -> str:
-        from_library = f" of {self.library.name}" if self.library is not None else ""
-        return f"<external function {self.name}{from_library}>"
+        return f"<external function {self.full_name}>"
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function in Python, as it was written."""

@@ -135,13 +135,13 @@ class FoundPlans:
     @cached_property
     def misses(self) -> tuple[str, ...]:
         """Of functions that compute no part: the first rule that failed, of the nearest part."""
-        used = {one.function.name for one in self.mappings}
+        used = {one.function for one in self.mappings}
         task = self.task
         return tuple(
             f"{one.name} computes no part: "
             f"{nearest_miss(self.assignment, one, task.reshape, task.facts.extents)}"
             for one in task.functions
-            if one.name not in used and not self.interrupted
+            if one not in used and not self.interrupted
         )
 
     @property
