@@ -17,18 +17,31 @@ from t2s.capability.declare import function, make_capability, make_function
 from t2s.capability.description import (
     AddressOf,
     ArrayOfLevelOf,
+    BytesOf,
     CallLetter,
     CallNumber,
+    CountOf,
     DataOf,
     DeclaredObject,
     DimensionOf,
+    ExtentsOf,
     ExternalCall,
     ExternalFunction,
+    ForSemiring,
+    ForType,
+    LabelsOf,
     LayoutOf,
     LeadOf,
+    LibraryFile,
     LibraryOf,
+    OrderOf,
     ReturnedStatus,
     StepOf,
+    StepsOf,
+    StoredResult,
+    StructOf,
+    ValueIn,
+    ValueOfSymbol,
 )
 from t2s.capability.hardware import PCIE3_X8, HostLink
 from t2s.capability.ir import Capability, Strides
@@ -43,11 +56,22 @@ from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
 from t2s.libraries.shelf import LIBRARIES, Library, available
+from t2s.libraries.vector_code import make_vector_function
 from t2s.plan.machine import GENERIC, HostMachine, load_machine
 
+atlas = LIBRARIES["atlas"]
 blas = LIBRARIES["blas"]
+blis = LIBRARIES["blis"]
+cusparse = LIBRARIES["cusparse"]
+graphblas = LIBRARIES["graphblas"]
+gsl = LIBRARIES["gsl"]
+mkl = LIBRARIES["mkl"]
 numpy = LIBRARIES["numpy"]
+onednn = LIBRARIES["onednn"]
+openblas = LIBRARIES["openblas"]
 scipy = LIBRARIES["scipy"]
+tblis = LIBRARIES["tblis"]
+vector = LIBRARIES["vector"]
 
 __all__ = [
     "GENERIC",
@@ -55,46 +79,70 @@ __all__ = [
     "AddressOf",
     "ArrayOfLevelOf",
     "Availability",
+    "BytesOf",
     "CallLetter",
     "CallNumber",
     "Capability",
     "CheckReport",
+    "CountOf",
     "DataOf",
     "DeclaredObject",
     "DimensionOf",
+    "ExtentsOf",
     "ExternalCall",
     "ExternalFunction",
     "ExternalPlan",
+    "ForSemiring",
+    "ForType",
     "FoundPlans",
     "HostLink",
     "HostMachine",
+    "LabelsOf",
     "LayoutOf",
     "LeadOf",
     "Library",
+    "LibraryFile",
     "LibraryOf",
     "Mapping",
+    "OrderOf",
     "PlanResult",
     "PlanTimes",
     "ReturnedStatus",
     "StepOf",
     "StepResult",
+    "StepsOf",
+    "StoredResult",
     "Strides",
+    "StructOf",
     "TuneReport",
+    "ValueIn",
+    "ValueOfSymbol",
+    "atlas",
     "available",
     "blas",
+    "blis",
     "calibrate",
     "check",
+    "cusparse",
     "emit",
     "from_design",
     "from_kernel",
     "function",
+    "graphblas",
+    "gsl",
     "load_machine",
     "make_capability",
     "make_function",
+    "make_vector_function",
+    "mkl",
     "numpy",
+    "onednn",
+    "openblas",
     "schedule",
     "scipy",
     "search",
+    "tblis",
+    "vector",
 ]
 
 

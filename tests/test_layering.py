@@ -35,8 +35,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     # the kit that writes and compiles LLVM, and the identifiers of text in C
     "loops": frozenset({"core", "sparse_repr", "simulator.emit", "backends.text"}),
     "plan": frozenset({"core", "sparse_repr", "capability"}),
-    # loops around calls as data; what compiles them is handed to libraries
-    "libraries": frozenset({"core", "sparse_repr", "capability", "loops.call_nest"}),
+    # loops around calls as data; what compiles them is handed to libraries.  Functions of vectors
+    # are compiled when they are first called, by the name of ``loops.machine``
+    "libraries": frozenset(
+        {"core", "sparse_repr", "capability", "loops.call_nest", "loops.machine"}
+    ),
     "simulator": frozenset({"core", "graph"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),

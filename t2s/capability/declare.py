@@ -14,6 +14,7 @@ from t2s.capability.description import (
     ExternalFunction,
     LibraryOf,
     ReturnedStatus,
+    StoredResult,
 )
 from t2s.capability.ir import Capability, OperandNeeds, Strides
 from t2s.capability.parse import parse_capability
@@ -88,8 +89,10 @@ def make_function(
     call: ExternalCall | None = None,
     python: Callable[..., Any] | None = None,
     setup: Sequence[ExternalCall] = (),
+    unpack: Sequence[ExternalCall] = (),
     teardown: Sequence[ExternalCall] = (),
     library: LibraryOf | None = None,
+    stored: StoredResult | None = None,
     status: ReturnedStatus | None = None,
     index: Type | None = None,
     checker: Callable[[Any], bool] | None = None,
@@ -120,10 +123,12 @@ def make_function(
         capability=made,
         call=call,
         setup=tuple(setup),
+        unpack=tuple(unpack),
         teardown=tuple(teardown),
         python=python,
         parameters=parameters,
         library=library,
+        stored=stored,
         status=status,
         index=index,
         checker=checker,

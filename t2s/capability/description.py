@@ -13,8 +13,9 @@ from typing import Any
 from t2s.capability.hardware import Hardware
 from t2s.capability.ir import Capability
 from t2s.core.location import SourceLocation
-from t2s.core.types import Type
+from t2s.core.types import INT32, Int, Type
 from t2s.core.walk import Term
+from t2s.sparse_repr.semiring import Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +64,24 @@ class LeadOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutOf(Term):
-    """One letter if a matrix is stored by rows, another one if by columns."""
+    """One letter, or enumerator, if a matrix is stored by rows, another one if by columns."""
 
     tensor: str
-    rows: str
-    columns: str
+    rows: str | int
+    columns: str | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayOfLevelOf(Term):
-    """The address of an array of a level of a stored tensor: its ``pos`` or its ``crd``."""
+    """The address of an array of a level of a stored tensor: its ``pos`` or its ``crd``.
+
+    Libraries that want the end of each row are given the array from its second element on.
+    """
 
     tensor: str
     level: int
     array: str
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,86 @@ class AddressOf(Term):
     """The address of a number or a letter: the interface of Fortran."""
 
     value: CallTerm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderOf(Term):
+    """The number of modes of a tensor in the call, an integer of C."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtentsOf(Term):
+    """The address of the extents of all modes of a tensor, in the integers of the interface."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsOf(Term):
+    """The address of the steps of all modes of a tensor, in the integers of the interface."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsOf(Term):
+    """The address of a text with a letter for each mode of a tensor: that of its variable."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BytesOf(Term):
+    """How many bytes the values of a tensor take, or an array of one of its levels."""
+
+    tensor: str
+    level: int = 0
+    array: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountOf(Term):
+    """How many values a tensor stores, 64 bits."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructOf(Term):
+    """The address of a struct with these fields, each at a place that is aligned for it."""
+
+    fields: tuple[CallTerm, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueIn(Term):
+    """What a declared object holds at its beginning: a number, or an address (64 bits)."""
+
+    object: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueOfSymbol(Term):
+    """The address that a variable of the library holds: an operator or a type of GraphBLAS."""
+
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForType(Term):
+    """A term for each type of values; that of the call is taken."""
+
+    terms: tuple[tuple[Type, CallTerm], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForSemiring(Term):
+    """A term for each semiring; that of the call is taken."""
+
+    terms: tuple[tuple[Semiring, CallTerm], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +199,75 @@ CallTerm = (
     | ArrayOfLevelOf
     | DeclaredObject
     | AddressOf
+    | OrderOf
+    | ExtentsOf
+    | StepsOf
+    | LabelsOf
+    | BytesOf
+    | CountOf
+    | StructOf
+    | ValueIn
+    | ValueOfSymbol
+    | ForType
+    | ForSemiring
     | ExternalCall
 )
 
 
+NULL = CallNumber(value=0, type=Int(64))
+"""No address."""
+
+
+def enumerator(value: int) -> CallNumber:
+    """An enumerator, or another integer of C."""
+    return CallNumber(value=value, type=INT32)
+
+
+def handle(name: str) -> DeclaredObject:
+    """The address of an object in which a library puts an address: a handle, or an array."""
+    return DeclaredObject(name=name, bytes=8)
+
+
+def held(name: str) -> ValueIn:
+    """The address that such an object holds."""
+    return ValueIn(object=name, type=Int(64))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedStatus(Term):
-    """The call returns a number that says how it went; others than ``good`` are errors."""
+    """The call returns a number that says how it went; others than ``good`` are errors.
+
+    So do those before it and those that unpack its result, if they return anything.
+    """
 
     good: tuple[int, ...] = (0,)
     meanings: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult(Term):
+    """Where a result in compressed rows is behind the call: terms that are addresses.
+
+    Its arrays are copied before ``teardown``; ``index`` is the type of positions and coordinates.
+    """
+
+    pos: CallTerm
+    crd: CallTerm
+    values: CallTerm
+    index: Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryFile(Term):
+    """A shared object that may be installed: one that the loader of the system knows by its name.
+
+    Of a ``wheel`` it is the file of that distribution whose name begins so.  The names of all its
+    functions have the ``prefix``.
+    """
+
+    name: str
+    wheel: str = ""
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,19 +275,28 @@ class LibraryOf(Term):
     """Where symbols come from, and what C code of them needs.
 
     ``capsules`` is a module of Python that hands out its functions as capsules; ``path`` is that of
-    a shared object; ``package`` is imported by functions in Python.  ``probe`` is a call without
-    tensors that a child process tries first: it creates a handle, or does nothing.  ``threaded``
-    libraries use several threads unless they are told not to.
+    a shared object; the first one of ``files`` that is installed is taken, and of ``beside``, whose
+    functions are called too; ``llvm`` is a module of LLVM as text, compiled for this CPU;
+    ``package`` is imported by functions in Python.  ``start`` are calls with numbers that come
+    once, before all others.  ``probe`` is a call without tensors
+    that a child process tries first: it creates a handle, or does nothing; a status of it that is
+    not 0 says that nothing can be computed.  ``threaded`` libraries use several threads unless they
+    are told not to.
     """
 
     name: str
     package: str = ""
     path: str = ""
+    files: tuple[LibraryFile, ...] = ()
+    beside: tuple[LibraryFile, ...] = ()
     capsules: str = ""
+    llvm: str = ""
     includes: tuple[str, ...] = ()
     library_paths: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    start: tuple[ExternalCall, ...] = ()
     probe: ExternalCall | None = None
+    probe_fails: str = ""
     how_to_get: str = ""
     threaded: bool = False
 
@@ -156,10 +309,12 @@ class ExternalFunction:
     ----------
     name: for plans and errors.
     capability: what it computes, and when.
-    call: how it is called; ``setup`` and ``teardown`` come before and behind it, one by one.
+    call: how it is called; ``setup`` and ``teardown`` come before and behind it, one by one, and
+        ``unpack`` right behind it, if it went well.
     python: in place of a call, a function in Python with the tensors of the statement as arguments.
     hardware: in place of a call, a device of the simulator.
     library: where the symbols come from.
+    stored: where the result is, if it is sparse.
     status: what the returned number says, if it is none of the result.
     index: the type of extents, steps and positions in the interface; those of a call have to fit.
     checker: a predicate on the mapping, which has the last word.
@@ -170,11 +325,13 @@ class ExternalFunction:
     capability: Capability
     call: ExternalCall | None = None
     setup: tuple[ExternalCall, ...] = ()
+    unpack: tuple[ExternalCall, ...] = ()
     teardown: tuple[ExternalCall, ...] = ()
     python: Callable[..., Any] | None = None
     parameters: tuple[str, ...] = ()
     hardware: Hardware | None = None
     library: LibraryOf | None = None
+    stored: StoredResult | None = None
     status: ReturnedStatus | None = None
     index: Type | None = None
     checker: Callable[[Any], bool] | None = None
@@ -182,9 +339,13 @@ class ExternalFunction:
     cost: Mapping[str, str] = field(default_factory=dict)
     location: SourceLocation | None = None
 
+    @property
+    def full_name(self) -> str:
+        """``sgemm of MKL``: several libraries have functions of one name."""
+        return self.name if self.library is None else f"{self.name} of {self.library.name}"
+
     def __repr__(self) -> str:
-        from_library = f" of {self.library.name}" if self.library is not None else ""
-        return f"<external function {self.name}{from_library}>"
+        return f"<external function {self.full_name}>"
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function in Python, as it was written."""

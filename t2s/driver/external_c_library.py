@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from t2s.capability.description import ExternalFunction, LibraryOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
+from t2s.libraries.finding import located
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9_./+-]+\.h")
@@ -81,6 +82,8 @@ def library_of(function: ExternalFunction, location: SourceLocation | None) -> L
             f"{function.name} is not called by C: it is a function in Python",
             "a function of a library, described with call= and library=",
         )
+    if library.files:
+        library = located(library)
     if not library.path and not (library.library_paths or library.flags):
         raise refused(
             f"{function.name} is not called by C: {library.name} has no file to link",

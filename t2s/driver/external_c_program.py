@@ -17,6 +17,7 @@ from t2s.core.types import Type
 from t2s.driver.external_c_library import HELPERS, headers_of, makefile
 from t2s.driver.plan_inputs import PlanBinding, Value
 from t2s.libraries.by_address import LoopedCalls
+from t2s.libraries.finding import located
 from t2s.loops.c_text import GROWING, HEAD, CFunction, c_function, c_number, c_type
 from t2s.loops.call_nest import (
     FUNCTION,
@@ -235,7 +236,7 @@ class CProgram:
 
     def add_calls(self, function: ExternalFunction, calls: LoopedCalls) -> None:
         """Loops around calls of a function of a library."""
-        library = calls.library
+        library = located(calls.library)
         if library not in self.libraries:
             self.libraries.append(library)
         if not headers_of(library):

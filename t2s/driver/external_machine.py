@@ -52,15 +52,15 @@ DENSITY = 0.1
 def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachine:
     """Measure this machine: calls of functions of several sizes, loops, copies, conversions.
 
-    ``functions`` are those that t2s knows if nothing is said; those over lists of variables are not
-    measured.  Takes some seconds, keeps nothing: ``machine.save(path)`` and
-    ``external.load_machine(path)`` do.
+    ``functions`` are those of libraries that are always there if nothing is said; those over lists
+    of variables, or of vectors, are not measured.  Takes some seconds, keeps nothing:
+    ``machine.save(path)`` and ``external.load_machine(path)`` do.
     """
     from t2s.libraries.probing import availability
-    from t2s.libraries.shelf import LIBRARIES
+    from t2s.libraries.shelf import CORE, LIBRARIES
 
     if functions is None:
-        functions = [one for lib in LIBRARIES.values() for one in lib.functions.values()]
+        functions = [one for name in CORE for one in LIBRARIES[name].functions.values()]
     there = [one for one in functions if one.library is None or availability(one.library).there]
     start = _start()
     rates = tuple(

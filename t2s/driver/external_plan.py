@@ -97,7 +97,7 @@ class ExternalPlan:
             return _PlanRun(self.program, binding).result()
         from t2s.libraries.threads import threads_of_libraries
 
-        with threads_of_libraries(count):
+        with threads_of_libraries(count, [one.library for one in calls]):
             return _PlanRun(self.program, binding).result()
 
     def interpret(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:

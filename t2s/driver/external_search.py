@@ -136,13 +136,13 @@ class FoundPlans(NotebookDisplay):
     @cached_property
     def misses(self) -> tuple[str, ...]:
         """Of functions that compute no part: the first rule that failed, of the nearest part."""
-        used = {one.function.name for one in self.mappings}
+        used = {one.function for one in self.mappings}
         task = self.task
         return tuple(
             f"{one.name} computes no part: "
             f"{nearest_miss(self.assignment, one, task.reshape, task.facts.extents)}"
             for one in task.functions
-            if one.name not in used and not self.interrupted
+            if one not in used and not self.interrupted
         )
 
     @property
@@ -322,19 +322,30 @@ def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFuncti
     return tuple(found)
 
 
+SKIPPED_NAMES = 3
+"""How many functions of a library that is not there are named."""
+
+
 def _available(
     functions: tuple[ExternalFunction, ...],
 ) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
-    """The functions whose libraries are there, and a line for each of the others."""
-    from t2s.libraries.probing import availability
+    """The functions whose libraries are there, and a line for each library that is not."""
+    from t2s.libraries.probing import Availability, availability
 
-    there, skipped = [], []
+    there: list[ExternalFunction] = []
+    missing: dict[Availability, list[str]] = {}
     for one in functions:
         found = availability(one.library) if one.library is not None else None
         if found is None or found.there:
             there.append(one)
         else:
-            skipped.append(f"{one.name} is skipped: {found.name} is not there: {found.why_not}")
+            missing.setdefault(found, []).append(one.name)
+    skipped = []
+    for found, names in missing.items():
+        rest = f" and {len(names) - SKIPPED_NAMES} more" if len(names) > SKIPPED_NAMES else ""
+        are = "is" if len(names) == 1 else "are"
+        shown = f"{', '.join(names[:SKIPPED_NAMES])}{rest} {are} skipped"
+        skipped.append(f"{shown}: {found.name} is not there: {found.why_not}")
     return tuple(there), tuple(skipped)
 
 

@@ -1,12 +1,15 @@
-"""The BLAS of scipy, by the capsules of ``scipy.linalg.cython_blas``: Fortran, 32-bit integers.
+"""Functions of the BLAS, by the interface of Fortran or that of C, with integers of 32 bits.
 
-Row-major matrices are the transposed ones of Fortran, so a product is computed with its operands
-exchanged.  Each function is one entry; ``s`` is float32 and ``d`` is float64.
+That of scipy is reached by the capsules of ``scipy.linalg.cython_blas``; OpenBLAS, Debian's ATLAS
+and MKL have the interface of C.  Row-major matrices are the transposed ones of Fortran, so a
+product is computed with its operands exchanged.  Each function is one entry; ``s`` is float32 and
+``d`` is float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from t2s.capability.declare import make_function
@@ -21,10 +24,13 @@ from t2s.capability.description import (
     ExternalFunction,
     LayoutOf,
     LeadOf,
+    LibraryFile,
     LibraryOf,
     StepOf,
+    enumerator,
 )
 from t2s.core.types import INT32, Float, Type
+from t2s.core.walk import walk
 
 _NOTHING = AddressOf(value=CallNumber(value=0, type=INT32))
 
@@ -67,6 +73,21 @@ def _number(value: float, type: Type) -> CallTerm:
     return AddressOf(value=CallNumber(value=value, type=type))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BlasRoutine:
+    """A function of the BLAS as Fortran calls it."""
+
+    name: str
+    statement: str
+    type: Type
+    arguments: tuple[CallTerm, ...]
+    strides: dict[str, str]
+    symbol: str
+    returns: Type | None
+    properties: dict[str, str] | None
+    flops: str
+
+
 def _blas(
     name: str,
     statement: str,
@@ -78,22 +99,21 @@ def _blas(
     returns: Type | None = None,
     properties: dict[str, str] | None = None,
     flops: str = "",
-) -> ExternalFunction:
-    return make_function(
-        name,
-        statement,
-        call=ExternalCall(symbol=symbol or name, arguments=arguments, returns=returns),
-        library=SCIPY_BLAS,
-        index=INT32,
-        trusted=True,
-        cost={"flops": flops},
-        types=(type,),
+) -> _BlasRoutine:
+    return _BlasRoutine(
+        name=name,
+        statement=statement,
+        type=type,
+        arguments=arguments,
         strides=strides,
+        symbol=symbol or name,
+        returns=returns,
         properties=properties,
+        flops=flops,
     )
 
 
-def _gemm(letter: str, type: Type) -> ExternalFunction:
+def _gemm(letter: str, type: Type) -> _BlasRoutine:
     return _blas(
         f"{letter}gemm",
         "z(i,k) = x(i,j) * y(j,k)",
@@ -108,7 +128,7 @@ def _gemm(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-def _gemv(letter: str, type: Type) -> ExternalFunction:
+def _gemv(letter: str, type: Type) -> _BlasRoutine:
     return _blas(
         f"{letter}gemv",
         "z(i) = x(i,j) * y(j)",
@@ -126,7 +146,7 @@ def _gemv_arguments(type: Type) -> tuple[CallTerm, ...]:
     )
 
 
-def _gemv_columns(letter: str, type: Type) -> ExternalFunction:
+def _gemv_columns(letter: str, type: Type) -> _BlasRoutine:
     """The same product of a matrix by columns."""
     return _blas(
         f"{letter}gemv_columns",
@@ -143,7 +163,7 @@ def _gemv_columns(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-def _symv(letter: str, type: Type) -> ExternalFunction:
+def _symv(letter: str, type: Type) -> _BlasRoutine:
     return _blas(
         f"{letter}symv",
         "z(i) = x(i,j) * y(j)",
@@ -159,7 +179,7 @@ def _symv(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-def _dot(letter: str, type: Type) -> ExternalFunction:
+def _dot(letter: str, type: Type) -> _BlasRoutine:
     return _blas(
         f"{letter}dot",
         "s = x(i) * y(i)",
@@ -171,7 +191,7 @@ def _dot(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-def _axpy(letter: str, type: Type) -> ExternalFunction:
+def _axpy(letter: str, type: Type) -> _BlasRoutine:
     return _blas(
         f"{letter}axpy",
         "x(i) = x(i) + y(i)",
@@ -182,7 +202,7 @@ def _axpy(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-def _ger(letter: str, type: Type) -> ExternalFunction:
+def _ger(letter: str, type: Type) -> _BlasRoutine:
     return _blas(
         f"{letter}ger",
         "z(i,j) += x(i) * y(j)",
@@ -196,7 +216,7 @@ def _ger(letter: str, type: Type) -> ExternalFunction:
     )
 
 
-_ENTRIES: Mapping[str, Callable[[str, Type], ExternalFunction]] = MappingProxyType(
+_ENTRIES: Mapping[str, Callable[[str, Type], _BlasRoutine]] = MappingProxyType(
     {
         "gemm": _gemm,
         "gemv": _gemv,
@@ -208,11 +228,96 @@ _ENTRIES: Mapping[str, Callable[[str, Type], ExternalFunction]] = MappingProxyTy
     }
 )
 
-FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
-    {
-        f"{letter}{name}": make(letter, type)
-        for name, make in _ENTRIES.items()
-        for letter, type in (("s", Float(32)), ("d", Float(64)))
-    }
+_ENUMERATORS: Mapping[str | int, int] = MappingProxyType({"N": 111, "T": 112, "U": 121, "L": 122})
+"""What C says in place of letters."""
+
+_BY_COLUMNS = enumerator(102)
+
+
+def _in_c(routine: _BlasRoutine) -> ExternalCall:
+    """The call of C on the same operands: by columns, numbers by their value."""
+    by_columns = any(isinstance(one, LeadOf) for term in routine.arguments for one in walk(term))
+    made = tuple(_by_value(one) for one in routine.arguments)
+    return ExternalCall(
+        symbol=f"cblas_{routine.symbol}",
+        arguments=(_BY_COLUMNS, *made) if by_columns else made,
+        returns=routine.returns,
+    )
+
+
+def _by_value(term: CallTerm) -> CallTerm:
+    match term:
+        case AddressOf(value=CallLetter(letter=letter)):
+            return enumerator(_ENUMERATORS[letter])
+        case AddressOf(value=LayoutOf(tensor=tensor, rows=rows, columns=columns)):
+            return LayoutOf(tensor=tensor, rows=_ENUMERATORS[rows], columns=_ENUMERATORS[columns])
+        case AddressOf(value=value):
+            return value
+        case _:
+            return term
+
+
+def in_both_floats(
+    make: Callable[[str, Type], Iterable[ExternalFunction]],
+) -> Mapping[str, ExternalFunction]:
+    """The functions that are made for the letter and the type of floats of 32 and of 64 bits."""
+    return MappingProxyType(
+        {
+            one.name: one
+            for letter, type in (("s", Float(32)), ("d", Float(64)))
+            for one in make(letter, type)
+        }
+    )
+
+
+def blas_functions(library: LibraryOf, *, of_c: bool) -> Mapping[str, ExternalFunction]:
+    """The functions of a BLAS by name, by the interface of C, or else by that of Fortran."""
+    found = {}
+    for name, make in _ENTRIES.items():
+        for letter, type in (("s", Float(32)), ("d", Float(64))):
+            one = make(letter, type)
+            called = ExternalCall(symbol=one.symbol, arguments=one.arguments, returns=one.returns)
+            found[f"{letter}{name}"] = make_function(
+                one.name,
+                one.statement,
+                call=_in_c(one) if of_c else called,
+                library=library,
+                index=INT32,
+                trusted=True,
+                cost={"flops": one.flops},
+                types=(one.type,),
+                strides=one.strides,
+                properties=one.properties,
+            )
+    return MappingProxyType(found)
+
+
+EMPTY_DOT = ExternalCall(symbol="cblas_sdot", arguments=(enumerator(0),) * 5, returns=Float(32))
+"""A dot of no elements."""
+
+OPENBLAS = LibraryOf(
+    name="OpenBLAS",
+    files=(
+        LibraryFile(wheel="scipy-openblas32", name="libscipy_openblas", prefix="scipy_"),
+        LibraryFile(name="libopenblas.so.0"),
+    ),
+    probe=EMPTY_DOT,
+    how_to_get='python -m pip install "t2s[external]", or apt install libopenblas0',
+    threaded=True,
 )
-"""All functions by name."""
+
+ATLAS = LibraryOf(
+    name="ATLAS",
+    files=(LibraryFile(name="libcblas.so.3"),),
+    probe=EMPTY_DOT,
+    how_to_get="apt install libatlas3-base",
+)
+
+FUNCTIONS = blas_functions(SCIPY_BLAS, of_c=False)
+"""All functions of scipy's BLAS by name."""
+
+OPENBLAS_FUNCTIONS = blas_functions(OPENBLAS, of_c=True)
+"""All functions of OpenBLAS by name."""
+
+ATLAS_FUNCTIONS = blas_functions(ATLAS, of_c=True)
+"""All functions of ATLAS by name."""

@@ -16,14 +16,11 @@ import numpy as np
 
 from t2s.capability.description import (
     AddressOf,
-    ArrayOfLevelOf,
     CallLetter,
     CallNumber,
     CallTerm,
     DataOf,
-    DeclaredObject,
     DimensionOf,
-    ExternalCall,
     ExternalFunction,
     LayoutOf,
     LeadOf,
@@ -35,7 +32,7 @@ from t2s.core.expr import Const, Expr
 from t2s.core.types import INT32, Int, Type
 from t2s.core.walk import walk
 from t2s.libraries.calling import CallFrame, argument_value
-from t2s.libraries.finding import symbol_address
+from t2s.libraries.finding import exported_name, symbol_address
 from t2s.loops.call_nest import (
     BUFFER,
     NestedCall,
@@ -56,12 +53,15 @@ Array = np.ndarray[Any, Any]
 
 LETTER = Int(8)
 
+_NumberTerm = CallNumber | CallLetter | DimensionOf | StepOf | LeadOf | LayoutOf
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopedCalls:
     """What compiled loops around calls are given; ``copied`` are bytes, as call by call."""
 
     nest: NestedCall
+    symbol: str
     library: LibraryOf
     arrays: dict[str, Array]
     numbers: dict[str, int]
@@ -71,7 +71,7 @@ class LoopedCalls:
     @property
     def address(self) -> int:
         """The address of the function."""
-        return symbol_address(self.library, self.nest.symbol)
+        return symbol_address(self.library, self.symbol)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,18 +147,19 @@ def _is_plain(function: ExternalFunction) -> bool:
     """Whether a call is one by address, of terms that stay the same but for its tensors."""
     if function.call is None or function.python is not None:
         return False
-    if function.setup or function.teardown or function.library is None:
+    if function.setup or function.unpack or function.teardown or function.library is None:
         return False
     for one in function.call.arguments:
         match one:
             case AddressOf(value=value):
-                if not isinstance(
-                    value, CallNumber | CallLetter | DimensionOf | StepOf | LeadOf | LayoutOf
-                ):
+                if not isinstance(value, _NumberTerm):
                     return False
-            case ExternalCall() | DeclaredObject() | ArrayOfLevelOf():
-                return False
-    return True
+            case DataOf():
+                pass
+            case _:
+                if not isinstance(one, _NumberTerm):
+                    return False
+    return function.stored is None
 
 
 def _is_regular(name: str, one: FixedOperand, function: ExternalFunction) -> bool:
@@ -208,8 +209,9 @@ class _Looped:
             self._add_steps(padded_name(name), among, among.shape)
             self.arrays[padded_name(name)] = among
         adds = capability.accumulates
+        assert function.library is not None
         nest = NestedCall(
-            symbol=call.symbol,
+            symbol=exported_name(function.library, call.symbol),
             arguments=arguments,
             loops=tuple(given.loops),
             moves=tuple(moves),
@@ -223,12 +225,12 @@ class _Looped:
             type=_type_of(given.target.seen.dtype),
             semiring=given.semiring,
         )
-        assert function.library is not None
         calls = prod(given.loops.values())
         copied = 0 if self.direct else self.place.nbytes
         copied += sum(self.frame.tensors[name].nbytes for name, _ in padded)
         return LoopedCalls(
             nest=nest,
+            symbol=call.symbol,
             library=function.library,
             arrays=self.arrays,
             numbers=self.numbers,
@@ -263,8 +265,10 @@ class _Looped:
         match term:
             case CallNumber(type=type):
                 return value, type
-            case CallLetter() | LayoutOf():
+            case CallLetter() | LayoutOf(rows=str()):
                 return value, LETTER
+            case LayoutOf():
+                return value, INT32
             case _:
                 return value, self.given.function.index or INT32
 

@@ -5,7 +5,6 @@ What is built for another machine, or finds no device, may end the process that 
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
@@ -14,9 +13,11 @@ from typing import Any
 from t2s.capability.declare import make_function
 from t2s.capability.description import LibraryOf
 from t2s.core.errors import UserError
+from t2s.core.interrupts import late_module
 from t2s.core.location import SourceLocation
 from t2s.libraries.calling import CallFrame, call
 from t2s.libraries.child import ChildCrash, in_child
+from t2s.libraries.finding import loaded_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +59,17 @@ def _loaded(library: LibraryOf) -> Availability:
             return Availability(
                 name=library.name, there=True, version=version, where=f"package {library.package}"
             )
-        ctypes.CDLL(library.path)
+        if library.llvm:
+            late_module("t2s.loops.machine")
+            where, version = "compiled for this CPU", metadata.version("llvmlite")
+        else:
+            found = loaded_files(library)[0]
+            where, version = found.path, found.version
         _first_call(library)
-    except (ImportError, AttributeError, OSError) as error:
-        return Availability(name=library.name, there=False, why_not=str(error))
-    return Availability(name=library.name, there=True, where=library.path)
+    except (ImportError, AttributeError, OSError, UserError) as error:
+        why = str(error).splitlines()[0]
+        return Availability(name=library.name, there=False, why_not=why)
+    return Availability(name=library.name, there=True, version=version, where=where)
 
 
 def _first_call(library: LibraryOf) -> None:
@@ -71,7 +78,9 @@ def _first_call(library: LibraryOf) -> None:
         probed = make_function(
             library.name, "z = x", call=library.probe, library=library, trusted=True
         )
-        call(CallFrame(probed, {}, {}))
+        status = call(CallFrame(probed, {}, {}))
+        if library.probe_fails and status:
+            raise UserError(f"{library.probe_fails} (status {status})")
 
 
 def check_available(library: LibraryOf, what: str, location: SourceLocation | None) -> None:

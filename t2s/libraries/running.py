@@ -24,7 +24,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
 from t2s.libraries.by_address import LoopedCalls
-from t2s.libraries.calling import CallFrame, call, call_hardware, status_failure
+from t2s.libraries.calling import CallFrame, call, call_hardware, described_note, status_failure
 from t2s.libraries.looped_mapping import LoopedMapping, looped_mapping, view_order
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
@@ -153,7 +153,7 @@ class _MappingRun:
             location=self.run.location,
             expected=f"shape {' x '.join(map(str, shape)) or 'of a scalar'}",
             given=f"shape {' x '.join(map(str, given)) or 'of a scalar'}",
-            notes=[(self.function.location, f"{self.function.name} is described here")],
+            notes=described_note(self.function),
         )
 
     def _shape(self, one: OperandView) -> tuple[list[int], list[int]]:
@@ -283,7 +283,9 @@ class _MappingRun:
         return value
 
     def _frame(self, handed: Mapping[str, Any], extents: Mapping[str, int]) -> CallFrame:
-        return CallFrame(self.function, handed, extents, self.run.location)
+        lists = {name: len(modes) for name, modes in self.mapping.lists}
+        run = self.run
+        return CallFrame(self.function, handed, extents, run.location, run.semiring, lists)
 
 
 def _window(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:

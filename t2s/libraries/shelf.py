@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from t2s.capability.description import ExternalFunction, LibraryOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
-from t2s.libraries import blas, numpy_functions, scipy_products
+from t2s.libraries import (
+    blas,
+    blis,
+    cusparse,
+    graphblas,
+    gsl,
+    mkl,
+    numpy_functions,
+    onednn,
+    scipy_products,
+    tblis,
+    vector_code,
+)
 from t2s.libraries.probing import Availability, availability
 
 
@@ -20,7 +33,7 @@ class Library:
     ) -> None:
         self.name = name
         self.description = description
-        self.functions = functions
+        self.functions = {key: replace(one, location=None) for key, one in functions.items()}
 
     def __getattr__(self, name: str) -> ExternalFunction:
         functions: Mapping[str, ExternalFunction] = self.__dict__.get("functions", {})
@@ -39,11 +52,28 @@ class Library:
 
 LIBRARIES: Mapping[str, Library] = MappingProxyType(
     {
-        "numpy": Library("numpy", numpy_functions.NUMPY, numpy_functions.FUNCTIONS),
-        "blas": Library("blas", blas.SCIPY_BLAS, blas.FUNCTIONS),
-        "scipy": Library("scipy", scipy_products.SCIPY, scipy_products.FUNCTIONS),
+        name: Library(name, description, functions)
+        for name, description, functions in (
+            ("numpy", numpy_functions.NUMPY, numpy_functions.FUNCTIONS),
+            ("blas", blas.SCIPY_BLAS, blas.FUNCTIONS),
+            ("scipy", scipy_products.SCIPY, scipy_products.FUNCTIONS),
+            ("vector", vector_code.VECTORS, vector_code.FUNCTIONS),
+            ("openblas", blas.OPENBLAS, blas.OPENBLAS_FUNCTIONS),
+            ("tblis", tblis.TBLIS, tblis.FUNCTIONS),
+            ("graphblas", graphblas.GRAPHBLAS, graphblas.FUNCTIONS),
+            ("atlas", blas.ATLAS, blas.ATLAS_FUNCTIONS),
+            ("blis", blis.BLIS, blis.FUNCTIONS),
+            ("gsl", gsl.GSL, gsl.FUNCTIONS),
+            ("mkl", mkl.MKL, mkl.FUNCTIONS),
+            ("onednn", onednn.ONEDNN, onednn.FUNCTIONS),
+            ("cusparse", cusparse.CUSPARSE, cusparse.FUNCTIONS),
+        )
     }
 )
+"""All libraries; the first four need nothing but what t2s does."""
+
+CORE = ("numpy", "blas", "scipy", "vector")
+"""Those that are always there."""
 
 
 def function_named(text: str, location: SourceLocation | None) -> ExternalFunction:

@@ -235,7 +235,9 @@ class ClaimTrial:
             handed[name] = place
         before = [base.copy() for base in self.bases]
         try:
-            returned = call(CallFrame(self.function, handed, self.extents, None))
+            lists = {name: len(found) for name, found in self.lists.items()}
+            frame = CallFrame(self.function, handed, self.extents, None, self.ring, lists)
+            returned = call(frame)
             result = self._result(returned, place)
         except T2SError as error:
             return self._finding(_short(expected), str(error).splitlines()[0])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import assert_never
+from functools import cache, lru_cache
+from typing import Any, assert_never
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local
@@ -28,7 +28,7 @@ from t2s.loops.ir import (
 )
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.casts import convert
-from t2s.simulator.emit.compile import ENTRY, Effort, MachineCode, compile_text
+from t2s.simulator.emit.compile import ENTRY, Effort, MachineCode, compile_module, compile_text
 from t2s.simulator.emit.expressions import ExpressionEmitter
 from t2s.simulator.emit.llvm import I64, POINTER, VOID, Module, Slot, Value, integer
 from t2s.simulator.emit.representation import load_value, register_type, store_value
@@ -41,6 +41,22 @@ def machine_code(function: LoopFunction) -> MachineCode:
     ``run`` takes the address of the table and 0, and returns 0, or what ``grow`` returned.
     """
     return compile_text(llvm_text(function), Effort.EVERYTHING)
+
+
+@cache
+def _module_in_memory(text: str) -> Any:
+    return compile_module(text)
+
+
+def address_in(text: str, name: str) -> int:
+    """The address of a function of a module in LLVM, which is compiled once and kept.
+
+    Raises ``KeyError`` if there is none of that name.
+    """
+    found = int(_module_in_memory(text).get_function_address(name))
+    if not found:
+        raise KeyError(name)
+    return found
 
 
 def llvm_text(function: LoopFunction) -> str:

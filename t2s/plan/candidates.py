@@ -44,8 +44,8 @@ class MappedPart:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The part as it is printed, and the name of the function."""
-        return print_expression(self.part), self.function.name
+        """The part as it is printed, and the function: its name, and that of its library."""
+        return print_expression(self.part), self.function.full_name
 
 
 def parts_of(assignment: Assignment) -> tuple[Expression, ...]:
@@ -210,4 +210,4 @@ def _call_key(mapping: PartMapping) -> object:
         for term in walk(capability.value)
     )
     order = frozenset(views) if alike and commutes else tuple(views)
-    return mapping.function.name, mapping.fixed, order
+    return mapping.function, mapping.fixed, order

@@ -223,12 +223,12 @@ def _expanded(value: Expression, meanings: Mapping[str, Expression]) -> Expressi
     return rewrite(value, named)
 
 
-def _calls_of(program: PlanProgram) -> Iterator[tuple[str, tuple[str, ...], str]]:
+def _calls_of(program: PlanProgram) -> Iterator[tuple[ExternalFunction, tuple[str, ...], str]]:
     """The calls of a plan, alike for rows that differ in the order of what is independent."""
     meanings: dict[str, Expression] = {}
     for call in program.calls:
         value = _expanded(call.meaning.value, meanings)
-        yield call.mapping.function.name, call.mapping.fixed, print_expression(value)
+        yield call.mapping.function, call.mapping.fixed, print_expression(value)
         meanings[call.target] = value
 
 

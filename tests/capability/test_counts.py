@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.mosaic.table5 import EXTENTS, PLAIN, PROMOTED, TABLE, statement
-from t2s import Float
+from t2s import Float, external
 from t2s.capability.tiles import tiles_for
 from t2s.libraries.running import RunOfMapping, run_mapping
 from t2s.plan.candidates import candidates, distinct_calls, refusal_of
@@ -18,9 +18,17 @@ from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, a
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import NINE, THREE
 
+OPENBLAS, MKL, GSL = external.openblas, external.mkl, external.gsl
+REAL_NINE = (  # as they are described, whether their libraries are there or not
+    *(OPENBLAS.saxpy, OPENBLAS.sdot, OPENBLAS.sgemm, MKL.sdot, MKL.sgemm),
+    *(GSL.sdot, GSL.sgemm, GSL.sadd, external.vector.add8),
+)
+
 
 @pytest.mark.parametrize(("text", "pairs", "promoted", "calls"), TABLE)
-@pytest.mark.parametrize(("at", "functions"), [(0, THREE), (1, NINE)])
+@pytest.mark.parametrize(
+    ("at", "functions"), [(0, THREE), (1, NINE), (0, REAL_NINE[:3]), (1, REAL_NINE)]
+)
 def test_pairs_of_table_5(
     text: str,
     pairs: tuple[int, int],

@@ -1,0 +1,226 @@
+"""Functions of some elements at a time, in registers of the CPU: LLVM vectors, compiled here.
+
+``add8`` adds eight floats by one instruction of AVX, so it is for extent 8 and no other: what is
+longer is cut into tiles, and the last one is padded (papers/002, section 4.2).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from t2s.capability.declare import make_function
+from t2s.capability.description import DataOf, ExternalCall, ExternalFunction, LibraryOf
+from t2s.capability.ir import ALWAYS, Capability
+from t2s.capability.parse import parse_capability
+from t2s.core.checks import checked_kind, whole
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Op
+from t2s.core.types import Float, Type
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, accesses
+from t2s.sparse_repr.notation.types import TYPES
+
+MOST_LANES = 64
+FLOAT = Float(32)
+VECTOR_TYPES = tuple(one for one in TYPES if one.bits >= (32 if one.is_float else 8))
+
+_NAME = "vectors of this CPU"
+_HOW = 'python -m pip install "llvmlite>=0.47"'
+_FLOAT = MappingProxyType(
+    {Op.ADD: "fadd", Op.SUBTRACT: "fsub", Op.MULTIPLY: "fmul", Op.DIVIDE: "fdiv"}
+)
+_INTEGER = MappingProxyType({Op.ADD: "add", Op.SUBTRACT: "sub", Op.MULTIPLY: "mul"})
+
+
+@dataclass(slots=True)
+class _VectorText:
+    """The instructions of one function, as they are written."""
+
+    type: Type
+    lanes: int
+    location: SourceLocation | None
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def element(self) -> str:
+        """A value in LLVM."""
+        if self.type.is_float:
+            return {32: "float", 64: "double"}[self.type.bits]
+        return f"i{self.type.bits}"
+
+    @property
+    def vector(self) -> str:
+        """A vector in LLVM."""
+        return f"<{self.lanes} x {self.element}>"
+
+    def made(self, instruction: str) -> str:
+        """A value by an instruction."""
+        name = f"%value{len(self.lines)}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def value(self, term: Expression) -> str:
+        """A term as a vector.  Raises ``UserError`` for what vectors do not compute."""
+        operators = _FLOAT if self.type.is_float else _INTEGER
+        match term:
+            case Access(tensor=name):
+                align = self.type.bytes
+                return self.made(f"load {self.vector}, ptr %{name}, align {align}")
+            case Number(value=value):
+                one = f"{self.element} {self._number(value)}"
+                return f"<{', '.join([one] * self.lanes)}>"
+            case Negative(value=value):
+                inner = self.value(value)
+                if self.type.is_float:
+                    return self.made(f"fneg {self.vector} {inner}")
+                return self.made(f"sub {self.vector} zeroinitializer, {inner}")
+            case Combine(operator=operator) if operator in operators:
+                left, right = self.value(term.left), self.value(term.right)
+                return self.made(f"{operators[operator]} {self.vector} {left}, {right}")
+        raise UserError(
+            f"vectors of {self.type} do not compute this",
+            location=self.location,
+            expected=f"{', '.join(one.value for one in operators)}, numbers and elements",
+            given=str(term.operator.value) if isinstance(term, Combine) else str(term),
+        )
+
+    def _number(self, value: float | int) -> str:
+        if not self.type.is_float:
+            limits = np.iinfo(self.type.numpy)
+            if value == int(value) and limits.min <= value <= limits.max:
+                return str(int(value))
+            raise UserError(
+                f"{value} is no number of {self.type}",
+                location=self.location,
+                expected=f"an integer from {limits.min} to {limits.max}",
+                given=str(value),
+            )
+        rounded = struct.unpack("f", struct.pack("f", value))[0] if self.type.bits == 32 else value
+        return f"0x{struct.unpack('>Q', struct.pack('>d', rounded))[0]:016X}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorFunction:
+    """What is compiled: a statement without a condition, a type, and how many elements."""
+
+    name: str
+    statement: str
+    type: Type = FLOAT
+    lanes: int = 8
+
+
+def _tensors(stated: Capability) -> list[str]:
+    names = (access.tensor for access in (*accesses(stated.value), stated.result))
+    return list(dict.fromkeys(names))
+
+
+def _checked(one: VectorFunction, where: SourceLocation) -> Capability:
+    """The statement of a function of vectors."""
+    stated = parse_capability(one.statement, where)
+    checked_kind("the type of a vector", one.type, Type, "such as t2s.Float(32)")
+    used = (stated.result, *accesses(stated.value))
+    alike = len(stated.result.variables) == 1 and not stated.lists
+    if not alike or any(access.variables != stated.result.variables for access in used):
+        raise UserError(
+            f"{one.name} is no function of single elements",
+            location=where,
+            expected="one variable everywhere, such as z(i) = x(i) * y(i)",
+            given=one.statement,
+        )
+    if stated.condition != ALWAYS or stated.accumulates:
+        raise UserError(
+            f"{one.name} says more than what is computed",
+            location=where,
+            expected="z(i) = ..., without when: the extent is that of the vector",
+            given=one.statement,
+        )
+    lanes = whole(one.lanes)
+    if lanes is None or not 1 <= lanes <= MOST_LANES or one.type not in VECTOR_TYPES:
+        raise UserError(
+            f"{one.name} has no vector that LLVM knows",
+            location=where,
+            expected=f"1 to {MOST_LANES} elements of {', '.join(map(str, VECTOR_TYPES))}",
+            given=f"{one.lanes!r} of {one.type}",
+        )
+    if not one.name.isidentifier():
+        raise UserError(
+            "a function of vectors has a name",
+            location=where,
+            expected="letters, digits and underscores",
+            given=repr(one.name),
+        )
+    return stated
+
+
+def _text(one: VectorFunction, stated: Capability, where: SourceLocation) -> str:
+    written = _VectorText(one.type, one.lanes, where)
+    value = written.value(stated.value)
+    result, align = stated.result.tensor, one.type.bytes
+    written.lines.append(f"  store {written.vector} {value}, ptr %{result}, align {align}")
+    given = ", ".join(f"ptr %{name}" for name in _tensors(stated))
+    body = "\n".join(written.lines)
+    return f"define void @{one.name}({given}) {{\n{body}\n  ret void\n}}\n"
+
+
+def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunction]:
+    """Functions of vectors by name, compiled together when the first of them is called."""
+    where = user_location()
+    stated = {one.name: _checked(one, where) for one in functions}
+    texts = (_text(one, stated[one.name], where) for one in functions)
+    library = LibraryOf(name=_NAME, llvm="\n".join(texts), how_to_get=_HOW)
+    found = {}
+    for one in functions:
+        variable = stated[one.name].result.variables[0]
+        found[one.name] = make_function(
+            one.name,
+            f"{one.statement} when {variable} == {one.lanes}",
+            call=ExternalCall(
+                symbol=one.name,
+                arguments=tuple(DataOf(tensor=name) for name in _tensors(stated[one.name])),
+            ),
+            library=library,
+            trusted=True,
+            types=(one.type,),
+            strides="dense",
+            location=where,
+        )
+    return MappingProxyType(found)
+
+
+def make_vector_function(
+    statement: str, *, lanes: int = 8, type: Type = FLOAT, name: str = "vector"
+) -> ExternalFunction:
+    """A function of ``lanes`` elements at a time, compiled for this CPU: ``z(i) = x(i) * y(i)``.
+
+    Its instructions follow the statement one by one: nothing is reordered or fused.  Raises
+    ``UserError`` for a statement of more than ``+``, ``-``, ``*``, ``/`` of floats, and numbers.
+    """
+    one = VectorFunction(name=name, statement=statement, type=type, lanes=lanes)
+    return vector_functions(one)[name]
+
+
+_STATEMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "add": "z(i) = x(i) + y(i)",
+        "sub": "z(i) = x(i) - y(i)",
+        "mul": "z(i) = x(i) * y(i)",
+        "mul_add": "z(i) = x(i) * y(i) + w(i)",
+    }
+)
+
+FUNCTIONS: Mapping[str, ExternalFunction] = vector_functions(
+    *(
+        VectorFunction(name=f"{name}{lanes}", statement=statement, type=Float(bits), lanes=lanes)
+        for name, statement in _STATEMENTS.items()
+        for bits, lanes in ((32, 8), (64, 4))
+    )
+)
+"""All functions by name: eight floats of 32 bits, or four of 64, are a register of AVX."""
+
+VECTORS = FUNCTIONS["add8"].library or LibraryOf(name=_NAME)
+"""Their library."""
