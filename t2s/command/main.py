@@ -27,6 +27,7 @@ from t2s.command.design import (
     kernel_inputs,
     product_inputs,
 )
+from t2s.command.external import external
 from t2s.command.report import report
 from t2s.command.tensor import INTERRUPTED, failed, tensor
 from t2s.command.tia import tia
@@ -50,6 +51,7 @@ app.command()(tensor)
 app.command()(cgra)
 app.command()(report)
 app.add_typer(tia, name="tia")
+app.add_typer(external, name="external")
 
 
 @app.callback()

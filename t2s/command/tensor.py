@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from rich.markup import escape
 import t2s
 from t2s import sparse
 from t2s.command.agreement import compare
+from t2s.command.tensor_inputs import tensor_inputs
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.graph.dot import graph_to_dot
@@ -24,11 +24,10 @@ from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.report.cut_short import RunInterrupted
 from t2s.sparse_repr.concrete.for_other_targets import refuse_external
 from t2s.sparse_repr.lowering.diagram import block_counts
-from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 
 ENGINES = ("native", "python")
 TARGETS = ("streams", "cgra", "capstan")
-DENSITY = 0.1
 BUILD = Path("build")
 
 INTERRUPTED = 130
@@ -102,27 +101,33 @@ def tensor(
         _check_choice("target", target, TARGETS)
         if report is not None:
             check_place(report)
-        assignment = sparse.parse(expression, _given(formats))
+        assignment = sparse.parse(expression, given_texts(formats))
         schedule = _schedule(order, split or [], locate or [], scan or [], parallelize or [])
-        for text in _given(schedules):
+        for text in given_texts(schedules):
             more = sparse.schedule(text)
             schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
         schedule = schedule.transpose() if transpose else schedule
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
-            inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
+            inputs = tensor_inputs(
+                assignment, given_texts(files), random or [], given_texts(sizes), seed
+            )
             _run_patterns(console, patterns, inputs, out, (memory, engine), report)
             return
         if schedule.has_external:
             if target != "streams":
                 refuse_external(schedule, "cells do not know it")
-            inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
+            inputs = tensor_inputs(
+                assignment, given_texts(files), random or [], given_texts(sizes), seed
+            )
             if report is not None:
                 refuse_external(schedule, "their calls take no cycles to report")
             _run_plan(console, assignment, schedule, inputs)
             return
         kernel = sparse.compile(assignment, schedule)
-        inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
+        inputs = tensor_inputs(
+            assignment, given_texts(files), random or [], given_texts(sizes), seed
+        )
         _show_design(console, kernel)
         if target == "cgra":
             _run_on_cells(console, kernel, inputs, out, seed, report)
@@ -222,7 +227,7 @@ def failed(said: str) -> typer.Exit:
     return typer.Exit(code=1)
 
 
-def _given(texts: list[str] | None) -> list[str]:
+def given_texts(texts: list[str] | None) -> list[str]:
     """What a short option was given, be it written ``-f A:ds`` or, as TACO does, ``-f=A:ds``."""
     return [text.removeprefix("=") for text in texts or []]
 
@@ -287,97 +292,6 @@ def _schedule(
             raise UserError(f"--parallelize {text} gives no lanes", expected="VARIABLE=LANES")
         schedule = schedule.parallelize(variable, int(lanes))
     return schedule
-
-
-def _inputs(
-    assignment: Assignment, files: list[str], random: list[str], sizes: list[str], seed: int
-) -> dict[str, Any]:
-    read = {access.tensor: access for access in accesses(assignment.value)}
-    inputs: dict[str, Any] = {}
-    for text in files:
-        name, _, path = text.partition("=")
-        _check_tensor("--input", name, tuple(read))
-        if not path:
-            raise UserError(f"--input {text} names no file", expected="NAME=FILE")
-        _check_new(name, inputs)
-        inputs[name] = sparse.read(path)
-    densities: dict[str, float] = {}
-    for text in random:
-        name, _, number = text.partition("=")
-        _check_tensor("--random", name, tuple(read))
-        _check_new(name, (*inputs, *densities))
-        densities[name] = _number(text, number) if number else -1.0
-    missing = [name for name in read if name not in inputs and name not in densities]
-    if missing:
-        raise UserError(
-            f"the input {missing[0]} is missing",
-            expected=f"--input {missing[0]}=FILE or --random {missing[0]}",
-        )
-    extents = _extents(assignment, inputs, sizes)
-    generator = np.random.default_rng(seed)
-    for name, density in densities.items():
-        shape = tuple(_extent(extents, variable, name) for variable in read[name].variables)
-        is_dense = all(level.full for level in assignment.tensor(name).format.levels)
-        part = (1.0 if is_dense else DENSITY) if density < 0 else density
-        values = generator.random(shape) * (generator.random(shape) < part)
-        inputs[name] = np.asarray(values)
-    return inputs
-
-
-def _extents(assignment: Assignment, inputs: dict[str, Any], sizes: list[str]) -> dict[str, int]:
-    """The extents that files and ``--size`` options give."""
-    extents: dict[str, int] = {}
-    for access in accesses(assignment.value):
-        if access.tensor in inputs:
-            extents.update(zip(access.variables, inputs[access.tensor].shape, strict=False))
-    names = {name for access in accesses(assignment.value) for name in access.variables}
-    names |= set(assignment.result.variables)
-    for text in sizes:
-        name, _, number = text.partition("=")
-        if name not in names or not number.isdecimal():
-            raise UserError(
-                f"--size {text} gives no extent",
-                expected=f"VARIABLE=EXTENT, with a variable of {', '.join(sorted(names))}",
-            )
-        if extents.setdefault(name, int(number)) != int(number):
-            raise UserError(
-                f"--size {text} is not the extent of {name}", expected=f"{extents[name]}"
-            )
-    return extents
-
-
-def _extent(extents: dict[str, int], variable: str, tensor_name: str) -> int:
-    if variable not in extents:
-        raise UserError(
-            f"nothing says how far the variable {variable} of {tensor_name} goes",
-            expected=f"--size {variable}=EXTENT, or a file with that variable",
-        )
-    return extents[variable]
-
-
-def _number(text: str, number: str) -> float:
-    try:
-        value = float(number)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise UserError(f"--random {text} gives no density", expected="a number from 0 to 1")
-    return value
-
-
-def _check_tensor(option: str, name: str, names: tuple[str, ...]) -> None:
-    if name not in names:
-        raise UserError(
-            f"{option} names {name}, which the expression does not read",
-            expected=f"one of {', '.join(names)}" if names else "no inputs",
-        )
-
-
-def _check_new(name: str, before: Collection[str]) -> None:
-    if name in before:
-        raise UserError(
-            f"there are two inputs for {name}", expected="one --input or --random for each tensor"
-        )
 
 
 def _check_choice(option: str, given: str, choices: tuple[str, ...]) -> None:
