@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.refusals import tiles_text
 from t2s.capability.tiles import TileOf
-from t2s.plan.ir import CallStep, MoveStep, Step
+from t2s.core.svg import SvgPicture
+from t2s.plan.ir import CallStep, MoveStep, PlanProgram, Step
 from t2s.plan.printer import print_step
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
@@ -104,10 +106,15 @@ class StepResult:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanResult:
-    """What a run of a plan gives: the result as a tensor, and what became of every step."""
+    """What a run of a plan gives: the result as a tensor, and what became of every step.
+
+    ``program`` are the steps of the plan; ``sizes`` the bytes of all tensors that it has.
+    """
 
     tensor: SparseTensor
     steps: tuple[StepResult, ...]
+    program: PlanProgram
+    sizes: Mapping[str, int]
 
     @property
     def output(self) -> Array:
@@ -137,6 +144,17 @@ class PlanResult:
     def transfer_share(self) -> float:
         """How much of the time is transfers, from 0 to 1."""
         return self.times.transfers / self.seconds if self.seconds else 0.0
+
+    def picture(self) -> SvgPicture:
+        """Steps as boxes, tensors as arrows with their bytes, times as bars by kind."""
+        from t2s.driver.plan_picture import DrawnPlan, plan_picture
+
+        return plan_picture(DrawnPlan(program=self.program, steps=self.steps, sizes=self.sizes))
+
+    def _repr_html_(self) -> str:
+        share = f": {self.transfer_share:.0%} of it transfers" if self.times.transfers else ""
+        text = escape(f"in all {shown_seconds(self.seconds)} = {self.times}{share}")
+        return f"<div>{self.picture().svg}<p>{text}</p></div>"
 
     def __repr__(self) -> str:
         return f"<PlanResult {self.tensor!r}, {len(self.steps)} steps>"
