@@ -113,7 +113,8 @@ def _function_rates(function: ExternalFunction, start: float) -> Iterator[Functi
 def _batch(capability: Capability, size: int) -> int:
     """How many calls are measured at once: so many that what is around them vanishes."""
     order = max(len(access.variables) for access in accesses(capability.value))
-    return max(1, min(CALLS, MOST_BATCHED // size ** max(1, order)))
+    elements: int = size ** max(1, order)
+    return max(1, min(CALLS, MOST_BATCHED // elements))
 
 
 def _variables(capability: Capability) -> tuple[str, ...]:

@@ -24,7 +24,9 @@ from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
 from t2s.driver.plan_loops import calls_in_loops, run_loops
-from t2s.driver.plan_result import PlanResult, PlanTimes, StepRecord, bytes_of, call_record
+from t2s.driver.plan_picture import DrawnPlan, plan_picture
+from t2s.driver.plan_result import PlanResult, StepRecord, bytes_of, call_record
+from t2s.driver.plan_times import PlanTimes
 from t2s.plan.build import build_plan
 from t2s.plan.interpret import interpret_plan
 from t2s.plan.ir import (
@@ -75,8 +77,6 @@ class ExternalPlan:
 
     def picture(self) -> SvgPicture:
         """Steps as boxes, tensors as arrows; that of a result also has bytes and times."""
-        from t2s.driver.plan_picture import DrawnPlan, plan_picture
-
         return plan_picture(DrawnPlan(program=self.program))
 
     def _repr_html_(self) -> str:

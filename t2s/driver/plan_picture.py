@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
-from t2s.driver.plan_result import PlanTimes, StepResult, shown_seconds
+from t2s.driver.plan_times import PlanTimes, StepResult, shown_seconds
 from t2s.plan.ir import (
     CallStep,
     CheckStep,

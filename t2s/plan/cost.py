@@ -28,9 +28,8 @@ from t2s.plan.ir import (
     Step,
     target_of,
 )
-from t2s.plan.loop_cost import IN_CACHE, LoopSetting, loop_seconds
+from t2s.plan.loop_cost import IN_CACHE, LoopSetting, TensorFacts, facts_of, loop_seconds
 from t2s.plan.machine import HostMachine
-from t2s.plan.tensor_facts import TensorFacts, facts_of
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 
 
