@@ -129,7 +129,7 @@ class _Tiling:
                 most = extent
             alone = _of_mode(condition, name)
             sizes = _candidates(start, numbers, most)
-            self.sizes.append([size for size in sizes if alone([size])])
+            self.sizes.append(sizes if alone is None else [n for n in sizes if alone([n])])
         self.trials = 0
         self.fewest: tuple[int, int] | None = None
         self.found: tuple[TileOf, ...] | None = None
@@ -208,11 +208,11 @@ def _is_limit(condition: Condition) -> bool:
     return False
 
 
-def _of_mode(condition: Condition, name: str) -> Callable[[Sequence[int]], bool]:
-    """What a condition asks of one mode, whatever the others are."""
+def _of_mode(condition: Condition, name: str) -> Callable[[Sequence[int]], bool] | None:
+    """What a condition asks of one mode, whatever the others are; ``None`` if nothing."""
     parts = condition.parts if isinstance(condition, AllOf) else (condition,)
     mine = tuple(part for part in parts if names_of(part) == (name,))
-    return compiled(AllOf(parts=mine), (name,)) if mine else lambda sizes: True
+    return compiled(AllOf(parts=mine), (name,)) if mine else None
 
 
 def _quotients(extent: int) -> list[int]:
