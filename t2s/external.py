@@ -52,7 +52,8 @@ from t2s.driver.external_machine import calibrate
 from t2s.driver.external_plan import ExternalPlan
 from t2s.driver.external_schedule import schedule
 from t2s.driver.external_search import FoundPlans, TuneReport, search
-from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
+from t2s.driver.plan_result import PlanResult
+from t2s.driver.plan_times import PlanTimes, StepResult
 from t2s.libraries.checking import CheckReport, check
 from t2s.libraries.probing import Availability
 from t2s.libraries.shelf import LIBRARIES, Library, available

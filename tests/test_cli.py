@@ -306,7 +306,11 @@ def test_opencl_is_an_error_only_if_asked_for(tmp_path: Path) -> None:
 ROOT = Path(__file__).parent.parent
 BY_HAND = ROOT / "examples" / "cgra" / "public_gemm.py"
 """A program of triggered instructions, and no design; ``tests/examples/test_cgra.py`` runs it."""
-FILES = sorted(set((ROOT / "examples").glob("*/*.py")) - {BY_HAND})
+PROGRAMS = {
+    ROOT / "examples/external" / f"{name}.py" for name in ("block_sparse", "own_vectors", "tttp")
+}
+"""They time plans on this machine, and define no design; test_external.py runs them."""
+FILES = sorted(set((ROOT / "examples").glob("*/*.py")) - {BY_HAND} - PROGRAMS)
 
 
 @pytest.mark.slow

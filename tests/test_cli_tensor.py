@@ -123,7 +123,7 @@ def test_directives_in_text(matrix: Path) -> None:
             "parallelize(i,4), vectorize(j,4), skip(j), transpose(B), map(j,reduction,16), "
             "parallel(j,reduction,16), accelerate(k,reduction,16), env(bp,16), promote(), "
             "bind(B(i,k)*C(k,j),blas.sgemm), fix(i,k), assume(i % 16 == 0), store(D,1,0), "
-                "streams(arria10), communicate(A,j)\n"
+            "streams(arria10), communicate(A,j)\n"
             "  given:    tile(i,4)\n",
         ),
         (

@@ -16,6 +16,7 @@ from t2s.capability.conditions import Mode
 from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import OperandView
 from t2s.capability.normal import Summand, free_of, normal_form
+from t2s.capability.slices import fixed_modes, sliced_format
 from t2s.core.walk import walk
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
@@ -175,15 +176,13 @@ class _Matcher:
                 yield state
 
     def _may_fix(self) -> bool:
-        """A fixed variable is summed by all terms or by none, and indexes dense operands only."""
+        """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
         for name in self.way.fixed:
             if name not in self.part.free and not all(
                 name in one.summed for one in self.part.summands
             ):
                 return False
-        sliced = [
-            access for access in self.part.reads if set(access.variables) & set(self.way.fixed)
-        ]
+        sliced = [one for one in self.part.reads if set(one.variables) & set(self.way.fixed)]
         bound = {
             name
             for one in self.part.summands
@@ -192,8 +191,14 @@ class _Matcher:
             if isinstance(term, Sum)
             for name in term.variables
         }
-        dense = all(self.part.dense(one.tensor) or self.way.densifies for one in sliced)
-        return dense and not bound & set(self.way.fixed)
+        return not bound & set(self.way.fixed) and all(map(self._may_slice, sliced))
+
+    def _may_slice(self, access: Access) -> bool:
+        """Whether an operand has slices at its fixed variables, as it is or as it may be stored."""
+        way, stored = self.way, self.part.formats[access.tensor]
+        if self.part.dense(access.tensor) or way.densifies or (way.converts and stored.plain):
+            return True
+        return sliced_format(stored, fixed_modes(access, way.fixed)) is not None
 
     def _kept(self, variables: Sequence[str]) -> tuple[str, ...]:
         """Abstract variables without those of extent 1."""
@@ -279,8 +284,9 @@ class _Matcher:
             return
         names = self._kept(wanted.variables)
         stays = sparse and bool(self.capability.needs_of(wanted.tensor).formats)
-        if stays and tuple((name,) for name in given.variables) != modes:
-            return  # what stays sparse is neither sliced nor fused
+        left = tuple((name,) for name in given.variables if name not in self.way.fixed)
+        if stays and left != modes:
+            return  # what stays sparse is not fused
         for order in self._orders(modes, transposes=self.way.transposes and not stays):
             if before is not None and self._reordered(order, modes) != self._reordered(
                 before.modes, self._modes_of(before.access)
@@ -326,9 +332,13 @@ class _Matcher:
             return not sparse or self.way.densifies
         if set(wanted.variables) & set(self.way.promoted):
             return False
-        if stored in needs.formats:
-            return True
-        return sparse and self.way.converts and stored.plain
+        fixed = fixed_modes(given, self.way.fixed)
+        if fixed and sparse:
+            left = sliced_format(stored, fixed)
+            kept = len(set(given.variables) - set(self.way.fixed))
+            fits = any(format.plain and format.order == kept for format in needs.formats)
+            return left in needs.formats or (fits and self.way.converts and stored.plain)
+        return stored in needs.formats or (sparse and self.way.converts and stored.plain)
 
     @staticmethod
     def _orders(modes: tuple[Mode, ...], *, transposes: bool) -> Iterator[tuple[Mode, ...]]:

@@ -5,7 +5,7 @@ One rule after the other is relaxed; if the part then matches, that rule is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -13,14 +13,17 @@ from t2s.capability.conditions import mode_name, names_of
 from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import ALWAYS
 from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.mapping import OperandView
 from t2s.capability.match import PartForm
 from t2s.capability.normal import normal_form
 from t2s.capability.printer import print_capability, print_condition
 from t2s.capability.reshape import EVERYTHING, Asked, Reshape, known_modes, mappings
+from t2s.capability.slices import fixed_modes, sliced_format
 from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -56,6 +59,7 @@ class Refusal:
                 self._order,
                 self._format,
                 self._property,
+                self._sparse_result,
                 self._outside,
                 self._unsummed,
                 self._reshaped,
@@ -64,7 +68,7 @@ class Refusal:
             reason = rule()
             if reason is not None:
                 return distance, reason
-        return 8, self._structure()
+        return 9, self._structure()
 
     @property
     def _text(self) -> str:
@@ -166,6 +170,11 @@ class Refusal:
                 formats = self.function.capability.needs_of(one.name).formats
                 if stored in formats or (not formats and self.part.dense(one.access.tensor)):
                     continue
+                fixed = fixed_modes(one.access, found.fixed)
+                if fixed and formats and not self.part.dense(one.access.tensor):
+                    if sliced_format(stored, fixed) in formats:
+                        continue
+                    return self._unsliced(one, formats, found.fixed)
                 wanted = " or ".join(map(str, formats)) or "dense"
                 how = "map(..., densify=True)" if not formats else "map(...)"
                 return UserError(
@@ -176,6 +185,36 @@ class Refusal:
                     hint=f"{how} converts it{self._size(one.access, dense=not formats)}",
                 )
         return None
+
+    def _unsliced(
+        self, one: OperandView, formats: tuple[Format, ...], fixed: Sequence[str]
+    ) -> UserError:
+        tensor = one.access.tensor
+        names = ", ".join(name for name in fixed if name in one.access.variables)
+        wanted = " or ".join(map(str, formats))
+        return UserError(
+            f"{self.function.name} does not take {tensor} as it is stored",
+            location=self.location,
+            expected=f"slices of {tensor} that are {wanted}, for {one.name}",
+            given=f"{tensor} as {self.part.formats[tensor]} with {names} fixed, "
+            "which is no outer dense level",
+            hint="map(...) converts it, which is a step of the plan",
+        )
+
+    def _sparse_result(self) -> UserError | None:
+        """A sparse result is made by one call, so no variables are fixed."""
+        capability = self.function.capability
+        formats = capability.needs_of(capability.result.tensor).formats
+        if not self.asked.fixed or not formats or all(level.full for level in formats[0].levels):
+            return None
+        bare = replace(self, asked=replace(self.asked, fixed=()))
+        if bare._first() is None:
+            return None
+        return self._error(
+            f"calls for each {', '.join(self.asked.fixed)}",
+            "without fix, all of it is one call",
+            expected=f"one call, which makes all of a sparse result ({formats[0]})",
+        )
 
     def _size(self, access: Access, *, dense: bool) -> str:
         """How many elements a dense tensor has, if that is known."""

@@ -26,6 +26,7 @@ from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
 from t2s.capability.match import MatchState, PartForm, Way, alike, states, view_of
+from t2s.capability.slices import fixed_modes, rows_of, sliced_format
 from t2s.capability.tiles import tiles_of
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access, accesses
@@ -235,7 +236,7 @@ def _mapping(
         promoted=way.promoted,
         condition=condition,
         exact=tuple(mode for mode in used if _may_be_padded(part, mode)),
-        whole=tuple(_stays_whole(part, function, operands, stored)),
+        whole=tuple(_stays_whole(part, function, operands, stored, way.fixed)),
         proof=_proof(images, state, operands, way, fixed_sums),
     )
 
@@ -294,7 +295,11 @@ def known_modes(condition: Condition, extents: Mapping[str, int]) -> dict[str, i
 
 
 def _stays_whole(
-    part: PartForm, function: ExternalFunction, made: Sequence[OperandView], stored: set[str]
+    part: PartForm,
+    function: ExternalFunction,
+    made: Sequence[OperandView],
+    stored: set[str],
+    fixed: Sequence[str],
 ) -> list[Mode]:
     """The modes that are not tiled; of ``stored`` operands windows of rows are handed over."""
     capability = function.capability
@@ -305,8 +310,11 @@ def _stays_whole(
     for view in made:
         if view.name in stored:
             formats = capability.needs_of(view.name).formats
-            given = part.formats[view.access.tensor]
-            rows = rows_of(given if given in formats else formats[0])
+            given: Format | None = part.formats[view.access.tensor]
+            at = fixed_modes(view.access, fixed)
+            if at and given is not None:
+                given = sliced_format(given, at)
+            rows = rows_of(given if given in formats and given is not None else formats[0])
             found += [mode for number, mode in enumerate(view.modes) if number != rows]
     for mode in dict.fromkeys(mode for view in made for mode in view.modes if mode):
         names = set(mode)
@@ -315,12 +323,6 @@ def _stays_whole(
         ):
             found.append(mode)
     return list(dict.fromkeys(found))
-
-
-def rows_of(format: Format) -> int | None:
-    """The mode of which a window is one of arrays: the dense one of compressed rows or columns."""
-    matrix = format.plain and format.letters == "ds"
-    return format.modes[0] if matrix else None
 
 
 def _may_hold(made: PartMapping, reshape: Reshape, extents: Mapping[str, int]) -> bool:

@@ -127,7 +127,9 @@ class _Tiling:
             most = max([*every, extent, *(2 * number for number in numbers)])
             if not padded or self.monotone:
                 most = extent
-            self.sizes.append(_candidates(start, numbers, most))
+            alone = _of_mode(condition, name)
+            sizes = _candidates(start, numbers, most)
+            self.sizes.append(sizes if alone is None else [n for n in sizes if alone([n])])
         self.trials = 0
         self.fewest: tuple[int, int] | None = None
         self.found: tuple[TileOf, ...] | None = None
@@ -204,6 +206,13 @@ def _is_limit(condition: Condition) -> bool:
             operators = [term.operator for term in walk(left) if isinstance(term, Calculated)]
             return all(operator in (Op.ADD, Op.MULTIPLY) for operator in operators)
     return False
+
+
+def _of_mode(condition: Condition, name: str) -> Callable[[Sequence[int]], bool] | None:
+    """What a condition asks of one mode, whatever the others are; ``None`` if nothing."""
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    mine = tuple(part for part in parts if names_of(part) == (name,))
+    return compiled(AllOf(parts=mine), (name,)) if mine else None
 
 
 def _quotients(extent: int) -> list[int]:

@@ -65,9 +65,7 @@ def find_design(file: Path, name: str | None) -> Found:
 
     Raises ``UserError`` if the file is missing, fails, or defines no design.
     """
-    if not is_file(file):
-        raise UserError(f"there is no file {file}", hint="give the path of a Python file")
-    values = _guarded(file, lambda: runpy.run_path(str(file), run_name="t2s_design"))
+    values = executed(file)
     given = _given(file, values.get(INPUTS))
     designs = _designs(values)
     if not designs and _is_callable(values.get(DESIGN)):
@@ -87,6 +85,16 @@ def find_design(file: Path, name: str | None) -> Found:
     if len(designs) != 1 or funcs:
         _refuse(file, bool(funcs), designs, DESIGN in values)
     return Found(design=next(iter(designs.values())), given=given)
+
+
+def executed(file: Path) -> dict[str, Any]:
+    """What a user's Python file defines.  Raises ``UserError`` if it is missing or fails."""
+    if not is_file(file):
+        raise UserError(f"there is no file {file}", hint="give the path of a Python file")
+    values: dict[str, Any] = _guarded(
+        file, lambda: runpy.run_path(str(file), run_name="t2s_design")
+    )
+    return values
 
 
 def _refuse(file: Path, recurrent: bool, designs: Iterable[str], function: bool) -> NoReturn:

@@ -40,6 +40,7 @@ from t2s.command.design import (
     product_inputs,
 )
 from t2s.command.devices import devices
+from t2s.command.external import external
 from t2s.command.json_records import (
     RUN,
     OutputRecord,
@@ -72,6 +73,7 @@ app.command()(report)
 app.command()(compare)
 app.command()(devices)
 app.add_typer(tia, name="tia")
+app.add_typer(external, name="external")
 
 
 def _say_version(wanted: bool) -> None:

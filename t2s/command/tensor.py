@@ -24,7 +24,7 @@ from t2s.command.json_records import (
     print_record,
     result_record,
 )
-from t2s.command.tensor_inputs import operands
+from t2s.command.tensor_inputs import tensor_inputs
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.graph.dot import graph_to_dot
@@ -121,15 +121,17 @@ def tensor(
         _check_choice("target", target, TARGETS)
         if report is not None:
             check_place(report)
-        assignment = sparse.parse(expression, _given(formats))
+        assignment = sparse.parse(expression, given_texts(formats))
         schedule = _schedule(order, split or [], locate or [], scan or [], parallelize or [])
-        for text in _given(schedules):
+        for text in given_texts(schedules):
             more = sparse.schedule(text)
             schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
         schedule = schedule.transpose() if transpose else schedule
 
         def inputs() -> dict[str, Any]:
-            return operands(assignment, _given(files), random or [], _given(sizes), seed)
+            return tensor_inputs(
+                assignment, given_texts(files), random or [], given_texts(sizes), seed
+            )
 
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
@@ -287,7 +289,7 @@ def failed(said: str) -> typer.Exit:
     return typer.Exit(code=1)
 
 
-def _given(texts: list[str] | None) -> list[str]:
+def given_texts(texts: list[str] | None) -> list[str]:
     """What a short option was given, be it written ``-f A:ds`` or, as TACO does, ``-f=A:ds``."""
     return [text.removeprefix("=") for text in texts or []]
 

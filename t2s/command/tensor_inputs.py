@@ -1,4 +1,4 @@
-"""The operands of ``t2s tensor``: files, random values, and how far the variables go."""
+"""Inputs that options of a command give: files, random values, extents of variables."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from t2s.core.errors import UserError
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 
 DENSITY = 0.1
-"""Share of the values of a random compressed operand that are not zero."""
+"""Share of the elements of a random sparse tensor that are not zero."""
 
 
-def operands(
+def tensor_inputs(
     assignment: Assignment, files: list[str], random: list[str], sizes: list[str], seed: int
 ) -> dict[str, Any]:
-    """What ``--input``, ``--random`` and ``--size`` give, by name.
-
-    Raises ``UserError`` for what does not fit the expression.
-    """
+    """The inputs of an assignment: from files, and random ones.  Raises ``UserError``."""
     read = {access.tensor: access for access in accesses(assignment.value)}
     inputs: dict[str, Any] = {}
     for text in files:
@@ -36,17 +33,17 @@ def operands(
         name, _, number = text.partition("=")
         _check_tensor("--random", name, tuple(read))
         _check_new(name, (*inputs, *densities))
-        densities[name] = _number(text, number) if number else -1.0
+        densities[name] = density_given(text, number) if number else -1.0
     missing = [name for name in read if name not in inputs and name not in densities]
     if missing:
         raise UserError(
             f"the input {missing[0]} is missing",
             expected=f"--input {missing[0]}=FILE or --random {missing[0]}",
         )
-    extents = _extents(assignment, inputs, sizes)
+    extents = extents_given(assignment, inputs, sizes)
     generator = np.random.default_rng(seed)
     for name, density in densities.items():
-        shape = tuple(_extent(extents, variable, name) for variable in read[name].variables)
+        shape = tuple(extent_given(extents, variable, name) for variable in read[name].variables)
         is_dense = all(level.full for level in assignment.tensor(name).format.levels)
         part = (1.0 if is_dense else DENSITY) if density < 0 else density
         values = generator.random(shape) * (generator.random(shape) < part)
@@ -54,7 +51,9 @@ def operands(
     return inputs
 
 
-def _extents(assignment: Assignment, inputs: dict[str, Any], sizes: list[str]) -> dict[str, int]:
+def extents_given(
+    assignment: Assignment, inputs: dict[str, Any], sizes: list[str]
+) -> dict[str, int]:
     """The extents that files and ``--size`` options give."""
     extents: dict[str, int] = {}
     for access in accesses(assignment.value):
@@ -76,7 +75,8 @@ def _extents(assignment: Assignment, inputs: dict[str, Any], sizes: list[str]) -
     return extents
 
 
-def _extent(extents: dict[str, int], variable: str, tensor_name: str) -> int:
+def extent_given(extents: dict[str, int], variable: str, tensor_name: str) -> int:
+    """The extent of a variable.  Raises ``UserError`` if nothing says it."""
     if variable not in extents:
         raise UserError(
             f"nothing says how far the variable {variable} of {tensor_name} goes",
@@ -85,7 +85,8 @@ def _extent(extents: dict[str, int], variable: str, tensor_name: str) -> int:
     return extents[variable]
 
 
-def _number(text: str, number: str) -> float:
+def density_given(text: str, number: str) -> float:
+    """The density in a ``--random`` option.  Raises ``UserError`` if it is none."""
     try:
         value = float(number)
     except ValueError:

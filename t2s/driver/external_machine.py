@@ -24,17 +24,20 @@ from t2s.plan.machine import GENERIC, FunctionRates, HostMachine, LoopRates
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
+from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.parse import parse_assignment as parse
 from t2s.sparse_repr.notation.symbols import Notation
-from t2s.sparse_repr.tensors.tensor import from_dense
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_dense
 
 TermT = TypeVar("TermT", bound=Term)
 
 RUNS = 3
-CALLS = 64
-"""Calls of a step where the functions are small, so that what is around them vanishes."""
+CALLS = 1024
+"""Calls of a step where the functions are small."""
 
-SMALL = 64
+MOST_BATCHED = 1 << 20
+"""Elements of an operand of all of these calls."""
+
 BATCH = "batch"
 LONG = 0.1
 """Seconds of a call beyond which no larger one is measured."""
@@ -92,9 +95,10 @@ def _function_rates(function: ExternalFunction, start: float) -> Iterator[Functi
     sliced = all(not one.formats for one in capability.needs)
     points: list[tuple[float, float]] = []
     for size in sizes:
-        calls = CALLS if sliced and size <= SMALL else 1
+        calls = _batch(capability, size) if sliced else 1
         plan = _plan_of(function, batch=calls > 1)
         inputs, share = _inputs(plan.assignment, size, function, calls)
+        plan.run(inputs)  # which may compile the loops around the calls
         taken = min(plan.run(inputs).steps[-1].seconds for _ in range(RUNS))
         seconds = max(1e-7, (taken - start) / calls if taken > 2 * start else taken / 2 / calls)
         work = size ** len(variables) * share
@@ -104,6 +108,13 @@ def _function_rates(function: ExternalFunction, start: float) -> Iterator[Functi
             break
     library = function.library.name if function.library is not None else ""
     yield FunctionRates(library=library, function=function.name, points=tuple(points))
+
+
+def _batch(capability: Capability, size: int) -> int:
+    """How many calls are measured at once: so many that what is around them vanishes."""
+    order = max(len(access.variables) for access in accesses(capability.value))
+    elements: int = size ** max(1, order)
+    return max(1, min(CALLS, MOST_BATCHED // elements))
 
 
 def _variables(capability: Capability) -> tuple[str, ...]:
@@ -210,7 +221,7 @@ def _best(work: Any) -> float:
 
 def _copies() -> tuple[float, float]:
     """Seconds of a byte that is copied, and of one that is transposed."""
-    array = np.ones((2048, 2048), np.float32)
+    array = np.ones((2000, 2000), np.float32)
     copied = _best(array.copy)
     turned = _best(lambda: np.ascontiguousarray(array.T))
     return copied / array.nbytes, turned / array.nbytes
@@ -227,39 +238,63 @@ def _conversions() -> tuple[float, float]:
 
 
 def _loops() -> LoopRates:
-    """Of our loops: statements through the entries of a matrix, and over dense operands."""
-    size, inner = 1024, 256
-    matrix = from_dense(_sparse(size).astype(np.float32), "ds")
-    entries = len(matrix.values)
-    extents = {"i": size, "j": size, "k": inner}
-    kind = np.dtype(np.float32)
-    rows, columns = np.ones((size, inner), kind), np.ones((inner, size), kind)
-    by_columns = np.asfortranarray(columns)
-    sampled = parse("A(i,j) = B(i,j)*C(i,k)*D(k,j)", {"A": "ds", "B": "ds"})
-    scaled = parse("A(i,j) = B(i,j)*T(i,j)", {"A": "ds", "B": "ds"})
-    product = parse("T(i,j) = C(i,k)*D(k,j)")
-    added = parse("T(i,j) = S(i,j) + T2(i,j)")
+    """Of our loops: small statements, each of which has one thing more than those before it.
 
-    def run(assignment: Assignment, **values: Any) -> float:
+    The first run of each is not among those that count: it compiles the loops.
+    """
+    kind, size, few = np.dtype(np.float32), 1024, 2000
+    matrix = from_dense(_sparse(size).astype(kind), "ds")
+    other = from_dense(_sparse(size + 1)[:size, :size].astype(kind), "ds")
+    entries, theirs = len(matrix.values), len(other.values)
+    table = np.ones((size, size), kind)
+    vector = np.ones(size, kind)
+    sampled = from_dense(_sparse(few, 1 / few).astype(kind), "ds")
+    large = np.ones((few, few), kind)
+
+    def run(text: str, formats: dict[str, str], **values: Any) -> float:
+        assignment = parse(text, formats)
+        shapes = {name: one.shape for name, one in values.items()}
+        extents = extents_of(assignment, shapes)
+        run_loops(assignment, values, extents, Float(32))
         return _best(lambda: run_loops(assignment, values, extents, Float(32)))
 
-    one = from_dense(np.ones((1, 1), kind), "ds")
-    tiny = {"i": 1, "j": 1, "k": 1}
-    small: dict[str, Any] = {"B": one, "T": np.ones((1, 1), kind)}
-    start = _best(lambda: run_loops(scaled, small, tiny, Float(32)))
-    whole = np.ones((size, size), kind)
-    alone = run(scaled, B=matrix, T=whole)
-    near = run(sampled, B=matrix, C=rows, D=by_columns)
-    far = run(sampled, B=matrix, C=rows, D=columns)
-    entry = max(1e-10, (alone - start) / entries)
-    steps = entries * inner
-    summed = run(product, C=rows, D=columns)
-    plain = run(added, S=whole, T2=whole)
+    start = run("a(i) = b(i)", {}, b=np.ones(1, kind))
+    rows = run("a(i) = C(i,k)*d(k)", {}, C=np.ones((1 << 18, 1), kind), d=np.ones(1, kind))
+    loop = _rate(rows - start, 1 << 18)
+    summed = run("a(i) = C(i,k)*D(i,k)", {}, C=table, D=table)
+    multiplied = run("a(i) = B(i,j)*c(j)", {"B": "ds"}, B=matrix, c=vector)
+    entry = _rate(multiplied - start - size * loop, entries)
+    both = run("a(i) = B(i,j)*E(i,j)", {"B": "ds", "E": "ds"}, B=matrix, E=other)
+    shared = entries * theirs / size**2
+    doubled = run("A(i,j) = 2*B(i,j)", {"A": "ds", "B": "ds"}, B=matrix)
+    append = _rate(doubled - start - size * loop - entries * entry, entries)
+    thin = {"A": "ds", "B": "ds", "E": "ds"}
+    product = run("A(i,j) = B(i,k)*E(k,j)", thin, B=sampled, E=_matrix_of(few, kind))
+    steps = len(sampled.values) * len(_matrix_of(few, kind).values) / few
+    waited = product - start - (len(sampled.values) + few) * loop - steps * (entry + append)
+    dotted = {"A": "ds", "B": "ds"}
+    far = run("A(i,j) = B(i,j)*C(i,k)*D(k,j)", dotted, B=sampled, C=large, D=large)
+    zero = _best(lambda: np.full((few, few), 0, kind)) / large.size
+    plain = run("T(i,j) = S(i,j) + U(i,j)", {}, S=large, U=large)
     return LoopRates(
         start=start,
+        loop=loop,
         entry=entry,
-        element=max(1e-11, (near - alone) / steps),
-        strided=max(1e-11, (far - alone) / steps),
-        dense=summed / (size * size * inner),
-        dense_element=plain / size**2,
+        merged=_rate(both - start - size * loop, entries + theirs - shared),
+        element=_rate(summed - start - size * loop, size * size),
+        vector=_rate(plain - start - zero * large.size, large.size),
+        strided=_rate(far - start, len(sampled.values) * few),
+        append=append,
+        workspace=_rate(waited, 2 * steps),
+        zero=zero,
     )
+
+
+def _matrix_of(size: int, kind: np.dtype[Any]) -> SparseTensor:
+    """A matrix with one entry in a hundred."""
+    return from_dense(_sparse(size, 0.01).astype(kind), "ds")
+
+
+def _rate(seconds: float, count: float) -> float:
+    """Seconds of one of them, more than 0 however short a measurement was."""
+    return max(1e-11, seconds / max(count, 1.0))

@@ -18,12 +18,15 @@ from t2s.capability.tiles import TileOf, condition_holds, tiles_for
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.svg import SvgPicture
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
 from t2s.driver.plan_loops import calls_in_loops, run_loops
-from t2s.driver.plan_result import PlanResult, PlanTimes, StepRecord, bytes_of, call_record
+from t2s.driver.plan_picture import DrawnPlan, plan_picture
+from t2s.driver.plan_result import PlanResult, StepRecord, bytes_of, call_record
+from t2s.driver.plan_times import PlanTimes
 from t2s.plan.build import build_plan
 from t2s.plan.interpret import interpret_plan
 from t2s.plan.ir import (
@@ -71,6 +74,13 @@ class ExternalPlan:
 
     def __str__(self) -> str:
         return print_plan(self.program)
+
+    def picture(self) -> SvgPicture:
+        """Steps as boxes, tensors as arrows; that of a result also has bytes and times."""
+        return plan_picture(DrawnPlan(program=self.program))
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self.picture().svg}</div>"
 
     def run(
         self, inputs: Mapping[str, Any], *, type: Type | None = None, threads: int = 1
@@ -200,7 +210,8 @@ class _PlanRun:
         assignment = self.program.assignment
         format = assignment.tensor(assignment.result.tensor).format
         tensor = stored_as(final, format, self.program.assignment.semiring.zero)
-        return PlanResult(tensor=tensor, steps=tuple(records))
+        sizes = {name: bytes_of(value) for name, value in self.values.items()}
+        return PlanResult(tensor=tensor, steps=tuple(records), program=self.program, sizes=sizes)
 
     def _step(self, step: Step) -> tuple[Value | None, StepRecord]:
         match step:

@@ -12,7 +12,9 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Float, Type
 from t2s.driver.plan_inputs import PlanBinding, bind_plan
-from t2s.plan.cost import PlanFacts, TensorFacts, facts_of, order_in_memory
+from t2s.plan.cost import PlanFacts
+from t2s.plan.loop_cost import TensorFacts, facts_of
+from t2s.sparse_repr.concrete.external_loops import order_in_memory
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.tensors.tensor import SparseTensor

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy as np
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.refusals import tiles_text
 from t2s.capability.tiles import TileOf
-from t2s.plan.ir import CallStep, MoveStep, Step
-from t2s.plan.printer import print_step
+from t2s.core.svg import SvgPicture
+from t2s.driver.plan_picture import DrawnPlan, plan_picture
+from t2s.driver.plan_times import PlanTimes, StepResult, shown_seconds
+from t2s.plan.ir import CallStep, MoveStep, PlanProgram, Step
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
@@ -22,92 +25,17 @@ Array = np.ndarray[Any, Any]
 Value = Array | SparseTensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTimes:
-    """Seconds, by how they are known.
-
-    Attributes
-    ----------
-    measured: on this machine.
-    simulated: cycles of hardware at its clock.
-    transfers: predicted from the latencies and bandwidths of links.
-    """
-
-    measured: float = 0.0
-    simulated: float = 0.0
-    transfers: float = 0.0
-
-    def __add__(self, other: PlanTimes) -> PlanTimes:
-        return PlanTimes(
-            measured=self.measured + other.measured,
-            simulated=self.simulated + other.simulated,
-            transfers=self.transfers + other.transfers,
-        )
-
-    @property
-    def total(self) -> float:
-        """All of it; print the times to see of what it is the sum."""
-        return self.measured + self.simulated + self.transfers
-
-    def __str__(self) -> str:
-        parts = [
-            (self.measured, "measured"),
-            (self.simulated, "simulated"),
-            (self.transfers, "of transfers, predicted"),
-        ]
-        shown = [f"{shown_seconds(seconds)} {what}" for seconds, what in parts if seconds]
-        return " + ".join(shown) or f"{shown_seconds(0.0)} measured"
-
-
-def shown_seconds(seconds: float) -> str:
-    """In milliseconds, down to a nanosecond."""
-    return f"{seconds * 1e3:.{3 if seconds >= 1e-4 or not seconds else 6}f} ms"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepResult:
-    """What became of a step.
-
-    Attributes
-    ----------
-    times: how long it took, and how that is known.
-    calls: of the function; ``cycles`` those of all of them, of hardware.
-    copied: bytes that operands and results needed beside it; ``moved`` those that went over a link.
-    note: on the guard that was taken, if there was one.
-    """
-
-    step: Step
-    times: PlanTimes
-    calls: int = 0
-    cycles: int = 0
-    copied: int = 0
-    moved: int = 0
-    note: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """All of its times."""
-        return self.times.total
-
-    def __str__(self) -> str:
-        text = f"{print_step(self.step)}: {self.times}"
-        if self.cycles:
-            text += f", {self.cycles} cycles"
-        if self.calls:
-            text += f", {self.calls} call{'s' if self.calls > 1 else ''}"
-        if self.copied:
-            text += f", {self.copied} bytes copied"
-        if self.moved:
-            text += f", {self.moved} bytes moved"
-        return f"{text}, {self.note}" if self.note else text
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanResult:
-    """What a run of a plan gives: the result as a tensor, and what became of every step."""
+    """What a run of a plan gives: the result as a tensor, and what became of every step.
+
+    ``program`` are the steps of the plan; ``sizes`` the bytes of all tensors that it has.
+    """
 
     tensor: SparseTensor
     steps: tuple[StepResult, ...]
+    program: PlanProgram
+    sizes: Mapping[str, int]
 
     @property
     def output(self) -> Array:
@@ -137,6 +65,15 @@ class PlanResult:
     def transfer_share(self) -> float:
         """How much of the time is transfers, from 0 to 1."""
         return self.times.transfers / self.seconds if self.seconds else 0.0
+
+    def picture(self) -> SvgPicture:
+        """Steps as boxes, tensors as arrows with their bytes, times as bars by kind."""
+        return plan_picture(DrawnPlan(program=self.program, steps=self.steps, sizes=self.sizes))
+
+    def _repr_html_(self) -> str:
+        share = f": {self.transfer_share:.0%} of it transfers" if self.times.transfers else ""
+        text = escape(f"in all {shown_seconds(self.seconds)} = {self.times}{share}")
+        return f"<div>{self.picture().svg}<p>{text}</p></div>"
 
     def __repr__(self) -> str:
         return f"<PlanResult {self.tensor!r}, {len(self.steps)} steps>"

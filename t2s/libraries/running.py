@@ -17,7 +17,7 @@ import numpy as np
 from t2s.capability.conditions import Mode, mode_extent, mode_name
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.reshape import rows_of
+from t2s.capability.slices import rows_of, slice_of, window_of
 from t2s.capability.steps_in_memory import suited, suits
 from t2s.capability.tiles import TileOf
 from t2s.core.errors import UserError
@@ -166,7 +166,8 @@ class _MappingRun:
         """The operand as the function sees it: slices, order of modes, fused and added ones."""
         given = self.run.operands[one.name]
         if isinstance(given, SparseTensor):
-            return _read_only(given)
+            fixed = {mode: at[name] for mode, name in enumerate(one.access.variables) if name in at}
+            return _read_only(slice_of(given, fixed) if fixed else given)
         index = tuple(at.get(name, slice(None)) for name in one.access.variables)
         order, shape = self.shapes[one.name]
         view = (given[index] if index else given).transpose(order)
@@ -198,7 +199,7 @@ class _MappingRun:
             rows = rows_of(view.format)
             if rows is None or one.modes[rows] not in at:
                 return view
-            return _window(view, rows, at[one.modes[rows]])
+            return window_of(view, rows, at[one.modes[rows]])
         part = view[_slices(one.modes, at)] if at else view
         shape = _padded_shape(one.modes, part.shape, at)
         if shape == part.shape:
@@ -286,19 +287,6 @@ class _MappingRun:
         lists = {name: len(modes) for name, modes in self.mapping.lists}
         run = self.run
         return CallFrame(self.function, handed, extents, run.location, run.semiring, lists)
-
-
-def _window(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:
-    """Some compressed rows or columns, padded with empty ones: only their positions are copied."""
-    start, end, extent = piece
-    positions, coordinates = (np.asarray(tensor.levels[1][name]) for name in ("pos", "crd"))
-    here = slice(int(positions[start]), int(positions[end]))
-    mine = np.full(extent + 1, positions[end] - positions[start], positions.dtype)
-    mine[: end - start + 1] = positions[start : end + 1] - positions[start]
-    levels: tuple[dict[str, Array], ...] = ({}, {"pos": _locked(mine), "crd": coordinates[here]})
-    shape = list(tensor.shape)
-    shape[mode] = extent
-    return as_stored(tuple(shape), tensor.format, levels, tensor.values[here], fill=tensor.fill)
 
 
 def _read_only(tensor: SparseTensor) -> SparseTensor:

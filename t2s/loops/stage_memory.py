@@ -42,7 +42,7 @@ Operand = Array | SparseTensor
 """A dense array in any order of memory, or a stored tensor."""
 
 FIRST_ROOM = 64
-"""Entries that a result has room for before it grows; then the room doubles."""
+"""Entries that a result has room for at least before it grows; then the room doubles."""
 
 LARGEST_WORKSPACE = 1 << 31
 """Places of the largest workspace: a dense array that waits for sums in another order."""
@@ -204,16 +204,29 @@ class StageMemory:
         if all(level.full for level in self.stage.writes.levels):
             self.arrays[values_of(self.name)] = np.full(count, zero, type)
             return
-        above = count + 1
-        for level, kind in enumerate(self.stage.writes.levels):
+        above, most = count + 1, 1
+        for level, (kind, extent) in enumerate(
+            zip(self.stage.writes.levels, self.extents, strict=True)
+        ):
+            most *= extent
             if kind.full:
                 continue
+            room = self._first_room(most)
             self.arrays[level_array(self.name, level, "pos")] = np.zeros(above, np.int64)
-            self.arrays[level_array(self.name, level, "crd")] = np.zeros(FIRST_ROOM, np.int64)
-            self.numbers[room_of(self.name, level)] = FIRST_ROOM
+            self.arrays[level_array(self.name, level, "crd")] = np.empty(room, np.int64)
+            self.numbers[room_of(self.name, level)] = room
             self.numbers[count_of(self.name, level)] = 0
-            above = FIRST_ROOM
-        self.arrays[values_of(self.name)] = np.zeros(FIRST_ROOM, type)
+            above = room
+        self.arrays[values_of(self.name)] = np.empty(above, type)
+
+    def _first_room(self, most: int) -> int:
+        """Entries as its sparse operands have them together, as a sum has, but not more than fit.
+
+        Memory that no entry comes to is only reserved.
+        """
+        counts = (len(one.values) for one in self.read.values() if isinstance(one, SparseTensor))
+        # two more, as many as an entry asks for
+        return max(FIRST_ROOM, min(sum(counts), most) + 2)
 
     def _add_workspace(self, name: str, over: Sequence[str]) -> None:
         count = prod(self.run.extents[variable] for variable in over)
@@ -254,8 +267,9 @@ class StageMemory:
             room = max(2 * self.numbers[name], needed)
             for one in self.function.arguments:
                 if isinstance(one, LoopArray) and one.grows == name:
-                    longer = np.zeros(room, self.arrays[one.name].dtype)
-                    longer[: len(self.arrays[one.name])] = self.arrays[one.name]
+                    before = self.arrays[one.name]
+                    longer = np.zeros(room, before.dtype)  # positions behind the end are 0
+                    longer[: len(before)] = before
                     self.arrays[one.name] = longer
                     self.table[self.function.slot(one.name)] = longer.ctypes.data
             self.numbers[name] = room

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -14,10 +13,9 @@ from t2s.core.errors import InternalError
 from t2s.core.types import BOOL, Int, Type
 from t2s.loops.stage_memory import Operand, StageRun, run_stage
 from t2s.sparse_repr.binding import Binding, add_stage_views, final_result
-from t2s.sparse_repr.concrete.build import build_program
+from t2s.sparse_repr.concrete.external_loops import order_in_memory, program_in_loops
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, View, result_of
 from t2s.sparse_repr.concrete.materialise import as_blocks_need_it, read_tensor_view
-from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_dense
@@ -60,12 +58,6 @@ def run_program(
     return final_result(assignment, program, binding, written)
 
 
-@lru_cache(maxsize=256)
-def _program_of(assignment: Assignment) -> ConcreteProgram:
-    """The loops of an assignment without a schedule; tensors are transposed where they have to."""
-    return build_program(assignment, Schedule().transpose())
-
-
 def run_assignment(
     assignment: Assignment,
     values: Mapping[str, Operand],
@@ -96,13 +88,18 @@ def bind_values(
     type: Type,
 ) -> BoundAssignment:
     """What the stages of an assignment read, for values of one type by name."""
-    program = _program_of(assignment)
-    tensors: dict[str, SparseTensor] = {}
+    names = dict.fromkeys(access.tensor for access in accesses(assignment.value))
     arrays: dict[str, Array] = {}
-    for name in dict.fromkeys(access.tensor for access in accesses(assignment.value)):
-        format, value = assignment.tensor(name).format, values[name]
-        if isinstance(value, np.ndarray) and _is_dense(format):
+    for name in names:
+        value = values[name]
+        if isinstance(value, np.ndarray) and _is_dense(assignment.tensor(name).format):
             arrays[name] = value
+    memory = tuple((name, order_in_memory(array)) for name, array in arrays.items())
+    program = program_in_loops(assignment, memory)
+    tensors: dict[str, SparseTensor] = {}
+    for name in names:
+        format, value = assignment.tensor(name).format, values[name]
+        if name in arrays:
             continue
         if isinstance(value, np.ndarray):
             value = from_dense(value, format, fill=program.semiring.zero)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -29,42 +28,9 @@ from t2s.plan.ir import (
     Step,
     target_of,
 )
+from t2s.plan.loop_cost import IN_CACHE, LoopSetting, TensorFacts, facts_of, loop_seconds
 from t2s.plan.machine import HostMachine
-from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.notation.ir import Access, Assignment, accesses
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorFacts:
-    """What is known of a tensor before a run.
-
-    ``stored`` is how many values it has, a count or an expectation; ``order`` its modes in memory,
-    the outermost first; ``sparse`` whether it stores some of its elements only.
-    """
-
-    shape: tuple[int, ...]
-    stored: float
-    order: tuple[int, ...]
-    sparse: bool = False
-
-    @property
-    def elements(self) -> int:
-        """All of them, stored or not."""
-        return prod(self.shape)
-
-    @property
-    def density(self) -> float:
-        """The share of the elements that are stored."""
-        return self.stored / self.elements if self.elements else 0.0
-
-    def strides(self, itemsize: int) -> tuple[int, ...]:
-        """Bytes from one element to the next along each mode of a dense tensor."""
-        found = [0] * len(self.shape)
-        step = itemsize
-        for mode in reversed(self.order):
-            found[mode] = step
-            step *= max(1, self.shape[mode])
-        return tuple(found)
+from t2s.sparse_repr.notation.ir import Assignment, accesses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +150,7 @@ class _Predictor:
             source = self.known[dict(step.reads)[view.name]]
             work *= source.density if source.sparse else 1.0
         copied = sum(self._copied(step, view) for view in mapping.operands)
+        copied += sum(self._far(step, view) for view in mapping.operands if calls > 1)
         seconds = machine.start + calls * (machine.call_seconds(mapping.function, work) + copied)
         text = f"{calls} call{'s' if calls != 1 else ''} of {work:.3g} steps"
         return _predicted(step, seconds, text + (", with copies" if copied else ""))
@@ -206,18 +173,33 @@ class _Predictor:
         pieces //= prod(extents[name] for name in mapping.fixed_sums)
         return hardware.link.seconds(pieces) + hardware.link.seconds(total)
 
+    def _steps(self, step: CallStep, view: OperandView) -> tuple[list[int], list[int]] | None:
+        """The shape of an operand in a call, and its steps in bytes; ``None`` if it is sparse."""
+        source = self.known[dict(step.reads)[view.name]]
+        if source.sparse or any(len(mode) > 1 for mode in view.modes):
+            return None
+        strides = source.strides(self.facts.itemsize)
+        places = {name: at for at, name in enumerate(view.access.variables)}
+        shape = [mode_extent(mode, self.facts.extents) for mode in view.modes]
+        size = self.facts.itemsize
+        return shape, [strides[places[mode[0]]] if mode else size for mode in view.modes]
+
+    def _far(self, step: CallStep, view: OperandView) -> float:
+        """Seconds of what each call reads far apart in memory, beside those of its work."""
+        found, size = self._steps(step, view), self.facts.itemsize
+        source = self.known[dict(step.reads)[view.name]]
+        if found is None or source.elements * size <= IN_CACHE or size in found[1]:
+            return 0.0
+        return prod(found[0]) * self.machine.loops.strided
+
     def _copied(self, step: CallStep, view: OperandView) -> float:
         """Seconds of a copy of an operand, in each call, because of its steps in memory."""
-        source = self.known[dict(step.reads)[view.name]]
         needs = step.mapping.function.capability.needs_of(view.name)
         overwritten = view.name == step.mapping.function.capability.overwritten
-        if source.sparse or any(len(mode) > 1 for mode in view.modes):
+        found, size = self._steps(step, view), self.facts.itemsize
+        if found is None:
             return 0.0
-        extents, size = self.facts.extents, self.facts.itemsize
-        strides = source.strides(size)
-        places = {name: at for at, name in enumerate(view.access.variables)}
-        shape = [mode_extent(mode, extents) for mode in view.modes]
-        steps = [strides[places[mode[0]]] if mode else size for mode in view.modes]
+        shape, steps = found
         seen = np.lib.stride_tricks.as_strided(np.empty(1, f"V{size}"), shape, steps)
         if suits(seen, needs.strides) and not overwritten:
             return 0.0
@@ -238,34 +220,15 @@ class _Predictor:
         return total
 
     def _loops(self, assignment: Assignment) -> tuple[float, str]:
-        """Seconds of a statement that we compute: through the entries of its one sparse operand."""
-        rates = self.machine.loops
-        count = self._iterations(assignment)
-        terms = normal_form(assignment.value, assignment.semiring)
-        reads = [access for factor in terms[0].factors for access in accesses(factor)]
-        sparse = [access for access in reads if self.known[access.tensor].sparse]
-        if len(terms) == 1 and len(sparse) == 1:
-            entries = self.known[sparse[0].tensor].stored
-            inside = any(set(one.variables) - set(sparse[0].variables) for one in reads)
-            far = any(self._is_strided(one, sparse[0]) for one in reads if one is not sparse[0])
-            seconds = rates.start + entries * rates.entry
-            seconds += count * (rates.strided if far else rates.element) if inside else 0.0
-            how = ", strided" if far and inside else ""
-            return seconds, f"{entries:.0f} entries, {count:.3g} steps{how}"
-        names = dict.fromkeys(name for access in reads for name in access.variables)
-        steps = float(prod(self.facts.extents[name] for name in names)) * len(terms)
-        summed = any(term.summed for term in terms)
-        rate = rates.dense if summed else rates.dense_element
-        made = prod(self.facts.extents[name] for name in assignment.result.variables)
-        seconds = rates.start + steps * rate + made * rates.dense_element
-        return seconds, f"{steps:.3g} steps"
-
-    def _is_strided(self, access: Access, sparse: Access) -> bool:
-        """Whether what an entry reads of an operand is not contiguous in memory."""
-        inner = [name for name in access.variables if name not in sparse.variables]
-        known = self.known[access.tensor]
-        last = known.order[-1:] if known.order else ()
-        return bool(inner) and not any(access.variables[mode] in inner for mode in last)
+        """Seconds of a statement that our loops compute."""
+        setting = LoopSetting(
+            extents=self.facts.extents,
+            tensors=self.known,
+            itemsize=self.facts.itemsize,
+            rates=self.machine.loops,
+            convert=self.machine.convert,
+        )
+        return loop_seconds(assignment, setting)
 
     def _written(self, step: Step, target: str) -> TensorFacts:
         """What is known of a tensor that a step writes."""
@@ -289,19 +252,5 @@ def _reach(tile: TileOf) -> int:
     return tile.count * tile.size if tile.padded else tile.extent
 
 
-def facts_of(shape: tuple[int, ...], format: Format, stored: float | None = None) -> TensorFacts:
-    """What is known of a tensor of a shape in a format; all of it is stored if nothing is said."""
-    sparse = not (format.plain and all(level.full for level in format.levels))
-    count = prod(shape) if stored is None or not sparse else stored
-    order = format.modes if format.plain else tuple(range(len(shape)))
-    return TensorFacts(shape=shape, stored=count, order=order, sparse=sparse)
-
-
 def _predicted(step: Step, seconds: float, why: str, *, exact: bool = False) -> PredictedStep:
     return PredictedStep(step=step, seconds=seconds, why=why, exact=exact)
-
-
-def order_in_memory(array: Any) -> tuple[int, ...]:
-    """The modes of an array, the one with the largest steps first."""
-    modes = range(array.ndim)
-    return tuple(sorted(modes, key=lambda mode: (-abs(array.strides[mode]), mode)))

@@ -47,18 +47,26 @@ class LoopRates(Term):
     Attributes
     ----------
     start: of a statement.
-    entry: of a stored entry of a sparse operand, beside what is computed for it.
-    element: of an element of the loop inside of entries, where operands are contiguous.
-    strided: the same where one of them is not.
-    dense: of a step of a nest over dense operands that sums; ``dense_element`` where it does not.
+    loop: of an inner loop, beside its iterations.
+    entry: of a coordinate in a list that a loop walks; ``merged`` where it walks two together.
+    element: of a step of a dense loop that sums in a local, one after the other.
+    vector: of one along a dense result, several at once.
+    strided: of a step that reads far from where it read before, in memory beyond the caches.
+    append: of an entry of a sparse result.
+    workspace: of a value that waits in a workspace, because the loops come to it several times.
+    zero: of an element of a dense result that is made.
     """
 
     start: float
+    loop: float
     entry: float
+    merged: float
     element: float
+    vector: float
     strided: float
-    dense: float
-    dense_element: float
+    append: float
+    workspace: float
+    zero: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,21 +170,25 @@ GENERIC = HostMachine(
     convert=60e-9,
     scan=1e-9,
     loops=LoopRates(
-        start=50e-6,
-        entry=60e-9,
-        element=1.2e-9,
-        strided=4e-9,
-        dense=0.06e-9,
-        dense_element=2e-9,
+        start=150e-6,
+        loop=4e-9,
+        entry=1.2e-9,
+        merged=5e-9,
+        element=1e-9,
+        vector=0.4e-9,
+        strided=5e-9,
+        append=3e-9,
+        workspace=4e-9,
+        zero=0.3e-9,
     ),
     functions=tuple(
         FunctionRates(library="scipy's BLAS", function=f"{letter}{name}", points=points)
         for letter in "sd"
         for name, points in (
-            ("gemm", ((5e2, 20e-6), (2.6e5, 30e-6), (1.7e7, 500e-6), (1e9, 25e-3))),
-            ("gemv", ((6e1, 20e-6), (4e3, 22e-6), (6.5e4, 30e-6), (1.6e7, 4e-3))),
-            ("gemv_columns", ((6e1, 20e-6), (4e3, 22e-6), (6.5e4, 30e-6), (1.6e7, 4e-3))),
-            ("dot", ((1.6e1, 15e-6), (1e4, 17e-6), (1e6, 120e-6))),
+            ("gemm", ((5e2, 0.4e-6), (2.6e5, 12e-6), (1.7e7, 500e-6), (1e9, 25e-3))),
+            ("gemv", ((6e1, 0.1e-6), (4e3, 0.7e-6), (6.5e4, 8e-6), (1.6e7, 4e-3))),
+            ("gemv_columns", ((6e1, 0.1e-6), (4e3, 0.7e-6), (6.5e4, 8e-6), (1.6e7, 4e-3))),
+            ("dot", ((1.6e1, 30e-9), (1e4, 2e-6), (1e6, 200e-6))),
         )
     ),
 )

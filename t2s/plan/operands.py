@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from t2s.capability.hardware import HOST, HostLink, MemoryOf
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
+from t2s.capability.slices import fixed_modes, format_with_slices, sliced_format
 from t2s.core.names import NameSupply
 from t2s.plan.ir import ConvertStep, MoveStep, Step, sources_of, target_of
 from t2s.plan.verify import memory_of
@@ -59,6 +60,11 @@ class OperandSteps:
             return access.tensor
         order = len(access.variables)
         format = needs.formats[0] if needs.formats else dense(order)
+        fixed = fixed_modes(access, mapping.fixed)
+        if fixed and needs.formats:
+            if sliced_format(stored, fixed) in needs.formats:
+                return access.tensor
+            format = format_with_slices(format, fixed, order)
         why = f"{mapping.function.name} takes {view.name} as {format}"
         letters = f"{access.tensor}_{format.letters}"
         return self.converted(access.tensor, format, tuple(range(order)), letters, why)

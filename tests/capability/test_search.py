@@ -184,7 +184,7 @@ def test_layout_is_considered() -> None:
     machine = replace(GENERIC, loops=replace(GENERIC.loops, strided=1e-6))
     seconds = {}
     for layout in ("rows", "columns"):
-        known = facts(inputs(50, 0.1, layout))
+        known = facts(inputs(600, 0.1, layout))  # beyond the caches
         plan = sparse.compile(STATEMENT, PLANS["loops"])
         seconds[layout] = predict(plan.program, known, machine).seconds
         moved = sparse.compile(STATEMENT, PLANS["transposed"])

@@ -584,3 +584,14 @@ def test_lanes_of_no_loop() -> None:
           given:    0
     """):
         Schedule().parallelize("i", 0)
+
+
+def test_positions_that_no_int64_has() -> None:
+    levels = ({"pos": np.array([0, 1], np.uint64), "crd": np.array([1 << 63], np.uint64)},)
+    with refused("""\
+        the array crd has integers of more than 63 bits
+          --> sparse.from_levels((4,), "s", levels, np.ones(1))
+          expected: at most 9223372036854775807
+          given:    9223372036854775808
+        """):
+        sparse.from_levels((4,), "s", levels, np.ones(1))

@@ -13,7 +13,7 @@ from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.core.types import Type
 from t2s.loops.lower import lower_to_loops
 from t2s.loops.machine import machine_code
-from t2s.loops.stage_memory import FIRST_ROOM, LARGEST_WORKSPACE
+from t2s.loops.stage_memory import FIRST_ROOM, LARGEST_WORKSPACE, StageMemory
 from t2s.loops.whole_program import run_assignment
 from t2s.sparse import Schedule, SparseTensor
 from t2s.sparse_repr.notation.ir import accesses
@@ -63,10 +63,29 @@ def test_extents_of_nothing_and_one(extents: tuple[int, int, int], result: str) 
 def test_results_grow() -> None:
     """Beyond the first room of each level, and below one another."""
     count = 5 * FIRST_ROOM
+    product = _computed(
+        "X(i,j) = a(i)*b(j)",
+        {"a": "s", "b": "s", "X": "ss"},
+        {"a": np.arange(1.0, count + 1), "b": np.arange(1.0, count)},
+    )
+    assert len(product.values) == count * (count - 1)
     found = _computed("X(i,j) = A(i,j)*2", {"A": "ss", "X": "ss"}, {"A": np.ones((count, 3))})
     assert len(found.values) == 3 * count
     assert len(found.levels[0]["crd"]) == count
     assert found.levels[1]["pos"].tolist() == list(range(0, 3 * count + 1, 3))
+
+
+def test_a_sum_has_room_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the entries of both operands, so that nothing grows; a dense product of them does."""
+    grown: list[int] = []
+    keep = StageMemory._grow
+    monkeypatch.setattr(StageMemory, "_grow", lambda *given: grown.append(1) or keep(*given))
+    count = 3 * FIRST_ROOM
+    given = {"A": np.eye(count), "B": np.fliplr(np.eye(count))}
+    found = _computed("X(i,j) = A(i,j)+B(i,j)", {"A": "ds", "B": "ds", "X": "ds"}, given)
+    assert (len(found.values), grown) == (2 * count, [])
+    _computed("X(i,j) = a(i)*b(j)", {"a": "s", "b": "s", "X": "ds"}, {"a": [1] * 99, "b": [1] * 99})
+    assert grown
 
 
 def test_rows_without_entries_are_not_there() -> None:

@@ -14,7 +14,7 @@ import sparse as pydata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s import UserError
+from t2s import UserError, sparse
 from t2s.sparse import (
     SparseTensor,
     bcsr,
@@ -195,3 +195,19 @@ def test_repr() -> None:
     stored: SparseTensor = from_dense(np.eye(3), csr)
     assert repr(stored) == "<SparseTensor 3 x 3, ds:0,1, 3 values>"
     assert str(bcsr(2, 2)) == "dsdd:0/2,1/2,0%2,1%2"
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "uint16", "uint32", "uint64", "int16", "int32"])
+@pytest.mark.parametrize("format", ["ds", "ss", "uq", "ds:1,0"])
+def test_arrays_of_levels_are_any_integers(kind: str, format: str) -> None:
+    """Also small ones, beyond whose range positions of a large tensor are."""
+    values = np.zeros((90, 80))
+    values[[3, 3, 89, 50], [0, 79, 79, 7]] = [1, 2, 3, 4]
+    stored = from_dense(values, format)
+    levels = [{name: array.astype(kind) for name, array in one.items()} for one in stored.levels]
+    made = from_levels(values.shape, stored.format, levels, stored.values)
+    assert np.array_equal(made.to_dense(), values)
+    assert np.array_equal(made.convert("ss:1,0").to_dense(), values)
+    doubled = sparse.parse("A(i,j) = B(i,j) + B(i,j)", {"A": "ds", "B": "ds"})
+    plan = sparse.compile(doubled, "assume(1 == 1)")
+    assert np.array_equal(plan.run({"B": made}).output, 2 * values)

@@ -260,11 +260,11 @@ def _larger(ring: Array, heads: Array, capacity: int) -> Array:
     turns, places = np.divmod(heads.reshape(-1).astype(np.int64), capacity)
     for turn, place in {*zip(turns.tolist(), places.tolist(), strict=True)}:
         alike = np.flatnonzero((turns == turn) & (places == place))
-        alike = slice(None) if len(alike) == rows else alike
+        which = slice(None) if len(alike) == rows else alike
         for part, lap in ((slice(place * token, row), turn), (slice(place * token), turn + 1)):
             begin = lap % _GROWTH * row
             target = slice(begin + part.indices(row)[0], begin + part.indices(row)[1])
-            larger[alike, target] = ring[alike, part]
+            larger[which, target] = ring[which, part]
     return larger
 
 

@@ -58,3 +58,25 @@ def check_positions(count: int, format: object) -> None:
             given=f"{count} positions",
             hint="dense levels store every coordinate: compressed ones, or coo, only those needed",
         )
+
+
+INDICES = ("pos", "crd")
+"""The arrays of levels with positions and coordinates, of which others are computed."""
+
+
+def indices(array: Array, name: str) -> Array:
+    """An array of a level, with room for what is computed from it: int64 if not int32.
+
+    Raises ``UserError`` for unsigned ones that are no int64; bits, and what is no integer, stay as
+    they are.
+    """
+    if name not in INDICES or array.dtype.kind not in "iu" or array.dtype in (np.int32, np.int64):
+        return array
+    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise UserError(
+            f"the array {name} has integers of more than 63 bits",
+            location=user_location(),
+            expected=f"at most {np.iinfo(np.int64).max}",
+            given=str(int(array.max())),
+        )
+    return array.astype(np.int64)

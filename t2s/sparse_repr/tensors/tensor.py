@@ -23,7 +23,12 @@ from t2s.sparse_repr.tensors.coordinates import (
     summed,
 )
 from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, entries_chart
-from t2s.sparse_repr.tensors.numbers import check_positions, plain_array, real_values
+from t2s.sparse_repr.tensors.numbers import (
+    check_positions,
+    indices,
+    plain_array,
+    real_values,
+)
 from t2s.sparse_repr.tensors.requirements import (
     check_levels,
     checked_fill,
@@ -206,7 +211,10 @@ def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
             given=repr(levels),
         )
     return tuple(
-        {name: plain_array(array, f"the array {name}") for name, array in one.items()}
+        {
+            name: indices(plain_array(array, f"the array {name}"), name)
+            for name, array in one.items()
+        }
         for one in levels
     )
 
@@ -368,7 +376,7 @@ def _check_inside(table: Array, shape: Sequence[int]) -> None:
 def from_levels(
     shape: Sequence[int], format: Format | str, levels: Sequence[Arrays], values: Array
 ) -> SparseTensor:
-    """A tensor of the arrays of its levels, which are kept, not copied.
+    """A tensor of the arrays of its levels, which are kept, not copied, if they are int32 or int64.
 
     Raises ``UserError`` if an array is missing or does not fit, and if the coordinates of a fiber
     do not increase.

@@ -1,0 +1,108 @@
+"""Parts of sparse tensors whose outer levels are dense: slices at coordinates, windows of rows.
+
+Fibers below dense levels lie one behind the other, so a part is a window of each array; only
+positions are copied, because they count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.levels import Compressed, Dense, Level
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
+
+Array = np.ndarray[Any, Any]
+
+PARTED = {"d", "s", "u", "q"}
+"""Letters of levels of which parts are windows: dense, compressed, singleton."""
+
+
+def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
+    """The modes of an access whose variables are fixed."""
+    return [mode for mode, name in enumerate(access.variables) if name in fixed]
+
+
+def sliced_format(format: Format, fixed: Collection[int]) -> Format | None:
+    """What a tensor is where some modes are at one coordinate; ``None`` if it is no slice of it.
+
+    It is if these modes are the outermost levels, and all of them are dense.
+    """
+    count = len(set(fixed))
+    outer = format.levels[:count]
+    if not format.plain or not set(format.letters) <= PARTED or count == len(format.levels):
+        return None
+    if set(format.modes[:count]) != set(fixed) or not all(level.full for level in outer):
+        return None
+    kept = [mode for mode in range(format.order) if mode not in fixed]
+    parts = tuple(Part(mode=kept.index(mode)) for mode in format.modes[count:])
+    return Format(levels=format.levels[count:], parts=parts)
+
+
+def format_with_slices(format: Format, fixed: Sequence[int], order: int) -> Format:
+    """The format of a tensor of that order whose slices at some modes have a format."""
+    kept = [mode for mode in range(order) if mode not in fixed]
+    outer: tuple[Level, ...] = (Dense(),) * len(fixed)
+    modes = (*fixed, *(kept[mode] for mode in format.modes))
+    return Format(levels=(*outer, *format.levels), parts=tuple(Part(mode=mode) for mode in modes))
+
+
+def rows_of(format: Format) -> int | None:
+    """The mode of which a window is one of arrays: a dense level, above a compressed one."""
+    if not format.plain or not set(format.letters) <= PARTED or not format.levels[0].full:
+        return None
+    first = next((level for level in format.levels if not level.full), None)
+    return format.modes[0] if isinstance(first, Compressed) else None
+
+
+def slice_of(tensor: SparseTensor, at: Mapping[int, int]) -> SparseTensor:
+    """The tensor at coordinates of its outermost modes, which are dense, over the same values."""
+    format = sliced_format(tensor.format, at)
+    if format is None:
+        raise ValueError("these modes are not the outermost levels")
+    place = 0
+    for mode in tensor.format.modes[: len(at)]:
+        place = place * tensor.shape[mode] + at[mode]
+    levels, values = _below(tensor, len(at), (place, place + 1), 0)
+    shape = tuple(extent for mode, extent in enumerate(tensor.shape) if mode not in at)
+    return as_stored(shape, format, levels, values, fill=tensor.fill)
+
+
+def window_of(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:
+    """Coordinates of the outermost mode from a start to an end, padded with empty ones."""
+    start, end, extent = piece
+    levels, values = _below(tensor, 1, (start, end), extent - (end - start))
+    shape = list(tensor.shape)
+    shape[mode] = extent
+    return as_stored(tuple(shape), tensor.format, ({}, *levels), values, fill=tensor.fill)
+
+
+def _below(
+    tensor: SparseTensor, first: int, above: tuple[int, int], padded: int
+) -> tuple[tuple[dict[str, Array], ...], Array]:
+    """The arrays of all levels from ``first`` on, below positions; ``padded`` more are empty."""
+    begin, end = above
+    found: list[dict[str, Array]] = []
+    for number in range(first, len(tensor.format.levels)):
+        level, arrays = tensor.format.levels[number], tensor.levels[number]
+        if level.full:
+            extent = tensor.shape[tensor.format.modes[number]]
+            begin, end, padded = begin * extent, end * extent, padded * extent
+            found.append({})
+            continue
+        if not isinstance(level, Compressed):
+            found.append({"crd": arrays["crd"][begin:end]})
+            continue
+        positions = np.asarray(arrays["pos"])
+        mine = np.empty(end - begin + 1 + padded, positions.dtype)
+        mine[: end - begin + 1] = positions[begin : end + 1]
+        mine[end - begin + 1 :] = positions[end]
+        mine -= positions[begin]
+        mine.flags.writeable = False
+        begin, end, padded = int(positions[begin]), int(positions[end]), 0
+        found.append({"pos": mine, "crd": arrays["crd"][begin:end]})
+    return tuple(found), tensor.values[begin:end]
