@@ -13,6 +13,7 @@ from t2s.graph.graph import Graph, Tensor
 from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.banked import NOTHING, Banked
 from t2s.simulator.memory.banked_port import vectors_of
+from t2s.simulator.memory.lane_addresses import Addresses
 from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses
 
 Numbers = NDArray[np.int64]
@@ -44,7 +45,7 @@ class BankedVectors:
         bases: Mapping[str, int],
         rules: Sequence[RuleAccesses],
         codes: Array,
-        addresses: Sequence[Numbers],
+        addresses: Sequence[Addresses],
     ) -> None:
         self._graph, self._banked, self._bases = graph, banked, bases
         self._codes, self._addresses = codes, addresses
@@ -91,7 +92,7 @@ class BankedVectors:
             makes = np.zeros(len(self._counts), np.bool_)
             makes[[item.code for item in found]] = True
             made = np.flatnonzero(makes[codes])
-            here = np.asarray(tokens[self._taken[channel] : self._taken[channel] + len(made)])
+            here = tokens[self._taken[channel] : self._taken[channel] + len(made)]
             self._taken[channel] += len(made)
             for item in found:
                 chosen = codes[made] == item.code

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.graph.semantics import HOLE
+from t2s.simulator.memory.lane_addresses import Addresses
 from t2s.simulator.memory.machine_accesses import RuleAccesses, ports_of
 from t2s.simulator.memory.port import too_long
 from t2s.simulator.memory.spec import Dram
@@ -63,7 +64,7 @@ class MachineRequests:
         rules: Sequence[RuleAccesses],
         codes: Array,
         ended: bool,
-        addresses: Sequence[Numbers],
+        addresses: Sequence[Addresses],
         bases: Mapping[str, int],
         room: int,
         dram: Dram,
@@ -98,7 +99,7 @@ class MachineRequests:
         here = slice(begin, end)
         return self.asked[here], self.needed[here], self.requests[first:last]
 
-    def _accesses(self, addresses: Sequence[Numbers]) -> _Accesses:
+    def _accesses(self, addresses: Sequence[Addresses]) -> _Accesses:
         """All accesses, firing by firing."""
         width = max((len(rule.accesses) for rule in self._rules), default=0)
         shape = (max(1, len(self._rules)), max(1, width))
@@ -119,7 +120,7 @@ class MachineRequests:
         for channel, stream in enumerate(addresses):
             made = np.flatnonzero(of_channel[self._codes, channel] >= 0)
             which = of_channel[self._codes[made], channel]
-            found = np.asarray(stream, np.int64)[: len(made)]
+            found = np.asarray(stream[: len(made)], np.int64)
             if found.ndim > 1:
                 kept = self._first_of_lines(found, base[self._codes[made], which])
                 lanes = np.count_nonzero(kept, axis=1)

@@ -14,6 +14,7 @@ from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
 from t2s.graph.semantics import PortUse, element_of, space_points
+from t2s.simulator.memory.lane_addresses import Addresses
 
 Counts = NDArray[np.int64]
 
@@ -46,7 +47,7 @@ class Trace:
     received: Counts
     refusal: Callable[[int], Exception]
     limit: int | None = None
-    addresses: Mapping[int, tuple[Array, ...]] = field(default_factory=dict)
+    addresses: Mapping[int, tuple[Addresses, ...]] = field(default_factory=dict)
 
 
 LOADS, STORES = 1, 2

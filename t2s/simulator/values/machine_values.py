@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.kept import KeptFor
@@ -23,10 +22,12 @@ from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
 from t2s.simulator.emit.compile import Effort, MachineCode, compile_text
+from t2s.simulator.memory.lane_addresses import Addresses
 from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.tally import Counts
+from t2s.simulator.values.address_record import AddressRecord, depths_of_record
 from t2s.simulator.values.emit_frame import FAULTED
 from t2s.simulator.values.emit_program import emit_program
 from t2s.simulator.values.layout import (
@@ -78,7 +79,7 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
     )
 
 
-def _addresses(program: SimProgram, values: StreamValues) -> dict[int, tuple[Array, ...]]:
+def _addresses(program: SimProgram, values: StreamValues) -> dict[int, tuple[Addresses, ...]]:
     """The addresses that were recorded, by machine."""
     if not values.recorded:
         return {}
@@ -160,7 +161,7 @@ class StreamValues:
     traces: of every machine, by node and place.
     sent, received: tokens through the elements of all channels, channel by channel.
     refusal: makes the error of a machine that refuses (by node and place).
-    recorded: of the channels to record, the values that each element was sent; vectors in rows.
+    recorded: of the channels to record, the addresses that each element was sent.
     """
 
     outputs: Mapping[str, Array] | None
@@ -168,7 +169,7 @@ class StreamValues:
     sent: Counts
     received: Counts
     refusal: Callable[[str, int], Exception]
-    recorded: Mapping[str, tuple[Array, ...]]
+    recorded: Mapping[str, tuple[Addresses, ...]]
 
 
 class _Prepared:
@@ -195,12 +196,13 @@ class _Prepared:
         quick = self._quick and self._fired < _WORTH_THE_EFFORT
         return compile_text(self._text, Effort.QUICK if quick else Effort.FULL)
 
-    def state(self, graph: Graph) -> RunState:
+    def state(self, graph: Graph, record: Sequence[str]) -> RunState:
         """A memory that no other run has."""
         try:
             return self._idle.pop()
         except IndexError:
-            return RunState(graph, self.layout)
+            depths = depths_of_record(graph, self.layout, record)
+            return RunState(graph, self.layout, depths)
 
     def leave(self, state: RunState) -> None:
         """Keep the memory of a run that is over, if none is kept."""
@@ -229,13 +231,14 @@ def stream_values(
 ) -> StreamValues:
     """Run a graph with machines as far as its tokens allow, ``most_firings`` for each machine.
 
-    ``record`` are channels of nesting 0 that nothing takes from.
+    ``record`` are channels of addresses, of nesting 0, that nothing takes from.
 
     Raises ``UserError`` if an input is wrong or a machine never ends.
     """
     prepared = _PREPARED.get(graph, None, lambda: _Prepared(graph))
-    layout, state = prepared.layout, prepared.state(graph)
+    layout, state = prepared.layout, prepared.state(graph, record)
     state.start(inputs, parameters)
+    addresses = AddressRecord(graph, layout, state, record)
     if most_firings is not None:
         for memory in state.machines.values():
             memory.limit(most_firings)
@@ -245,7 +248,8 @@ def stream_values(
         if fired == FAULTED:
             raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
         total += fired
-        if not fired and state.unfinished() == waiting and not state.grow():
+        taken = addresses.take(all=not fired)
+        if not fired and not taken and state.unfinished() == waiting and not state.grow():
             break
         if on_progress is not None:
             on_progress(total)
@@ -260,21 +264,11 @@ def stream_values(
         sent=state.words[prepared.tails],
         received=state.words[prepared.heads],
         refusal=reader.refusal if refused else _nobody_refuses,
-        recorded={name: reader.recorded(name) for name in record},
+        recorded=addresses.result(),
     )
     if again:
         prepared.leave(state)
     return values
-
-
-def _too_much(machine: str) -> UserError:
-    return UserError(
-        f"{machine!r} accesses memory too often to list its addresses",
-        location=user_location(),
-        expected="at most some 30 million accesses of one machine to a memory with addresses",
-        given="more",
-        hint='simulate a smaller problem, or with memory="ideal"',
-    )
 
 
 def _nobody_refuses(name: str, place: int) -> Exception:
@@ -310,20 +304,6 @@ class _Reader:
                     refuses=status == FAILED,
                 )
         return found
-
-    def recorded(self, name: str) -> tuple[Array, ...]:
-        """The values that were sent into each element of a channel that nothing takes from."""
-        token, type = self.layout.tokens[name], self.graph.channel(name).stream.element
-        found: list[Array] = []
-        tails = self.state.get(self.layout.tails(name)).reshape(-1).tolist()
-        for ring, sent in zip(self.state.ring(name), tails, strict=True):
-            if sent >= len(ring) // token.stride:
-                raise _too_much(self.graph.channel(name).source)
-            rows = ring[: sent * token.stride].reshape(sent, token.stride)
-            bytes = rows[:, token.value : token.value + type.bytes].copy()
-            values = bytes.view(type.scalar.numpy)
-            found.append(values if type.lanes > 1 else values.reshape(-1))
-        return tuple(found)
 
     def waits_for_ever(self, name: str) -> bool:
         """Whether a node with firings left is endless, and all of it waits for tokens."""
