@@ -14,6 +14,7 @@ from t2s import Func, ImageParam, Int, UnsupportedError, UserError, Var
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Timing, Units
+from t2s.simulator.values import address_record
 from tests.errors.refusal import refused
 from tests.graph.machines import copying
 
@@ -301,3 +302,19 @@ def test_fields_of_numpy() -> None:
     found = replace(DDR4, rows=np.int32(DDR4.rows), timing=replace(DDR4.timing, CL=np.int8(15)))
     assert type(found.rows) is int
     assert type(found.timing.CL) is int
+
+
+def test_too_many_addresses_of_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = copying()
+    device = DEVICES["ideal"].with_memory("ddr4-2133")
+    monkeypatch.setattr(address_record, "MOST_ADDRESSES", 3)
+    with refused(
+        """
+        'source' accesses memory too often to list its addresses
+          --> t2s.simulate(graph, {"x": np.arange(9, -1, -1, np.int32)}, device=device)
+          expected: at most 3 addresses of one machine array
+          given:    more
+          hint:     simulate a smaller problem, or with memory="ideal"
+        """
+    ):
+        t2s.simulate(graph, {"x": np.arange(9, -1, -1, np.int32)}, device=device)

@@ -16,6 +16,18 @@ _BLOCK = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LaneRows:
+    """Some vectors: the bits of their lanes, and the addresses."""
+
+    chosen: NDArray[np.uint8]
+    addresses: Array
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many addresses each vector has."""
+        return np.asarray(np.bitwise_count(self.chosen).sum(axis=1, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LaneAddresses:
     """Addresses of vectors: a sequence of rows of ``lanes``, with -1 where a lane touches nothing.
 
@@ -47,17 +59,14 @@ class LaneAddresses:
         found[mask] = self.addresses[at : at + np.count_nonzero(mask)]
         return found
 
+    def first(self, vectors: int) -> LaneRows:
+        """The first so many vectors."""
+        chosen = self.chosen[:vectors]
+        return LaneRows(chosen=chosen, addresses=self.addresses[: _bits(chosen)])
+
 
 Addresses = Array | LaneAddresses
 """What a channel of addresses carried: one for each access, or vectors of them."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LaneRows:
-    """Some vectors: the bits of their lanes, and the addresses."""
-
-    chosen: NDArray[np.uint8]
-    addresses: Array
 
 
 def lane_rows(rows: Array) -> LaneRows:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.graph.semantics import HOLE
-from t2s.simulator.memory.lane_addresses import Addresses
+from t2s.simulator.memory.lane_addresses import Addresses, LaneAddresses
 from t2s.simulator.memory.machine_accesses import RuleAccesses, ports_of
 from t2s.simulator.memory.port import too_long
 from t2s.simulator.memory.spec import Dram
@@ -73,15 +73,16 @@ class MachineRequests:
         self._rules = rules
         self._ports = ports_of(rules)
         self._graph, self._dram, self._bases, self._room = graph, dram, bases, room
-        self._codes = codes.astype(np.int64)
+        self._count = len(codes)
         self._levels = levels
-        self.produced = 0
-        self._plan(self._accesses(addresses), ended)
+        self._columns = self._used_columns()
+        self.produced = self._made = 0
+        self._plan(self._accesses(codes, addresses), self._starts(codes), ended)
 
     @property
     def left(self) -> int:
         """Firings that are not yet produced; the last one is of none, for a machine that waits."""
-        return len(self._codes) + 1 - self.produced
+        return self._count + 1 - self.produced
 
     @property
     def most(self) -> int:
@@ -93,13 +94,20 @@ class MachineRequests:
 
         Of what they need there is a column for each level, and then for each level of what decides.
         """
-        begin, end = self.produced, self.produced + min(count, self.left)
-        first, last = self._begins[begin], self._begins[end]
-        self.produced = end
-        here = slice(begin, end)
-        return self.asked[here], self.needed[here], self.requests[first:last]
+        here = slice(self.produced, self.produced + min(count, self.left))
+        asked, begin = self.asked[here], self._made
+        self.produced, self._made = here.stop, begin + int(asked.sum(dtype=np.int64))
+        needed = np.full((len(asked), 2 * self._levels), -1)
+        needed[:, self._columns] = self.needed[here]
+        return asked, needed, self.requests[begin : self._made]
 
-    def _accesses(self, addresses: Sequence[Addresses]) -> _Accesses:
+    def _used_columns(self) -> list[int]:
+        """The columns of what firings need that are not always empty."""
+        loads = [a for rule in self._rules for a in rule.accesses if not a.store]
+        deciding = {self._levels + a.level for a in loads if a.decides}
+        return sorted({a.level for a in loads} | deciding)
+
+    def _accesses(self, codes: Array, addresses: Sequence[Addresses]) -> _Accesses:
         """All accesses, firing by firing."""
         width = max((len(rule.accesses) for rule in self._rules), default=0)
         shape = (max(1, len(self._rules)), max(1, width))
@@ -118,20 +126,22 @@ class MachineRequests:
         numbers: list[Numbers] = []
         offsets: list[Numbers] = []
         for channel, stream in enumerate(addresses):
-            made = np.flatnonzero(of_channel[self._codes, channel] >= 0)
-            which = of_channel[self._codes[made], channel]
-            found = np.asarray(stream[: len(made)], np.int64)
-            if found.ndim > 1:
-                kept = self._first_of_lines(found, base[self._codes[made], which])
-                lanes = np.count_nonzero(kept, axis=1)
-                made, which, found = np.repeat(made, lanes), np.repeat(which, lanes), found[kept]
+            made = np.flatnonzero((of_channel[:, channel] >= 0)[codes])
+            which = of_channel[:, channel][codes[made]]
+            if isinstance(stream, LaneAddresses):
+                bases = base[codes[made], which]
+                lanes, found = self._distinct_lines(stream, bases)
+                made, which = np.repeat(made, lanes), np.repeat(which, lanes)
+            else:
+                found = stream[: len(made)].astype(np.int64)
             firings.append(made)
             numbers.append(which)
             offsets.append(found)
         firing, number, offset = _joined(firings), _joined(numbers), _joined(offsets)
-        order = np.argsort(firing * max(1, width) + number, kind="stable")
-        firing, number, offset = firing[order], number[order], offset[order]
-        rows = self._codes[firing], number
+        if len(addresses) > 1:
+            order = np.argsort(firing * max(1, width) + number, kind="stable")
+            firing, number, offset = firing[order], number[order], offset[order]
+        rows = codes[firing], number
         outside = np.flatnonzero(offset + bytes[rows] > limit[rows])
         if len(outside):
             tensor = self._ports[port[rows][outside[0]]][0]
@@ -146,32 +156,41 @@ class MachineRequests:
             decides=decides[rows],
         )
 
-    def _first_of_lines(self, offsets: Numbers, bases: Numbers) -> NDArray[np.bool_]:
-        """Which lanes of each vector of elements are the first ones in their line.
+    def _distinct_lines(self, vectors: LaneAddresses, bases: Numbers) -> tuple[Numbers, Numbers]:
+        """Of each vector, how many lines its lanes touch, and the first address in each of these.
 
-        An element never lies in two lines.
+        An element never lies in two lines.  Most vectors have one lane: the others are sorted.
         """
-        kept: NDArray[np.bool_] = offsets != HOLE
-        several = np.flatnonzero(np.count_nonzero(kept, axis=1) > 1)
-        lines = (bases[several, None] + offsets[several]) // self._dram.line_bytes
-        lines[~kept[several]] = HOLE
+        rows = vectors.first(len(bases))
+        counts, offsets = rows.counts(), rows.addresses.astype(np.int64)
+        several = np.flatnonzero(counts > 1)
+        if not len(several):
+            return counts, offsets
+        lanes = np.unpackbits(rows.chosen[several], axis=1, count=vectors.lanes).view(np.bool_)
+        elements = np.repeat(counts > 1, counts)
+        touched = np.repeat(bases[several], counts[several]) + offsets[elements]
+        lines = np.full(lanes.shape, HOLE, np.int64)
+        lines[lanes] = touched // self._dram.line_bytes
         order = np.argsort(lines, axis=1, kind="stable")
-        sorted_lines = np.take_along_axis(lines, order, axis=1)
-        first = np.ones(lines.shape, np.bool_)
-        first[:, 1:] = sorted_lines[:, 1:] != sorted_lines[:, :-1]
-        found = np.empty(lines.shape, np.bool_)
-        np.put_along_axis(found, order, first, axis=1)
-        kept[several] &= found
-        return kept
+        ascending = np.take_along_axis(lines, order, axis=1)
+        new = np.ones(lines.shape, np.bool_)
+        new[:, 1:] = ascending[:, 1:] != ascending[:, :-1]
+        first = np.empty(lines.shape, np.bool_)
+        np.put_along_axis(first, order, new, axis=1)
+        kept = np.ones(len(offsets), np.bool_)
+        kept[elements] = first[lanes]
+        counts[several] = np.count_nonzero(first & lanes, axis=1)
+        return counts, offsets[kept]
 
-    def _plan(self, accesses: _Accesses, ended: bool) -> None:
+    def _plan(self, accesses: _Accesses, starts: Numbers, ended: bool) -> None:
         """Number all requests, and say which of them each firing needs."""
-        firings = len(self._codes)
-        starts = self._starts()
+        firings = self._count
         found: list[_Lines] = []
         chosen: list[_Accesses] = []
         for port, (_, store) in enumerate(self._ports):
-            here = accesses.chosen(accesses.port == port)
+            here = accesses
+            if len(self._ports) > 1:
+                here = accesses.chosen(accesses.port == port)
             chosen.append(here)
             found.append(self._begun(here, store, starts, firings - 1 if ended else -1))
         stores = [store for _, store in self._ports]
@@ -179,27 +198,38 @@ class MachineRequests:
         asking = _joined(item.asked_by for item in found)
         ports = _joined(np.full(len(item.line), port) for port, item in enumerate(found))
         made = np.flatnonzero(asking >= 0)
-        order = made[np.lexsort((made, ports[made], asking[made]))]
+        order = made
+        if (asking[made[1:]] < asking[made[:-1]]).any() or len(self._ports) > 1:
+            order = made[np.lexsort((made, ports[made], asking[made]))]
         number = np.full(len(lines), -1)
         number[order] = np.arange(len(order))
         self.requests = lines[order]
         self.asked = np.zeros(firings + 1, np.int32)
         self.asked[:firings] = np.bincount(asking[order], minlength=firings)
-        self._begins = np.append(0, np.cumsum(self.asked, dtype=np.int64))
-        self.needed = np.full((firings + 1, 2 * self._levels), -1)
+        numbers = np.int32 if len(order) <= np.iinfo(np.int32).max else np.int64
+        self.needed = np.full((firings + 1, len(self._columns)), -1, numbers)
         at = 0
         for item, here, (_, store) in zip(found, chosen, self._ports, strict=True):
             if not store:
-                needed = number[at + item.latest]
-                np.maximum.at(self.needed, (here.firing, here.level), needed)
+                needed = number[at + item.latest].astype(numbers)
+                self._need(here.firing, here.level, needed)
                 some = here.decides > 0
-                column = self._levels + here.level[some]
-                np.maximum.at(self.needed, (here.firing[some], column), needed[some])
+                if some.any():
+                    column = self._levels + here.level[some]
+                    self._need(here.firing[some], column, needed[some])
             at += len(item.line)
 
-    def _starts(self) -> Numbers:
+    def _need(self, firing: Numbers, column: Numbers, needed: Array) -> None:
+        """Firings, in order, need these requests, too."""
+        column = np.searchsorted(self._columns, column)
+        if (firing[1:] > firing[:-1]).all():
+            self.needed[firing, column] = np.maximum(self.needed[firing, column], needed)
+        else:
+            np.maximum.at(self.needed, (firing, column), needed)
+
+    def _starts(self, codes: Array) -> Numbers:
         """For each firing that runs on, the first one of those in a row; -1 for the others."""
-        runs_on = np.array([rule.runs_on for rule in self._rules], np.bool_)[self._codes]
+        runs_on = np.array([rule.runs_on for rule in self._rules], np.bool_)[codes]
         begins = runs_on & ~np.append(False, runs_on[:-1])
         latest = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
         return np.where(runs_on, latest, -1)
