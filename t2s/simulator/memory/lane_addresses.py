@@ -14,6 +14,9 @@ from t2s.graph.semantics import HOLE
 _BLOCK = 1 << 10
 """Vectors between two of those of which it is known how many addresses come before them."""
 
+_FEW_LANES = 2
+"""Addresses of less than one in so many lanes are picked one by one: numpy is faster then."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneRows:
@@ -72,7 +75,12 @@ Addresses = Array | LaneAddresses
 def lane_rows(rows: Array) -> LaneRows:
     """An array with a row for each vector."""
     mask = rows != HOLE
-    return LaneRows(chosen=np.packbits(mask, axis=1), addresses=narrowed(rows[mask]))
+    lanes, chosen = mask.shape[1], mask.reshape(-1)
+    whole = mask if lanes % 8 else chosen
+    bits = np.packbits(whole, axis=-1).reshape(len(rows), -(-lanes // 8))
+    sparse = np.count_nonzero(chosen) * _FEW_LANES < len(chosen)
+    picked = rows.reshape(-1)[np.flatnonzero(chosen) if sparse else chosen]
+    return LaneRows(chosen=bits, addresses=narrowed(picked))
 
 
 def lane_addresses(lanes: int, parts: Sequence[LaneRows]) -> LaneAddresses:

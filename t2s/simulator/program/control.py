@@ -28,6 +28,9 @@ UNUSED = -1
 
 _FEW = 8
 
+_FEW_CODES = 64
+"""So few codes of firings are counted one after the other."""
+
 _MANY = 64
 """So many PEs are compared all at once."""
 
@@ -83,21 +86,21 @@ class FiringOrder:
     """
 
     axes: tuple[NDArray[np.int32], ...]
-    codes: NDArray[np.int32]
+    codes: NDArray[np.integer]
     start: int
     firings: int
 
-    def expanded(self) -> NDArray[np.int32]:
+    def expanded(self) -> NDArray[np.integer]:
         """The code of every firing, in order."""
+        if not self.axes:
+            return self.codes[self.start : self.start + self.firings]
         box = np.ascontiguousarray(self.codes[np.ix_(*self.axes)]).reshape(-1)
         return box[self.start : self.start + self.firings]
 
 
-def listed(codes: NDArray[np.int32]) -> FiringOrder:
+def listed(codes: NDArray[np.integer]) -> FiringOrder:
     """The order of firings whose codes are known one by one."""
-    axis = np.arange(len(codes), dtype=np.int32)
-    padded = codes if len(codes) else np.zeros(1, np.int32)
-    return FiringOrder(axes=(axis,), codes=padded, start=0, firings=len(codes))
+    return FiringOrder(axes=(), codes=codes, start=0, firings=len(codes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,11 +253,20 @@ def firings_per_code(order: FiringOrder, count: int) -> NDArray[np.int64]:
     )
 
 
+def code_counts(codes: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+    """How often each of so many codes occurs."""
+    if count > _FEW_CODES:
+        return np.bincount(codes, minlength=count)
+    return np.array([np.count_nonzero(codes == code) for code in range(count)], np.int64)
+
+
 def _counts_before(order: FiringOrder, position: int, count: int) -> NDArray[np.int64]:
     """How often each code occurs before a position of the box.
 
     These are, axis by axis, the iterations before the position's, with all iterations inside.
     """
+    if not order.axes:
+        return code_counts(order.codes[:position], count)
     counts = np.zeros(count, np.int64)
     extents = [len(axis) for axis in order.axes]
     sizes = [np.bincount(axis) for axis in order.axes]

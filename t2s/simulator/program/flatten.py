@@ -94,7 +94,8 @@ class Control:
     @cached_property
     def codes(self) -> NDArray[np.int32]:
         """The codes of all orders, one after the other and one for each firing."""
-        return np.concatenate([np.zeros(0, np.int32), *(o.expanded() for o in self.orders)])
+        parts = [np.zeros(0, np.int32), *(order.expanded() for order in self.orders)]
+        return np.concatenate(parts, dtype=np.int32)
 
     @cached_property
     def code_start(self) -> NDArray[np.int64]:

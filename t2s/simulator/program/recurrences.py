@@ -115,7 +115,7 @@ def _uses(program: SimProgram, pe: int, element: int) -> NDArray[np.int64]:
     control = program.control
     order = control.orders[int(control.order_of[pe])]
     first = int(control.row_start[pe])
-    rows: Array = control.rows[first : first + int(order.codes.max()) + 1]
+    rows: Array = control.rows[first : first + int(order.codes.max(initial=0)) + 1]
     sides = ((USES_BEGIN, RECEIVES_END), (RECEIVES_END, USES_END))
     counts = [
         [int(np.count_nonzero(control.uses[row[a] : row[b]] == element)) for row in rows]

@@ -24,7 +24,7 @@ from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.banked_port import bases_in_banks, most_loads, uses_shared_banks
-from t2s.simulator.program.control import listed
+from t2s.simulator.program.control import code_counts, listed
 from t2s.simulator.program.flatten import (
     MOVED_BYTES,
     RECEIVES_END,
@@ -330,11 +330,11 @@ def _control(
     sent, received = control.sent.copy(), control.received.copy()
     orders = list(control.orders)
     for instance, found in traces.items():
-        codes = np.asarray(found, np.int32)
+        codes = np.asarray(found) if len(found) else np.zeros(0, np.int32)
         firings[instance] = len(codes) + bool(unfinished.get(instance))
         order_of[instance] = len(orders)
         orders.append(listed(codes))
-        counts = np.bincount(codes)
+        counts = code_counts(codes, int(codes.max()) + 1 if len(codes) else 0)
         for code in np.flatnonzero(counts):
             row = control.rows[control.row_start[instance] + code]
             begin, middle, end = (int(row[c]) for c in (USES_BEGIN, RECEIVES_END, USES_END))

@@ -278,7 +278,7 @@ def explicit(program: SimProgram, trace: Trace) -> SimProgram:
     row_count, use_count = len(control.rows), len(control.uses)
     codes_of: dict[int, Array] = {}
     for instance, codes in trace.codes.items():
-        codes_of[instance] = codes.astype(np.int32)
+        codes_of[instance] = codes
         needs = trace.unfinished.get(instance)
         if needs and instance not in trace.refusing:
             row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
@@ -287,7 +287,7 @@ def explicit(program: SimProgram, trace: Trace) -> SimProgram:
             uses.append(np.array(needs, control.uses.dtype))
             taken.append(np.zeros(len(needs), np.bool_))
             last = np.int32(row_count - control.row_start[instance])
-            codes_of[instance] = np.append(codes_of[instance], last)
+            codes_of[instance] = np.append(codes.astype(np.int32), last)
             row_count, use_count = row_count + 1, use_count + len(needs)
     extended = replace(
         control,

@@ -47,7 +47,7 @@ def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
     total = 0
     for order in np.unique(orders).tolist():
         codes = control.orders[order].codes
-        counts = firings_per_code(control.orders[order], int(codes.max()) + 1)
+        counts = firings_per_code(control.orders[order], int(codes.max(initial=0)) + 1)
         own = starts[orders == order]
         for code, count in enumerate(counts.tolist()):
             total += count * int(control.rows[own + code, MOVED_BYTES].sum(dtype=np.int64))

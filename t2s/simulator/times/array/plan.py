@@ -222,6 +222,9 @@ def _transfer(channel: int, latency: int, source: LanePort, sink: LanePort) -> T
 def walk_of(order: FiringOrder) -> Walk:
     """The walk of an order; axes that nothing depends on are left out or merged into ``repeat``."""
     axes, codes = list(order.axes), order.codes
+    if not axes:
+        axes = [np.arange(len(codes), dtype=np.int32)]
+        codes = codes.astype(np.int32) if len(codes) else np.zeros(1, np.int32)
     repeat = 1
     while axes and codes.shape[-1] == 1:
         repeat *= len(axes.pop())
