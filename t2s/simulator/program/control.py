@@ -90,9 +90,14 @@ class FiringOrder:
     start: int
     firings: int
 
+    @property
+    def is_list(self) -> bool:
+        """Whether the codes are those of the firings, one by one."""
+        return self.codes.ndim > len(self.axes)
+
     def expanded(self) -> NDArray[np.integer]:
         """The code of every firing, in order."""
-        if not self.axes:
+        if self.is_list:
             return self.codes[self.start : self.start + self.firings]
         box = np.ascontiguousarray(self.codes[np.ix_(*self.axes)]).reshape(-1)
         return box[self.start : self.start + self.firings]
@@ -265,7 +270,7 @@ def _counts_before(order: FiringOrder, position: int, count: int) -> NDArray[np.
 
     These are, axis by axis, the iterations before the position's, with all iterations inside.
     """
-    if not order.axes:
+    if order.is_list:
         return code_counts(order.codes[:position], count)
     counts = np.zeros(count, np.int64)
     extents = [len(axis) for axis in order.axes]

@@ -120,6 +120,8 @@ def _codes(program: SimProgram, pe: int, slots: Counts) -> Counts:
 
 def codes_at(order: FiringOrder, slots: Counts) -> Counts:
     """The codes of firings at some positions of an order, without listing the others."""
+    if order.is_list:
+        return np.asarray(order.codes[slots + order.start], np.int64)
     extents = tuple(len(axis) for axis in order.axes)
     if not extents:
         return np.full(slots.shape, int(order.codes.reshape(-1)[0]), np.int64)

@@ -222,7 +222,7 @@ def _transfer(channel: int, latency: int, source: LanePort, sink: LanePort) -> T
 def walk_of(order: FiringOrder) -> Walk:
     """The walk of an order; axes that nothing depends on are left out or merged into ``repeat``."""
     axes, codes = list(order.axes), order.codes
-    if not axes:
+    if order.is_list:
         axes = [np.arange(len(codes), dtype=np.int32)]
         codes = codes.astype(np.int32) if len(codes) else np.zeros(1, np.int32)
     repeat = 1
