@@ -34,6 +34,7 @@ from typing import Any
 
 from t2s.backends.capstan.chip_picture import chip_picture
 from t2s.backends.capstan.unit_count import CHIP, ChipUnit, OwnedUnits, owned_units
+from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.svg import SvgPicture
 from t2s.core.tables import Table
 from t2s.core.walk import Term
@@ -55,7 +56,7 @@ class ChipUse(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChipResources(Term):
+class ChipResources(Term, NotebookDisplay):
     """What a program takes of the chip, a row for each kind of unit; ``[unit]`` finds a row.
 
     ``outer_par`` is the environment's factor of outermost patterns; ``owned`` says what the units
@@ -117,8 +118,9 @@ class ChipResources(Term):
     def __rich__(self) -> Any:
         return self.table.rich()
 
-    def _repr_html_(self) -> str:
-        return self.table.html()
+    def _card(self) -> NotebookCard:
+        """The units that are used of those that there are, and the chip with them."""
+        return NotebookCard(title=f"{self.program} on the chip", parts=(self.table, self.picture()))
 
 
 def _mark(row: ChipUse, limits: bool) -> str:
