@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
+from t2s.backends.capstan.resources import count_resources
 from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
@@ -142,7 +143,10 @@ class CapstanResult(NotebookDisplay):
         self, path: str | Path, *, windows: Sequence[tuple[int, int]] = (), depths: object = None
     ) -> Path:
         """Write a page about the units of the chip and their streams; see ``SimResult.report``."""
-        return write_page(self.program.name, (self.run,), path, windows=windows, depths=depths)
+        found = count_resources(self.program)
+        units = (found.table, found.owned_table)
+        name, runs = self.program.name, (self.run,)
+        return write_page(name, runs, path, windows=windows, depths=depths, units=units)
 
     def picture(self) -> SvgPicture:
         """A time line of partitions: busy, waiting, starved and blocked units of each pattern.

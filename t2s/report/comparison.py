@@ -26,7 +26,7 @@ from t2s.report.page.data.comparison_model import (
     side_table,
 )
 from t2s.report.page.render import plain_page
-from t2s.report.page.views.markup import legend, table_view, tag
+from t2s.report.page.views.markup import table_view, tag
 from t2s.report.page.views.waterfall_view import waterfall_picture
 from t2s.simulator.report.result import SimResult
 
@@ -115,7 +115,7 @@ class Comparison(NotebookDisplay):
         )
         sections = [
             ("side", "Side by side", table_view(heads)),
-            ("waterfall", "Cycles by cause", legend() + waterfall + note + table),
+            ("waterfall", "Cycles by cause", waterfall + note + table),
             *(
                 (f"differ{n}", one.title.split(",")[0].capitalize(), table_view(one))
                 for n, one in enumerate(others)

@@ -108,6 +108,20 @@ class ChipResources(Term, NotebookDisplay):
             left=frozenset({0, 4}),
         )
 
+    @property
+    def owned_table(self) -> Table:
+        """What the units are for: an array, a transfer, or the body of a pattern."""
+        rows = tuple(
+            (one.owner, one.unit.value, f"{one.used:,}", f"{one.used / CHIP[one.unit]:.1%}")
+            for one in self.owned
+        )
+        return Table(
+            title=f"{self.program}: what the units are for",
+            headers=("of", "unit", "used", "share"),
+            rows=rows,
+            left=frozenset({0, 1}),
+        )
+
     def picture(self) -> SvgPicture:
         """The chip with the units in the color of what they are for; their places are schematic."""
         return chip_picture(self.program, self.owned)
