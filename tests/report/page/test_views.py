@@ -13,13 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import t2s
+from benchmarks.random_graphs import random_device, random_graph
+from benchmarks.random_machines import random_machines
 from t2s.core.tables import Table
 from t2s.report.page.data.dram_line import DramOverTime
+from t2s.report.page.data.page_model import Wanted, run_model
 from t2s.report.page.data.roofs import Ceiling, MemoryLevel, RooflineModel, roofline_of
 from t2s.report.page.views.dram_view import MOST_SHOWN, dram_view
 from t2s.report.page.views.roof_view import roofline_view
+from t2s.simulator.program.build import build_program
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown
+from tests.simulator.recording.test_recordings import WatchedChannels
+from tests.simulator.recording.test_recordings import _finished as finished
 
 magnitudes = st.floats(-6, 15).map(lambda power: 10.0**power)
 levels = st.builds(
@@ -99,3 +105,36 @@ def test_names_that_no_file_may_have(tmp_path: Path) -> None:
     found = t2s.compare(result, result, names=("A", name))
     assert "caf" in found.report(tmp_path / "page.html").read_text("utf-8")
     assert "caf" in found.svg().write(tmp_path / "page.svg").read_text("utf-8")
+
+
+SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 1 else n for n in range(1, 16)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_occupancy_is_that_of_the_plain_engine(seed: int) -> None:
+    """Short runs are looked at in each cycle; the plain engine's last ones only drain."""
+    machines, inputs = random_machines(seed)
+    for graph, arrays in ((random_graph(seed), None), (machines, inputs)):
+        for device in random_device(seed):
+            built = build_program(graph, device, arrays)
+            result = finished(built, "native")
+            if result is None or result.cycles > 256:
+                continue
+            chip = run_model(result, Wanted()).chip
+            assert chip.looked == chip.cycles == result.cycles
+            program = replace(result.program, inputs=built.inputs)
+            held = WatchedChannels(program).signals["occupancy"]
+            for timing, line in zip(program.channels, chip.channels, strict=True):
+                own = held[timing.elements]
+                assert line.peak == own.max(initial=0)
+                assert line.mean == pytest.approx(own.sum() / (len(own) * result.cycles))
+
+
+def test_depths_that_cost_nothing(tmp_path: Path) -> None:
+    result = t2s.simulate(product(), inputs_of(), device="arria10")
+    fit = t2s.fit_depths(product(), device="arria10", progress=False)
+    model = run_model(result, Wanted(free_depths=dict(fit.depths)))
+    assert {line.name: line.free_depth for line in model.chip.channels} == dict(fit.depths)
+    text = " ".join(shown(result.report(tmp_path / "page.html", depths=fit)).split())
+    for line in model.chip.channels:
+        assert f"{line.mean:.2f} {line.depth:,} {line.room:,} {line.free_depth:,}" in text

@@ -108,7 +108,8 @@ def _slope(model: RooflineModel, number: int, axes: _Axes) -> str:
     (a, b), (c, d) = (axes.place(x, x * level.bandwidth) for x in (first, last))
     said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
     path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
-    return element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+    line = element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+    return line + element("text", text=str(number + 1), x=c + 5, y=d + 3)
 
 
 def _point(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
