@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import t2s
+from tests.browser import asked_for, needs_chromium, opened_browser, show
 from tests.sources import ROOT
 
 HOOKS = ROOT / "docs" / "hooks"
@@ -111,6 +112,24 @@ def test_the_site_is_whole(site: Path) -> None:
     documented = [name for name in t2s.__all__ if callable(getattr(t2s, name))]
     assert [name for name in documented if f"t2s.{name}" not in names] == []
     assert {"t2s.Func.tile", "t2s.Func.space_time_transform"} <= names
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_the_site_in_a_browser(site: Path, tmp_path: Path) -> None:
+    """No errors, no requests but for its files, no wider than the window, the system's colors."""
+    with opened_browser(tmp_path) as driver:
+        for name in ("index", "gallery", "tutorial", "command_line", "api/t2s"):
+            for width, dark in ((1280, False), (390, True), (1280, True)):
+                show(driver, (site / f"{name}.html").as_uri(), width, dark)
+                assert driver.get_log("browser") == []
+                asked = asked_for(driver)
+                assert asked
+                assert all(one.startswith(("file:", "data:")) for one in asked), asked
+                assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+                color = "return getComputedStyle(document.body).backgroundColor"
+                shade = re.findall(r"\d+", driver.execute_script(color))[:3]
+                assert (sum(map(int, shade)) < 384) == dark
 
 
 @pytest.mark.slow

@@ -101,6 +101,24 @@ def _public(values: Values) -> tuple[Any, ...]:
     return (run.picture(),)
 
 
+def _plans(values: Values) -> tuple[Any, ...]:
+    """The steps of each plan; they are not run, for their times would be those of this machine."""
+    assignment = t2s.sparse.parse(values["STATEMENT"], values["FORMATS"])
+    texts = values["SCHEDULES"].values()
+    return tuple(t2s.sparse.compile(assignment, text).picture() for text in texts)
+
+
+def _scheduled(values: Values) -> tuple[Any, ...]:
+    """The steps of each plan of schedules that are objects."""
+    schedules = values["schedules"]().values()
+    return tuple(t2s.sparse.compile(values["A"], one).picture() for one in schedules)
+
+
+def _own_function(values: Values) -> tuple[Any, ...]:
+    """The steps of a plan with a function that needs no compiler."""
+    return (values["plan_with"](values["from_llvm"]()).picture(),)
+
+
 PICTURES: Mapping[str, Picture] = {
     "block_matching/block_matching.py": _made(None),
     "capsule/capsule.py": _made(),
@@ -115,6 +133,10 @@ PICTURES: Mapping[str, Picture] = {
     "cgra/ttmc.py": _named("D", "ideal"),
     "convolution/convolution.py": _made(),
     "convolution_1d/mappings.py": _mappings,
+    "external/block_sparse.py": _plans,
+    "external/own_vectors.py": _own_function,
+    "external/sddmm.py": _scheduled,
+    "external/tttp.py": _plans,
     "gbmv/gbmv.py": _made(),
     "gemm/chains.py": _named("C"),
     "gemm/dot_product.py": _named("C"),

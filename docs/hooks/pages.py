@@ -124,9 +124,9 @@ def gallery() -> str:
     parts = [
         "# Gallery\n\nEvery example of the repository, with a picture that t2s made of it when "
         "this page was built: the graph (loads green, computing blue, stores orange), what the PEs "
-        "of each node did, or what it takes of a chip. Most are in a small size here, where "
-        "filling and draining take more of the cycles than they would. Point at a part to read its "
-        "numbers; `t2s run FILE` runs an example in full size.\n"
+        "of each node did, what it takes of a chip, or the steps of a plan. Most are in a small "
+        "size here, where filling and draining take more of the cycles than they would. Point at a "
+        "part to read its numbers; `t2s run FILE` runs an example in full size.\n"
     ]
     left = dict.fromkeys(PICTURES)
     for line in text.splitlines():

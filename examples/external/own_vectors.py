@@ -73,11 +73,16 @@ def from_llvm() -> external.ExternalFunction:
     return external.make_function("add8", STATEMENT, python=add8, **SAID)
 
 
-def summed(add8: external.ExternalFunction, count: int) -> external.PlanResult:
-    """Numbers and their squares, eight by eight; the second run, for the first compiles loops."""
+def plan_with(add8: external.ExternalFunction) -> external.ExternalPlan:
+    """A sum of any length by the function."""
     assignment = sparse.parse("a(i) = b(i) + c(i)")
     part = sparse.Notation(assignment.value, {})
-    plan = sparse.compile(assignment, sparse.Schedule().map(part, add8))
+    return sparse.compile(assignment, sparse.Schedule().map(part, add8))
+
+
+def summed(add8: external.ExternalFunction, count: int) -> external.PlanResult:
+    """Numbers and their squares, eight by eight; the second run, for the first compiles loops."""
+    plan = plan_with(add8)
     numbers = np.arange(count, dtype=np.float32)
     plan.run({"b": numbers, "c": numbers**2})
     return plan.run({"b": numbers, "c": numbers**2})

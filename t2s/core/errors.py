@@ -116,7 +116,7 @@ class InternalError(T2SError):
 
 
 def _snippet(location: SourceLocation | None) -> list[str]:
-    if location is None:
+    if location is None or location.is_terminal:
         return []
     lines = [f"  --> {location.file}:{location.line}"]
     if location.source_line:

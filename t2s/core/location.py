@@ -12,8 +12,11 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import FrameType
+
+_COMMAND_LIBRARIES = ("typer", "click")
+"""What calls the commands of t2s; their lines are nobody's to mend."""
 
 _PACKAGE_ROOT = str(Path(__file__).parent.parent) + os.sep
 
@@ -27,6 +30,11 @@ class SourceLocation:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a command was called in a terminal: the line is one of the library for that."""
+        return PurePath(self.file).parent.name in _COMMAND_LIBRARIES
 
     @property
     def source_line(self) -> str:

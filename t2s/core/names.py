@@ -7,7 +7,10 @@ read from a file, and when a graph is verified.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 LONGEST_NAME = 1_000
 """Characters of the longest name."""
@@ -37,6 +40,17 @@ def one_line(text: str) -> str:
 def clipped(text: str, most: int) -> str:
     """The text, ended by ``…`` where it is longer than ``most`` letters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def printable(page: str) -> str:
+    r"""The text of a page without the characters that no page may have, spelled as in Python.
+
+    Half of a pair (as in the name of a file that is no text) has no bytes in UTF-8 either.
+
+    >>> printable("caf" + chr(0xdce9))
+    'caf\\udce9'
+    """
+    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], page)
 
 
 class NameSupply:

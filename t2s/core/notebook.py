@@ -7,13 +7,12 @@ dark, and is small: what would make it large is left out, and the card says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Protocol
 
-from t2s.core.names import clipped
+from t2s.core.names import clipped, printable
 
 MOST_BYTES = 250_000
 """The size of a card, but for the sentence that says that something was left out."""
@@ -22,7 +21,6 @@ MOST_LINES = 400
 MOST_LETTERS = 400
 """Letters of a line, or of a number of the summary."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LEFT_OUT = "<p>This part is too large for a notebook: print it.</p>"
 
 
@@ -63,7 +61,7 @@ class NotebookCard:
     def html(self) -> str:
         """The card as a ``<div>``; parts that are ``None`` are skipped."""
         made, room = [], MOST_BYTES
-        for piece in map(_printable, self._pieces()):
+        for piece in map(printable, self._pieces()):
             size = len(piece.encode())
             if size > room:
                 made.append(_LEFT_OUT)
@@ -86,11 +84,6 @@ class NotebookCard:
 
 def _shown(text: str) -> str:
     return escape(clipped(text, MOST_LETTERS), quote=False)
-
-
-def _printable(html: str) -> str:
-    """The text without the characters that no page may have, spelled as in Python."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], html)
 
 
 class NotebookDisplay:

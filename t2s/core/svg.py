@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 
 from t2s.core.files import write_file
+from t2s.core.names import printable
 
 PALETTE = (
     "#0072b2",
@@ -99,4 +100,4 @@ def picture(
         font_size=12,
         fill="currentColor",
     )
-    return SvgPicture(body)
+    return SvgPicture(printable(body))

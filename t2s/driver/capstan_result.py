@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
+from t2s.backends.capstan.resources import count_resources
 from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.notebook import NotebookDisplay
+from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.svg import SvgPicture
 from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
@@ -143,7 +143,10 @@ class CapstanResult(NotebookDisplay):
         self, path: str | Path, *, windows: Sequence[tuple[int, int]] = (), depths: object = None
     ) -> Path:
         """Write a page about the units of the chip and their streams; see ``SimResult.report``."""
-        return write_page(self.program.name, (self.run,), path, windows=windows, depths=depths)
+        found = count_resources(self.program)
+        units = (found.table, found.owned_table)
+        name, runs = self.program.name, (self.run,)
+        return write_page(name, runs, path, windows=windows, depths=depths, units=units)
 
     def picture(self) -> SvgPicture:
         """A time line of partitions: busy, waiting, starved and blocked units of each pattern.
@@ -226,7 +229,12 @@ class CapstanResult(NotebookDisplay):
         parts = [str(self.parts)] if self._has_parts else []
         return "\n\n".join(["\n".join(self._head()), *parts, str(self.units)])
 
-    def _repr_html_(self) -> str:
-        head = "<br>".join(map(escape, self._head()))
-        parts = self.parts._repr_html_() if self._has_parts else ""
-        return f"<div><p>{head}</p>{parts}{self.units.table.html()}</div>"
+    def _card(self) -> NotebookCard:
+        """Its cycles by their cause, the time line of its units, what they did, and the tensor."""
+        parts: list[CardPart | None] = [Preformatted(title=text) for text in self._head()]
+        if self._has_parts:
+            parts.append(self.parts.table)
+        if self.run.machine_trace is not None:
+            parts.append(self.picture())
+        tables = (self.units.table, self.tensor._card())
+        return NotebookCard(title=f"result of {self.program.name}", parts=(*parts, *tables))

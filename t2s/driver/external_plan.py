@@ -18,6 +18,7 @@ from t2s.capability.tiles import TileOf, condition_holds, tiles_for
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.svg import SvgPicture
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
@@ -51,7 +52,7 @@ Array = np.ndarray[Any, Any]
 Value = Array | SparseTensor
 
 
-class ExternalPlan:
+class ExternalPlan(NotebookDisplay):
     """The steps in which an assignment is computed.
 
     Attributes
@@ -79,8 +80,10 @@ class ExternalPlan:
         """Steps as boxes, tensors as arrows; that of a result also has bytes and times."""
         return plan_picture(DrawnPlan(program=self.program))
 
-    def _repr_html_(self) -> str:
-        return f"<div>{self.picture().svg}</div>"
+    def _card(self) -> NotebookCard:
+        """Its steps as a picture and as they are printed."""
+        steps = Preformatted(title="", text=str(self))
+        return NotebookCard(title=repr(self)[1:-1], parts=(self.picture(), steps))
 
     def run(
         self, inputs: Mapping[str, Any], *, type: Type | None = None, threads: int = 1

@@ -13,6 +13,7 @@ from t2s.driver.design import Stage
 from t2s.report.reasons import LoopReason, Rung
 
 if TYPE_CHECKING:
+    from t2s.core.tables import Table
     from t2s.simulator.devices import Device
     from t2s.simulator.report.result import SimResult
 
@@ -58,10 +59,12 @@ def write_page(
     inputs: Mapping[str, Any] | None = None,
     depths: Any = None,
     ladder: Sequence[Rung] = (),
+    units: Sequence[Table] = (),
 ) -> Path:
     """Write one page of runs that came one after the other, and return its path.
 
-    The options are those of ``SimResult.report``, for all runs; ``ladder`` has its rungs.
+    The options are those of ``SimResult.report``, for all runs; ``ladder`` has its rungs, ``units``
+    what is taken of a chip without DSP and RAM blocks.
     """
     from t2s.core.files import write_file
     from t2s.report.page.data.page_model import PageModel, Wanted, run_model
@@ -77,6 +80,7 @@ def write_page(
             free_depths=free_depths,
             reasons=reasons,
             ladder=tuple(ladder),
+            units=tuple(units),
         )
         models.append(run_model(run, wanted))
     file = Path(path)

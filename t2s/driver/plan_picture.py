@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import assert_never
 
+from t2s.core.names import clipped
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
 from t2s.driver.plan_times import PlanTimes, StepResult, shown_seconds
 from t2s.plan.ir import (
@@ -33,9 +35,10 @@ TIMES = (
 )
 """The kinds of ``PlanTimes``, and their colors."""
 
-_LEFT, _TOP, _WIDTH, _HEIGHT, _ROW = 190, 64, 400, 40, 78
+_LEFT, _TOP, _WIDTH, _HEIGHT, _ROW, _LINE = 190, 64, 400, 40, 78, 13
 _LANE, _BARS, _LONGEST = 150, 300, 200
-_CHARACTERS = 58
+_CHARACTERS, _TITLE, _LETTERS = 58, 90, 12
+"""The most letters of a step, of the title, and of the name of a tensor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +51,23 @@ class DrawnPlan:
 
     def tensor(self, name: str) -> str:
         """A tensor with its format and its bytes."""
-        text = f"{name} {self.program.format_of(name).letters}".rstrip()
+        text = f"{clipped(name, _LETTERS)} {self.program.format_of(name).letters}".rstrip()
         return f"{text}, {shown_bytes(self.sizes[name])}" if name in self.sizes else text
+
+    def inputs(self, number: int) -> list[str]:
+        """What a step reads and no step gives."""
+        steps = self.program.steps
+        return [n for n in sources_of(steps[number]) if _giver(steps, number, n) is None]
+
+    @cached_property
+    def row(self) -> int:
+        """From one box to the next: room for a line of text for each input."""
+        most = max((len(self.inputs(n)) for n in range(len(self.program.steps))), default=0)
+        return max(_ROW, _LINE * (most + 1))
+
+    def top(self, number: int) -> int:
+        """The upper edge of a box."""
+        return _TOP + (self.row - _ROW) // 2 + number * self.row
 
 
 def plan_picture(drawn: DrawnPlan) -> SvgPicture:
@@ -57,20 +75,21 @@ def plan_picture(drawn: DrawnPlan) -> SvgPicture:
     program = drawn.program
     title = print_assignment(program.assignment)
     rows = list(program.steps)
-    parts = [element("text", text=title, x=16, y=20, font_weight="bold")]
+    head = clipped(title, _TITLE)
+    parts = [element("text", text=head, x=16, y=20, font_weight="bold")]
     parts += _legend() if drawn.steps else []
     for number, step in enumerate(rows):
-        parts.append(_box(number, step))
-        parts += _inputs(drawn, number, step)
+        parts.append(_box(drawn.top(number), number, step))
+        parts += _inputs(drawn, number)
     parts += _arrows(drawn, rows)
     if drawn.steps:
-        parts += _bars(drawn.steps)
+        parts += _bars(drawn)
     said = [print_step(step) for step in rows]
     if drawn.steps:
         said = [str(one) for one in drawn.steps]
     return picture(
         _LEFT + _WIDTH + _LANE + (_BARS if drawn.steps else 20),
-        _TOP + len(rows) * _ROW + 30,
+        drawn.top(len(rows)) + 30,
         *parts,
         title=f"plan of {title}",
         description="; ".join(said),
@@ -100,14 +119,9 @@ def _color(step: Step) -> str:
             assert_never(step)
 
 
-def _place(number: int) -> int:
-    """The upper edge of a box."""
-    return _TOP + number * _ROW
-
-
-def _box(number: int, step: Step) -> str:
+def _box(y: int, number: int, step: Step) -> str:
     kind, _, text = print_step(step).partition(": ")
-    y, color = _place(number), _color(step)
+    color = _color(step)
     box = element(
         "rect",
         x=_LEFT,
@@ -120,12 +134,8 @@ def _box(number: int, step: Step) -> str:
         stroke=color,
     )
     head = element("text", text=f"{number + 1}. {kind}", x=_LEFT + 8, y=y + 15, font_weight="bold")
-    body = element("text", text=_short(text), x=_LEFT + 8, y=y + 32, font_size=11)
+    body = element("text", text=clipped(text, _CHARACTERS), x=_LEFT + 8, y=y + 32, font_size=11)
     return element("g", hover(print_step(step)), box, head, body)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
 
 
 def _giver(steps: Sequence[Step], number: int, name: str) -> int | None:
@@ -137,15 +147,19 @@ def _giver(steps: Sequence[Step], number: int, name: str) -> int | None:
     return None
 
 
-def _inputs(drawn: DrawnPlan, number: int, step: Step) -> Iterator[str]:
-    """What no step gives comes from the left."""
-    steps = drawn.program.steps
-    names = [name for name in sources_of(step) if _giver(steps, number, name) is None]
+def _inputs(drawn: DrawnPlan, number: int) -> Iterator[str]:
+    """What no step gives comes from the left, a line of text for each."""
+    names = drawn.inputs(number)
+    top = drawn.top(number)
     for at, name in enumerate(names):
-        y = _place(number) + (at + 1) * _HEIGHT / (len(names) + 1)
-        text = drawn.tensor(name)
-        yield element("text", text=text, x=_LEFT - 36, y=y + 4, text_anchor="end", font_size=11)
-        yield _arrow([(_LEFT - 32, y), (_LEFT, y)])
+        y = top + (at + 1) * _HEIGHT / (len(names) + 1)
+        line = top + _HEIGHT / 2 + (at - (len(names) - 1) / 2) * _LINE
+        text = element(
+            "text", text=drawn.tensor(name), x=_LEFT - 56, y=line + 4, text_anchor="end",
+            font_size=11,
+        )  # fmt: skip
+        yield element("g", hover(name), text)
+        yield _arrow([(_LEFT - 52, line), (_LEFT - 26, line), (_LEFT - 20, y), (_LEFT, y)])
 
 
 def _arrows(drawn: DrawnPlan, steps: Sequence[Step]) -> Iterator[str]:
@@ -163,9 +177,9 @@ def _arrows(drawn: DrawnPlan, steps: Sequence[Step]) -> Iterator[str]:
     lanes = 0
     for (number, name), numbers in sorted(readers.items()):
         text = drawn.tensor(name)
-        x, y = _LEFT + _WIDTH / 2, _place(number) + _HEIGHT
+        x, y = _LEFT + _WIDTH / 2, drawn.top(number) + _HEIGHT
         if number + 1 in numbers:
-            yield _arrow([(x, y), (x, y + _ROW - _HEIGHT)])
+            yield _arrow([(x, y), (x, y + drawn.row - _HEIGHT)])
             yield element("text", text=text, x=x + 8, y=y + 22, font_size=11)
         far = [at for at in numbers if at > number + 1]
         if not far:
@@ -175,7 +189,7 @@ def _arrows(drawn: DrawnPlan, steps: Sequence[Step]) -> Iterator[str]:
         lanes += 1
         yield element("text", text=text, x=lane + 4, y=out - 4, font_size=11)
         for at in far:
-            into = _place(at) + _HEIGHT / 3
+            into = drawn.top(at) + _HEIGHT / 3
             yield _arrow([(right, out), (lane, out), (lane, into), (right, into)])
 
 
@@ -205,13 +219,13 @@ def _legend() -> Iterator[str]:
         x += 110
 
 
-def _bars(steps: Sequence[StepResult]) -> Iterator[str]:
+def _bars(drawn: DrawnPlan) -> Iterator[str]:
     """The times of each step, to one scale."""
-    longest = max(one.seconds for one in steps) or 1.0
+    longest = max(one.seconds for one in drawn.steps) or 1.0
     left = _LEFT + _WIDTH + _LANE
-    for number, one in enumerate(steps):
+    for number, one in enumerate(drawn.steps):
         x: float = left
-        y = _place(number) + 8
+        y = drawn.top(number) + 8
         for name, color in TIMES:
             seconds = _seconds(one.times, name)
             if seconds <= 0:

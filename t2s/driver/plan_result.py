@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.refusals import tiles_text
 from t2s.capability.tiles import TileOf
+from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.svg import SvgPicture
 from t2s.driver.plan_picture import DrawnPlan, plan_picture
 from t2s.driver.plan_times import PlanTimes, StepResult, shown_seconds
@@ -26,7 +26,7 @@ Value = Array | SparseTensor
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PlanResult:
+class PlanResult(NotebookDisplay):
     """What a run of a plan gives: the result as a tensor, and what became of every step.
 
     ``program`` are the steps of the plan; ``sizes`` the bytes of all tensors that it has.
@@ -70,18 +70,24 @@ class PlanResult:
         """Steps as boxes, tensors as arrows with their bytes, times as bars by kind."""
         return plan_picture(DrawnPlan(program=self.program, steps=self.steps, sizes=self.sizes))
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> NotebookCard:
+        """Its time, its steps with bytes and times, and the tensor."""
+        return NotebookCard(
+            title=f"result of a plan with {len(self.steps)} steps",
+            summary=(("in all", self._said_time),),
+            parts=(self.picture(), self.tensor._card()),
+        )
+
+    @property
+    def _said_time(self) -> str:
         share = f": {self.transfer_share:.0%} of it transfers" if self.times.transfers else ""
-        text = escape(f"in all {shown_seconds(self.seconds)} = {self.times}{share}")
-        return f"<div>{self.picture().svg}<p>{text}</p></div>"
+        return f"{shown_seconds(self.seconds)} = {self.times}{share}"
 
     def __repr__(self) -> str:
         return f"<PlanResult {self.tensor!r}, {len(self.steps)} steps>"
 
     def __str__(self) -> str:
-        lines = [str(step) for step in self.steps]
-        share = f": {self.transfer_share:.0%} of it transfers" if self.times.transfers else ""
-        return "\n".join((*lines, f"in all {shown_seconds(self.seconds)} = {self.times}{share}"))
+        return "\n".join((*map(str, self.steps), f"in all {self._said_time}"))
 
 
 def _hidden(steps: Sequence[StepResult]) -> float:

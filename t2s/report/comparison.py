@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from t2s.core.files import write_file
+from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.svg import SvgPicture
 from t2s.core.tables import Table
 from t2s.report.page.data.comparison_model import (
@@ -26,13 +26,13 @@ from t2s.report.page.data.comparison_model import (
     side_table,
 )
 from t2s.report.page.render import plain_page
-from t2s.report.page.views.markup import legend, table_view, tag
+from t2s.report.page.views.markup import table_view, tag
 from t2s.report.page.views.waterfall_view import waterfall_picture
 from t2s.simulator.report.result import SimResult
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(NotebookDisplay):
     """What ``t2s.compare`` found.
 
     Attributes
@@ -115,7 +115,7 @@ class Comparison:
         )
         sections = [
             ("side", "Side by side", table_view(heads)),
-            ("waterfall", "Cycles by cause", legend() + waterfall + note + table),
+            ("waterfall", "Cycles by cause", waterfall + note + table),
             *(
                 (f"differ{n}", one.title.split(",")[0].capitalize(), table_view(one))
                 for n, one in enumerate(others)
@@ -136,11 +136,11 @@ class Comparison:
         a, b = self.before, self.after
         return f"<Comparison of {a.design} and {b.design}: {a.cycles:,} -> {b.cycles:,} cycles>"
 
-    def _repr_html_(self) -> str:
-        banners = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in self.banners)
-        tables = "".join(table.html() for table in self.tables)
-        head = f"<h4>{escape(self._title)}</h4><p>{escape(self.sentence)}</p>"
-        return f"<div>{banners}{head}{self.svg()}{tables}</div>"
+    def _card(self) -> NotebookCard:
+        """What has to be said first, the change, its waterfall, and the tables."""
+        said = (*self.banners, self.sentence)
+        texts = (Preformatted(title=text) for text in said)
+        return NotebookCard(title=self._title, parts=(*texts, self.svg(), *self.tables))
 
 
 def comparison_of(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +78,30 @@ def test_a_run_ends_with_the_command_for_its_page(
     assert (result.exit_code, result.stdout) == (0, "wrote a design.html\n")
     last = call("run", "a design.py", "--func", "first", "--set", "n=8").stdout.splitlines()[-1]
     assert last.endswith("t2s report 'a design.py' --func first --set n=8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_a_shell_that_completes(tmp_path: Path) -> None:
+    """What ``--install-completion`` writes makes a new shell complete the name of a device."""
+    program = tmp_path / "t2s"
+    program.write_text(
+        f"#!{sys.executable}\nfrom t2s.command.main import main\n\nmain()\n", encoding="utf-8"
+    )
+    program.chmod(0o755)
+    script = (
+        "t2s --install-completion bash && . ~/.bashrc\n"
+        "COMP_WORDS=(t2s run --device st) COMP_CWORD=3\n"
+        '$(complete -p t2s | grep -o "[^ ]*completion[^ ]*") t2s\n'
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    roots = os.pathsep.join(one for one in sys.path if one)
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": path, "PYTHONPATH": roots}
+    command = ["bash", "-c", script]
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    assert made.stdout.splitlines()[-1:] == ["stratix10"], made.stderr
+    assert (tmp_path / ".bashrc").exists()
 
 
 def test_what_a_shell_completes() -> None:

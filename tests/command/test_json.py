@@ -208,3 +208,100 @@ def test_interrupts_print_no_json(design: Path, monkeypatch: pytest.MonkeyPatch)
         result = call(*arguments, "--json")
         assert (result.exit_code, result.stdout) == (130, "")
         assert result.stderr
+
+
+def keys_of(value: Any, under: str = "") -> set[str]:
+    """The keys of objects inside of objects and lists; those of channels' names are no keys."""
+    if isinstance(value, list):
+        return {key for one in value for key in keys_of(one, under)}
+    if not isinstance(value, dict) or under.endswith(("starved_by", "blocked_by")):
+        return set()
+    found = {f"{under}.{key}".lstrip(".") for key in value}
+    return found | {k for key, one in value.items() for k in keys_of(one, f"{under}.{key}")}
+
+
+STAGE = {
+    "graph", "device", "clock_hz", "engine", "kernel", "cycles", "seconds", "utilization",
+    "compute_cycles", "ended", "limit", "nodes", "channels", "resources", "dram", "warnings",
+    "limit.kind", "limit.cycles", "limit.text", "resources.dsp_blocks", "resources.ram_blocks",
+    "resources.dsp_available", "resources.ram_available",
+    *(f"nodes.{key}" for key in (
+        "name", "role", "pes", "initiation_interval", "firings", "first_firing", "last_firing",
+        "busy", "starved", "blocked", "waiting", "idle", "starved_by", "blocked_by",
+        "starved_by_memory", "blocked_by_memory",
+    )),
+    *(f"channels.{key}" for key in ("name", "source", "sink", "fifos", "depth", "latency")),
+}  # fmt: skip
+DRAM = {"dram.name", "dram.bytes", "dram.share_of_peak", "dram.row_hits"}
+SIDE = (
+    "label", "design", "device", "cycles", "seconds", "firings", "utilization", "compute_pes",
+    "dsp_blocks", "ram_blocks", "ended",
+)  # fmt: skip
+OUTPUTS = {"outputs", *(f"outputs.{key}" for key in ("name", "shape", "type", "agreement"))}
+SCHEMAS = {
+    "t2s.run/1": {
+        "schema", "t2s", "design", "file", "cycles", "seconds", "stages", "files", *OUTPUTS,
+        *(f"stages.{key}" for key in STAGE | DRAM),
+    },
+    "t2s.tensor/1": {
+        "schema", "t2s", "expression", "target", "cycles", "seconds", "stages", *OUTPUTS,
+        *(f"stages.{key}" for key in STAGE if not key.startswith("resources.")),
+    },
+    "t2s.compare/1": {
+        "schema", "t2s", "change", "before", "after", "causes", "nodes", "channels",
+        *(f"{side}.{key}" for side in ("before", "after") for key in SIDE),
+        *(f"causes.{key}" for key in (
+            "cause", "kind", "channel", "stage", "before", "after", "change",
+        )),
+        "nodes.name", "nodes.before", "nodes.after",
+        "channels.name", "channels.before", "channels.after",
+        *(f"nodes.{side}.{key}" for side in ("before", "after") for key in (
+            "pes", "interval", "firings", "stalled", "dsp_blocks", "ram_blocks",
+        )),
+        *(f"channels.{side}.{key}" for side in ("before", "after") for key in (
+            "depth", "peak", "stalls",
+        )),
+    },
+}  # fmt: skip
+"""The keys of the schemas.  One that goes needs a new number; one that comes is put here."""
+
+
+def test_the_keys_of_the_schemas(design: Path, tmp_path: Path) -> None:
+    found = [
+        loaded("run", design, "--memory", "ddr4-2133"),
+        loaded("compare", design, design, "--device", "arria10", "--device", "ideal"),
+        loaded(
+            "tensor", "y(i)=A(i,j)*x(j)", "-f", "A:ds", "--random", "A", "--random", "x",
+            "-d", "i=5", "-d", "j=5", "--out", tmp_path,
+        ),
+    ]  # fmt: skip
+    assert {record["schema"]: keys_of(record) for record in found} == SCHEMAS
+    text = (Path(__file__).parent.parent.parent / "docs" / "command_line.md").read_text("utf-8")
+    for schema, keys in SCHEMAS.items():
+        assert f"**`{schema}`**" in text
+        for key in keys:
+            assert f"`{key.rpartition('.')[2]}`" in text, key
+
+
+NOTHING = {
+    "graph": 'import t2s\ng = t2s.Graph(name="none", nodes=(), channels=(), tensors=())\n',
+    "nan": (
+        "from t2s import Float, Func, ImageParam, Var\n"
+        'A, i, C = ImageParam(Float(32), 1, name="A"), Var("i"), Func("C")\n'
+        "C[i] = (A[i] - A[i]) / (A[i] - A[i])\nC.bound(i, 0, 3)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", NOTHING.values(), ids=NOTHING)
+def test_numbers_that_are_none(text: str, design: Path) -> None:
+    """No run, no burst and no number are no reason for text that is no JSON."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    design.write_text(text, encoding="utf-8")
+    for arguments in (("run", design, "--memory", "ddr4-2133"), ("compare", design, design)):
+        result = call(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        json.loads(result.stdout, parse_constant=refuse)

@@ -27,6 +27,34 @@ def test_a_design_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "gemm.py:" in shown(page)
 
 
+@pytest.mark.parametrize("window", ["0:5", "9:5", "1:99999999"])
+def test_windows_outside_of_the_run(window: str, tmp_path: Path) -> None:
+    """The error has no line of the library that calls commands."""
+    result = call("report", GEMM, "--window", window, "--out", tmp_path / "page.html")
+    assert result.exit_code == 1
+    first, _, last = window.partition(":")
+    assert result.stderr == (
+        "error: a window of the report is not in the run\n"
+        "  expected: windows=[(first, last), ...] with cycles of 1 to 8,419, first <= last\n"
+        f"  given:    ({first}, {last})\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_files_with_html_or_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spelled = {"<img src=x onerror=alert(1)>.py": "<img src=x onerror=alert(1)>.py:"}
+    spelled["caf\udce9.py"] = "caf\\udce9.py:"
+    for name, place in spelled.items():
+        Path(name).write_text(GEMM.read_text("utf-8"), encoding="utf-8")
+        result = call("report", name, "--out", "page.html")
+        assert result.exit_code == 0, result.output
+        assert "<img" not in Path("page.html").read_text("utf-8")
+        assert place in shown(Path("page.html"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

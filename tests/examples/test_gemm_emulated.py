@@ -88,4 +88,5 @@ def test_the_command_emulates_too(tmp_path: Path) -> None:
     )
     result = CliRunner().invoke(app, ["run", str(file), "--out", str(tmp_path), "--emulate"])
     assert result.exit_code == 0, result.output
-    assert result.stdout.endswith("\nemulator: matches numpy exactly\n")
+    assert "\nemulator: matches numpy exactly\n" in result.stdout
+    assert result.stdout.endswith(f"\npictures of this run: t2s report {file}\n")

@@ -248,7 +248,7 @@ def test_pages_are_the_same_when_made_again(tmp_path: Path) -> None:
             assert " ".join(" ".join(row).split()) in text
     assert len(first) < 40_000
     assert b"://" not in first.replace(b"http://www.w3.org", b"")
-    assert str(found.svg()) in found._repr_html_()
+    assert found.svg().html() in found._repr_html_()
 
 
 HOSTILE = '</script><script>document.title="taken"</script>'

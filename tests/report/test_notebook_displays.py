@@ -268,3 +268,41 @@ def test_reports_of_resources_and_products() -> None:
     assert f"bound: {report.bound} cycles" in text
     assert f"waits: {report.waits} cycles" in text
     assert f"{report.waits:,} waits ({HOSTILE})" in text
+
+
+def test_a_comparison_shows_its_waterfall_and_its_tables() -> None:
+    found = t2s.compare(run(), run().retime({"A_loader_to_C": 1}), names=("ideal", HOSTILE))
+    text = parsed(found)[1]
+    assert " ".join(found.sentence.split()) in text
+    for table in found.tables:
+        for row in table.rows:
+            assert " ".join(" ".join(row).split()) in text
+    assert found.svg().html() in found._repr_html_()
+
+
+def test_plans_and_their_results() -> None:
+    text = "fix(i), map(A(i,j)*x(j),blas.ddot,densify)"
+    plan = t2s.sparse.compile(t2s.sparse.parse("y(i) = A(i,j)*x(j)", {"A": "ds"}), text)
+    found, shown = parsed(plan)
+    assert " ".join(str(plan).split()) in shown
+    assert len([part for part in found.iter() if part.tag == "rect"]) == len(plan.program.steps)
+    result = plan.run({"A": matrix(), "x": np.ones(30)})
+    shown = parsed(result)[1]
+    assert f" = {result.times}" in shown
+    assert "shape 20 format d:0" in shown
+
+
+def test_capstan_shows_units_and_causes() -> None:
+    kernel = t2s.sparse.compile(spmv(), target="capstan")
+    units = kernel.resources()
+    shown = parsed(units)[1]
+    for row in units.table.rows:
+        assert " ".join(" ".join(row).split()) in shown
+    result = kernel.simulate({"A": matrix(), "x": np.ones(30)})
+    found, shown = parsed(result)
+    assert f"{result.cycles:,} cycles" in shown
+    for row in (*result.parts.table.rows, *result.units.table.rows):
+        assert " ".join(" ".join(row).split()) in shown
+    assert [part for part in found.iter() if part.tag == "svg"]
+    plain = kernel.simulate({"A": matrix(), "x": np.ones(30)}, memory="ideal", engine="python")
+    assert plain.units.table.title in parsed(plain)[1]

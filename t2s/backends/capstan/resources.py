@@ -34,6 +34,7 @@ from typing import Any
 
 from t2s.backends.capstan.chip_picture import chip_picture
 from t2s.backends.capstan.unit_count import CHIP, ChipUnit, OwnedUnits, owned_units
+from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.svg import SvgPicture
 from t2s.core.tables import Table
 from t2s.core.walk import Term
@@ -55,7 +56,7 @@ class ChipUse(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChipResources(Term):
+class ChipResources(Term, NotebookDisplay):
     """What a program takes of the chip, a row for each kind of unit; ``[unit]`` finds a row.
 
     ``outer_par`` is the environment's factor of outermost patterns; ``owned`` says what the units
@@ -107,6 +108,20 @@ class ChipResources(Term):
             left=frozenset({0, 4}),
         )
 
+    @property
+    def owned_table(self) -> Table:
+        """What the units are for: an array, a transfer, or the body of a pattern."""
+        rows = tuple(
+            (one.owner, one.unit.value, f"{one.used:,}", f"{one.used / CHIP[one.unit]:.1%}")
+            for one in self.owned
+        )
+        return Table(
+            title=f"{self.program}: what the units are for",
+            headers=("of", "unit", "used", "share"),
+            rows=rows,
+            left=frozenset({0, 1}),
+        )
+
     def picture(self) -> SvgPicture:
         """The chip with the units in the color of what they are for; their places are schematic."""
         return chip_picture(self.program, self.owned)
@@ -117,8 +132,9 @@ class ChipResources(Term):
     def __rich__(self) -> Any:
         return self.table.rich()
 
-    def _repr_html_(self) -> str:
-        return self.table.html()
+    def _card(self) -> NotebookCard:
+        """The units that are used of those that there are, and the chip with them."""
+        return NotebookCard(title=f"{self.program} on the chip", parts=(self.table, self.picture()))
 
 
 def _mark(row: ChipUse, limits: bool) -> str:

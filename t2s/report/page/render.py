@@ -11,6 +11,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from t2s.core.names import printable
 from t2s.report.page.data.page_model import PageModel, RunModel
 from t2s.report.page.views.chip_view import chip_map_view
 from t2s.report.page.views.deadlock_view import deadlock_view
@@ -47,7 +48,7 @@ def page_text(model: PageModel) -> str:
         style=Markup(_page_file("page.css")),
         script=Markup(_page_file("page.js")),
     )
-    return text
+    return printable(text)
 
 
 def _shelved(html: str, shelf: dict[str, int]) -> str:
@@ -70,7 +71,7 @@ def plain_page(
         sections=[(key, name, Markup(html)) for key, name, html in sections],
         style=Markup(_page_file("page.css")),
     )
-    return text
+    return printable(text)
 
 
 def _page_file(name: str) -> str:
@@ -121,6 +122,8 @@ def sections(run: RunModel, number: int) -> list[Section]:
 
 
 def _resources(run: RunModel) -> str:
+    if run.units:
+        return "".join(map(table_view, run.units))
     if run.resources is None:
         return tag("p", text=run.resource_problem)
     lines = "".join(

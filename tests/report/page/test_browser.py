@@ -5,8 +5,6 @@ Skipped where there is no Chromium with its driver; ``.ci/run`` installs them.
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,37 +15,16 @@ import pytest
 import t2s
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
+from tests.browser import asked_for, needs_chromium, opened_browser, show
 from tests.report.page.designs import inputs_of, product, rows
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROMIUM = shutil.which("chromium")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="there is no chromium with chromium-driver"
-    ),
-]
-
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(DRIVER)
-    found = webdriver.Chrome(options=options, service=service)
-    yield found
-    found.quit()
-    service.stop()
+    with opened_browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +39,7 @@ class Opened:
     def __init__(self, driver: Any, page: Path, width: int = 1280, dark: bool = False) -> None:
         self.driver = driver
         self.page = page
-        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        driver.get("about:blank")  # and not the browser's own first page
-        driver.get_log("performance")
-        driver.get_log("browser")
-        driver.get(page.as_uri())
+        show(driver, page.as_uri(), width, dark)
         self.ready()
 
     def ready(self) -> None:
@@ -90,13 +60,7 @@ class Opened:
     def is_clean(self) -> None:
         """No errors on the console, and no request but for the page."""
         assert self.driver.get_log("browser") == []
-        messages = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
-        asked = [
-            message["params"]["request"]["url"]
-            for message in messages
-            if message["method"] == "Network.requestWillBeSent"
-        ]
-        assert set(asked) <= {self.page.as_uri(), "data:,"}
+        assert asked_for(self.driver) <= {self.page.as_uri(), "data:,"}
 
     def pixel(self, x: int, y: int) -> list[int]:
         found: list[int] = self.js(

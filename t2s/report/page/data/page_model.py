@@ -38,6 +38,7 @@ class Wanted:
     free_depths: the smallest depths that cost nothing, by channel.
     reasons: why loops are there, by node and loop.
     ladder: the design with its first directives, one more each time.
+    units: what the run takes of a chip that has other resources than DSP and RAM blocks.
     """
 
     windows: Sequence[tuple[int, int]] = ()
@@ -45,6 +46,7 @@ class Wanted:
     free_depths: Mapping[str, int] | None = None
     reasons: Mapping[tuple[str, str], LoopReason] | None = None
     ladder: tuple[Rung, ...] = ()
+    units: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class RunModel:
     resources: Table | None
     resource_summary: tuple[tuple[str, str], ...]
     resource_problem: str
+    units: tuple[Table, ...]
     dram: DramOverTime | None
     shared: BankedReport | None
     deadlock: DeadlockReport | None
@@ -105,6 +108,7 @@ def run_model(result: SimResult, wanted: Wanted) -> RunModel:
         resources=None if resources is None else _shares(resources),
         resource_summary=() if resources is None else resources.summary,
         resource_problem=problem,
+        units=wanted.units,
         dram=dram_of(result, observed),
         shared=result.shared,
         deadlock=result.deadlock,

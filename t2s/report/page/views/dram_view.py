@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from t2s.core.svg import PALETTE, element, hover
+from t2s.core.tables import Table
 from t2s.report.page.data.dram_line import DramOverTime
 from t2s.report.page.views.markup import si, table_view, tag
+
+MOST_SHOWN = 16
+"""Rows of a table that are on the page at once; longer ones are folded."""
 
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 16, 620, 110
 
@@ -15,7 +19,7 @@ def dram_view(model: DramOverTime) -> str:
         "p",
         text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s; {model.hits:.1%} hits.",
     )
-    tables = "".join(table_view(table) for table in model.tables)
+    tables = "".join(map(_folded, model.tables))
     if not model.bins:
         return head + tables
     most = max(model.peak, *(one.rate for one in model.bins))
@@ -23,6 +27,14 @@ def dram_view(model: DramOverTime) -> str:
     hits = _chart(model, "row hits among the bursts taken up", 1.0, None)
     drawn = tag("div", rates, hits, class_="scroll", tabindex=0, role="region", aria_label="DRAM")
     return head + drawn + tables
+
+
+def _folded(table: Table) -> str:
+    """A table; one of many channels is opened by a click."""
+    shown = table_view(table)
+    if len(table.rows) <= MOST_SHOWN:
+        return shown
+    return tag("details", tag("summary", text=f"{table.title}: {len(table.rows):,} rows"), shown)
 
 
 def _chart(model: DramOverTime, title: str, most: float, peak: float | None) -> str:

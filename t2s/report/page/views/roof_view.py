@@ -46,7 +46,8 @@ def roofline_view(model: RooflineModel) -> str:
     """The picture and its numbers as a table."""
     roofs = [ceiling.rate for ceiling in model.ceilings]
     intensities = [level.intensity for level in model.levels]
-    rates = [model.rate, *roofs]
+    slopes = [lev.bandwidth * lev.intensity for lev in model.levels if lev.bandwidth is not None]
+    rates = [model.rate, *roofs, *slopes]  # each point is below a roof that is in the picture
     axes = _Axes(
         x=(
             math.floor(math.log10(min(intensities) / 3)),
@@ -55,10 +56,11 @@ def roofline_view(model: RooflineModel) -> str:
         y=(math.floor(math.log10(min(rates) / 3)), math.ceil(math.log10(max(rates) * 2))),
     )
     drawn = [*axes.lines()]
+    drawn += [_slope(model, number, axes) for number in range(len(model.levels))]
     drawn += [
         text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)
     ]
-    drawn += [text for number, _ in enumerate(model.levels) for text in _level(model, number, axes)]
+    drawn += [text for number, _ in enumerate(model.levels) for text in _point(model, number, axes)]
     width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 44
     drawing = element(
         "svg",
@@ -89,18 +91,29 @@ def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
     yield element("text", text=said, x=x2 - 4, y=y - 5, text_anchor="end")
 
 
-def _level(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
-    level, color = model.levels[number], PALETTE[(number + 2) % len(PALETTE)]
-    if level.bandwidth is not None:
-        low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
-        bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
-        first = max(low, bottom / level.bandwidth)
-        last = min(high, top / level.bandwidth)
-        if first < last:
-            (a, b), (c, d) = (axes.place(x, x * level.bandwidth) for x in (first, last))
-            said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
-            path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
-            yield element("path", said, d=path, class_="slope", style=f"stroke:{color}")
+def _color(number: int) -> str:
+    """The color of a level of memory."""
+    return PALETTE[(number + 2) % len(PALETTE)]
+
+
+def _slope(model: RooflineModel, number: int, axes: _Axes) -> str:
+    """The roof of a level of memory; nothing where it has no limit."""
+    level = model.levels[number]
+    if level.bandwidth is None:
+        return ""
+    low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
+    bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
+    first = max(low, bottom / level.bandwidth)
+    last = min(high, top / level.bandwidth)
+    (a, b), (c, d) = (axes.place(x, x * level.bandwidth) for x in (first, last))
+    said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
+    path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
+    line = element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+    return line + element("text", text=str(number + 1), x=c + 5, y=d + 3)
+
+
+def _point(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
+    level, color = model.levels[number], _color(number)
     x, y = axes.place(level.intensity, model.rate)
     said = f"{level.name}: {si(model.rate)}op/s at {level.intensity:.3g} operations per byte"
     yield element(

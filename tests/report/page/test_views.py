@@ -1,0 +1,140 @@
+"""Single views: roofs that are in the picture, long tables that are folded, units of a chip."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import t2s
+from benchmarks.random_graphs import random_device, random_graph
+from benchmarks.random_machines import random_machines
+from t2s.core.tables import Table
+from t2s.report.page.data.dram_line import DramOverTime
+from t2s.report.page.data.page_model import Wanted, run_model
+from t2s.report.page.data.roofs import Ceiling, MemoryLevel, RooflineModel, roofline_of
+from t2s.report.page.views.dram_view import MOST_SHOWN, dram_view
+from t2s.report.page.views.roof_view import roofline_view
+from t2s.simulator.program.build import build_program
+from tests.report.page.designs import inputs_of, product
+from tests.report.page.reading import shown
+from tests.simulator.recording.test_recordings import WatchedChannels
+from tests.simulator.recording.test_recordings import _finished as finished
+
+magnitudes = st.floats(-6, 15).map(lambda power: 10.0**power)
+levels = st.builds(
+    MemoryLevel,
+    name=st.just("memory"),
+    bytes=magnitudes,
+    bandwidth=st.none() | magnitudes,
+    intensity=magnitudes,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(magnitudes, st.lists(magnitudes, max_size=2), st.lists(levels, min_size=1, max_size=3))
+def test_points_and_their_roofs_are_in_the_picture(
+    rate: float, roofs: list[float], found: list[MemoryLevel]
+) -> None:
+    ceilings = tuple(Ceiling(name="roof", rate=roof) for roof in roofs)
+    view = roofline_view(
+        RooflineModel(
+            device="chip", operations=7, rate=rate, ceilings=ceilings, levels=tuple(found)
+        )
+    )
+    left, right, top, bottom = 70, 70 + 520, 20, 20 + 300
+    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', view)
+    assert len(points) == len(found)
+    assert all(left <= float(x) <= right and top <= float(y) <= bottom for x, y in points)
+    slopes = re.findall(r'd="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" class="slope"', view)
+    limited = [at for at, level in enumerate(found) if level.bandwidth is not None]
+    assert len(slopes) == len(limited)
+    for at, slope in zip(limited, slopes, strict=True):
+        x1, y1, x2, y2 = map(float, slope)
+        assert left - 0.1 <= x1 <= float(points[at][0]) + 0.1 <= x2 + 0.2
+        assert x2 <= right + 0.1
+        assert top - 0.1 <= y2 <= y1 <= bottom + 0.1
+    assert all(top <= float(y) <= bottom for y in re.findall(r'd="M70.0 ([\d.]+)H', view))
+
+
+def test_labels_are_in_front_of_lines() -> None:
+    result = t2s.simulate(product(), inputs_of(), device="arria10")
+    text = roofline_text(result)
+    assert text.rindex('class="slope"') < text.rindex("DSP blocks, 2 operations per cycle")
+
+
+def roofline_text(result: Any) -> str:
+    model = roofline_of(result)
+    assert model is not None
+    return roofline_view(model)
+
+
+@pytest.mark.parametrize("count", [MOST_SHOWN, MOST_SHOWN + 1])
+def test_tables_of_many_channels_are_folded(count: int) -> None:
+    table = Table(title="channels", headers=("n",), rows=(("0",),) * count)
+    model = DramOverTime(name="m", bins=(), peak=1.0, mean=0.5, hits=0.0, tables=(table,))
+    assert ("<details><summary>channels: 17 rows" in dram_view(model)) == (count > MOST_SHOWN)
+
+
+def test_capstan_has_the_units_of_its_chip(tmp_path: Path) -> None:
+    kernel = t2s.sparse.compile(t2s.sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"]), target="capstan")
+    result = kernel.simulate({"A": np.eye(9), "x": np.ones(9)})
+    text = " ".join(shown(result.report(tmp_path / "page.html")).split())
+    resources = kernel.resources()
+    for row in (*resources.table.rows, *resources.owned_table.rows):
+        assert " ".join(" ".join(row).split()) in text
+    assert "no DSP and RAM blocks" not in text
+    owned = {row[1]: 0 for row in resources.owned_table.rows}
+    for row in resources.owned_table.rows:
+        owned[row[1]] += int(row[2].replace(",", ""))
+    assert owned == {row.unit.value: row.used for row in resources if row.used}
+
+
+def test_names_that_no_file_may_have(tmp_path: Path) -> None:
+    """A file's name may be no text in any encoding, and a name may have control characters."""
+    name = "caf\udce9\x00\x1b.py"
+    result = replace(t2s.simulate(product(), inputs_of()), graph=name, warnings=(name,))
+    page = result.report(tmp_path / "page.html")
+    assert "caf" in page.read_text("utf-8")
+    found = t2s.compare(result, result, names=("A", name))
+    assert "caf" in found.report(tmp_path / "page.html").read_text("utf-8")
+    assert "caf" in found.svg().write(tmp_path / "page.svg").read_text("utf-8")
+
+
+SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 1 else n for n in range(1, 16)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_occupancy_is_that_of_the_plain_engine(seed: int) -> None:
+    """Short runs are looked at in each cycle; the plain engine's last ones only drain."""
+    machines, inputs = random_machines(seed)
+    for graph, arrays in ((random_graph(seed), None), (machines, inputs)):
+        for device in random_device(seed):
+            built = build_program(graph, device, arrays)
+            result = finished(built, "native")
+            if result is None or result.cycles > 256:
+                continue
+            chip = run_model(result, Wanted()).chip
+            assert chip.looked == chip.cycles == result.cycles
+            program = replace(result.program, inputs=built.inputs)
+            held = WatchedChannels(program).signals["occupancy"]
+            for timing, line in zip(program.channels, chip.channels, strict=True):
+                own = held[timing.elements]
+                assert line.peak == own.max(initial=0)
+                assert line.mean == pytest.approx(own.sum() / (len(own) * result.cycles))
+
+
+def test_depths_that_cost_nothing(tmp_path: Path) -> None:
+    result = t2s.simulate(product(), inputs_of(), device="arria10")
+    fit = t2s.fit_depths(product(), device="arria10", progress=False)
+    model = run_model(result, Wanted(free_depths=dict(fit.depths)))
+    assert {line.name: line.free_depth for line in model.chip.channels} == dict(fit.depths)
+    text = " ".join(shown(result.report(tmp_path / "page.html", depths=fit)).split())
+    for line in model.chip.channels:
+        assert f"{line.mean:.2f} {line.depth:,} {line.room:,} {line.free_depth:,}" in text
