@@ -136,7 +136,7 @@ class _MappingRun:
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
-        found = self._called(views, self._whole_extents())
+        found = self._called(self._handed(views), self._whole_extents())
         format = self.capability.needs_of(self.result_name).formats[0]
         shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)
         zero = self.run.semiring.zero
@@ -228,16 +228,7 @@ class _MappingRun:
         else:
             place = suited(np.full(shape, self.run.semiring.zero, self.run.kind), needs.strides)
             self.run.tally.copied += place.nbytes
-        handed: dict[str, Any] = {}
-        for name, part in parts.items():
-            handed[name] = part
-            if isinstance(part, np.ndarray):
-                wanted = self.capability.needs_of(name).strides
-                handed[name] = suited(part, wanted)
-                if handed[name] is not part:
-                    self.run.tally.copied += part.nbytes
-                if name != self.capability.overwritten:
-                    handed[name] = _locked(handed[name])
+        handed = self._handed(parts)
         if self.capability.overwritten is not None:
             place[...] = handed[self.result_name]
         handed[self.result_name] = place
@@ -250,6 +241,17 @@ class _MappingRun:
                 self.run.tally.partial += place.nbytes
                 self.run.tally.summing += perf_counter() - begun
             target[...] = inner
+
+    def _handed(self, parts: Mapping[str, Operand]) -> dict[str, Any]:
+        """The operands of a call, with the steps that the function takes; nobody writes them."""
+        handed: dict[str, Any] = dict(parts)
+        for name, part in parts.items():
+            if isinstance(part, np.ndarray):
+                one = suited(part, self.capability.needs_of(name).strides)
+                if one is not part:
+                    self.run.tally.copied += part.nbytes
+                handed[name] = _locked(one)
+        return handed
 
     def _call(
         self, handed: Mapping[str, Any], place: Array, at: Mapping[Mode, tuple[int, int, int]]
