@@ -24,7 +24,14 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
 from t2s.libraries.by_address import LoopedCalls
-from t2s.libraries.calling import CallFrame, call, call_hardware, described_note, status_failure
+from t2s.libraries.calling import (
+    CallFrame,
+    call,
+    call_hardware,
+    described_note,
+    returned_numbers,
+    status_failure,
+)
 from t2s.libraries.looped_mapping import LoopedMapping, looped_mapping, view_order
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
@@ -266,7 +273,7 @@ class _MappingRun:
         else:
             returns = self.result_name not in self.function.parameters
         if returns:
-            value = np.asarray(returned)
+            value = returned_numbers(self.function, returned, self.run.location)
             if value.shape != place.shape:
                 raise self._misshapen(value.shape, place.shape)
             place[...] = value
@@ -298,9 +305,8 @@ def _read_only(tensor: SparseTensor) -> SparseTensor:
 
 
 def _locked(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    """The array where it is, which nobody can write or allow to be written."""
+    return np.asarray(memoryview(array).toreadonly())  # type: ignore[arg-type]
 
 
 def _index(place: Sequence[Any]) -> Any:
