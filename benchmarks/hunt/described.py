@@ -21,6 +21,8 @@ from t2s import external, sparse
 from t2s.capability.steps_in_memory import suits
 from t2s.core.ops import OPERATORS
 from t2s.core.walk import rewrite
+from t2s.libraries.probing import availability
+from t2s.libraries.shelf import LIBRARIES
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (
@@ -49,8 +51,9 @@ def drawn_function(
 
 @cache
 def _pool() -> tuple[external.ExternalFunction, ...]:
-    libraries = (external.numpy, external.scipy, external.blas)
-    shelves = tuple(one for library in libraries for one in library.functions.values())
+    """Functions of all libraries that are there, and some that are run by their statements."""
+    there = (one for one in LIBRARIES.values() if availability(one.description).there)
+    shelves = tuple(one for library in there for one in library.functions.values())
     return (*shelves, *(evaluated(text, PLUS_TIMES) for text in STATEMENTS))
 
 

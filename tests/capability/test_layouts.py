@@ -102,3 +102,31 @@ def test_graphblas_reads_dense_matrices_of_any_steps(name: str) -> None:
         for other in _layouts(right).values():
             given = {"C": one, "D": other} | ({} if name == "mxm_dense" else {"B": mask})
             assert np.array_equal(plan.run(given).output, expected)
+
+
+def _of_any_order(x: Any, y: Any, z: Any) -> None:
+    for one in (x, y, z):
+        assert isinstance(one, np.ndarray), type(one)
+    assert not x.flags.writeable
+    z[...] = np.multiply(x, y).sum()
+
+
+@pytest.mark.parametrize("extent", [1, 3, 20])
+@pytest.mark.parametrize("text", ["A(i) = B(i,i)*C(i)", "A(i) = C(i)*C(i)", "A(i,j) = B(i,j)*D(i)"])
+def test_operands_of_one_element(text: str, extent: int) -> None:
+    """All variables are fixed: an operand is an array of order 0, or of one element."""
+    assignment = sparse.parse(text)
+    part = sparse.Notation(assignment.value, {})
+    generator = np.random.default_rng(extent)
+    values = generator.integers(-4, 5, (extent, extent)) * 1.0
+    given = {name: values if name == "B" else values[0] + 1 for name in "BCD" if name in text}
+    expected = sparse.interpret(assignment, given)
+    listed = described("listed", "z = x(I) * y(I)", _of_any_order, types="float64")
+    functions = [listed, external.blas.ddot, external.numpy.contract]
+    if next(one for one in external.available() if one.name == "TBLIS").there:
+        functions += [external.tblis.ddot, external.tblis.dmult]
+    for function in functions:
+        plan = sparse.compile(
+            assignment, Schedule().fix(*assignment.result.variables).map(part, function)
+        )
+        assert np.array_equal(plan.run(given).output, expected), function.name
