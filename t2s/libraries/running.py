@@ -177,7 +177,7 @@ class _MappingRun:
             return _read_only(slice_of(given, fixed) if fixed else given)
         index = tuple(at.get(name, slice(None)) for name in one.access.variables)
         order, shape = self.shapes[one.name]
-        view = given[_index(index)].transpose(order)
+        view: Array = given[_index(index)].transpose(order)
         seen = view.reshape(shape)
         if seen.size and not np.may_share_memory(seen, view):
             self.run.tally.copied += seen.nbytes
