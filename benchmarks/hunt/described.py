@@ -21,6 +21,8 @@ from t2s import external, sparse
 from t2s.capability.steps_in_memory import suits
 from t2s.core.ops import OPERATORS
 from t2s.core.walk import rewrite
+from t2s.libraries.probing import availability
+from t2s.libraries.shelf import LIBRARIES
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (
@@ -34,6 +36,7 @@ from t2s.sparse_repr.notation.ir import (
     print_expression,
     variables_of,
 )
+from t2s.sparse_repr.tensors.tensor import from_dense
 
 
 def drawn_function(
@@ -48,8 +51,9 @@ def drawn_function(
 
 @cache
 def _pool() -> tuple[external.ExternalFunction, ...]:
-    libraries = (external.numpy, external.scipy, external.blas)
-    shelves = tuple(one for library in libraries for one in library.functions.values())
+    """Functions of all libraries that are there, and some that are run by their statements."""
+    there = (one for one in LIBRARIES.values() if availability(one.description).there)
+    shelves = tuple(one for library in there for one in library.functions.values())
     return (*shelves, *(evaluated(text, PLUS_TIMES) for text in STATEMENTS))
 
 
@@ -139,6 +143,9 @@ def function_of_part(
         condition = ""
     steps = c.one_of(["any", "dense", "steps", "rows"])
     taken.pop(result, None)
+    if result == "z" and kept and c.chance(4):  # one call makes a sparse result
+        taken["z"] = "d" * c.below(len(kept)) + "s"
+        taken["z"] = taken["z"].ljust(len(kept), "s")
     return evaluated(f"{text}{print_expression(value)}{condition}", ring, taken, steps)
 
 
@@ -152,9 +159,9 @@ def evaluated(
     )
     tensors = tuple(dict.fromkeys(access.tensor for access in accesses(made.value)))
     result = made.result.tensor
+    stored = made.needs_of(result).formats
 
-    def run(**given: Any) -> None:
-        place = given[result]
+    def run(**given: Any) -> Any:
         places = {}
         for name, one in given.items():
             if isinstance(one, sparse.SparseTensor):
@@ -184,7 +191,7 @@ def evaluated(
             TensorDeclaration(name=name, format=dense(np.ndim(given[name]))) for name in tensors
         ]
         if result not in tensors:
-            declared.append(TensorDeclaration(name=result, format=dense(place.ndim)))
+            declared.append(TensorDeclaration(name=result, format=dense(len(target))))
         statement = Assignment(
             result=Access(tensor=result, variables=target),
             value=value,
@@ -192,19 +199,24 @@ def evaluated(
             semiring=semiring,
         )
         values = {name: given[name] for name in tensors}
-        found = evaluate(statement, values, place.dtype, places)
+        kind = next(one.dtype for one in given.values())
+        found = evaluate(statement, values, kind, places)
+        if stored:
+            return from_dense(found, stored[0], fill=semiring.zero)
+        place = given[result]
         assert found.shape == place.shape, (found.shape, place.shape)
         add = OPERATORS[semiring.add].evaluate
         place[...] = add(place, found) if made.accumulates else found
+        return None
 
-    return external.make_function(
-        "evaluated", made, python=_with_parameters(run, (*tensors, result)), trusted=True
-    )
+    names = tensors if stored else (*tensors, result)
+    python = _with_parameters(run, names)
+    return external.make_function("evaluated", made, python=python, trusted=True)
 
 
 def _lengths(made: Any, given: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     """How long each list is: an assignment of lengths that all orders allow."""
-    used = (made.result, *accesses(made.value))
+    used = [one for one in (made.result, *accesses(made.value)) if one.tensor in given]
     for lengths in itertools.product(range(5), repeat=len(made.lists)):
         lists = {
             name: tuple(f"{name}{at}" for at in range(length))
@@ -230,12 +242,12 @@ def _lengths(made: Any, given: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     raise Wrong(f"no lists fit {made.value}")
 
 
-def _with_parameters(run: Callable[..., None], names: tuple[str, ...]) -> Callable[..., None]:
+def _with_parameters(run: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     """The function with these parameters, by name."""
     names = tuple(dict.fromkeys(names))
 
-    def call(**given: Any) -> None:
-        run(**given)
+    def call(**given: Any) -> Any:
+        return run(**given)
 
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]

@@ -173,7 +173,7 @@ def _judge(case: Case) -> None:
     before = {name: value.copy() for name, value in case.inputs.items()}
     with np.errstate(all="ignore"):
         expected = notation.computed(case.term, case.inputs, case.extents, case.result, case.ring)
-        result = plan.run(case.inputs)
+        result = _run(plan, case.inputs)
         own = plan.interpret(case.inputs)
     divides = any(part.operator == "/" for part in case.term.parts())
     _same("the plan", result.output, expected, divides=divides)
@@ -181,6 +181,16 @@ def _judge(case: Case) -> None:
     for name, value in case.inputs.items():
         if not np.array_equal(before[name], value):
             raise Wrong(f"the input {name} was written")
+
+
+def _run(plan: Any, inputs: dict[str, Any]) -> Any:
+    """The run of a plan; a function that was given what it does not take is no refusal."""
+    try:
+        return plan.run(inputs)
+    except UserError as error:
+        if error.__cause__ is not None:
+            raise Wrong(f"{error.message}\n{plan}") from error
+        raise
 
 
 def _with_another(case: Case, assignment: Any, schedule: Any, plan: Any) -> Any:

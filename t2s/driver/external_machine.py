@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from t2s.capability.declare import make_function
 from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import ALWAYS, Capability
 from t2s.core.types import Float
@@ -128,20 +127,14 @@ def _repeats(capability: Capability) -> bool:
 
 
 def _start() -> float:
-    """Seconds of a step beside its calls: those of one call, less those of one more."""
-    function = make_function(
-        "nothing", "z(i) = x(i)", python=_nothing, trusted=True, types="float64", strides="any"
-    )
-    taken = []
-    for calls in (1, CALLS):
-        plan = _plan_of(function, batch=True)
-        given = {"x": np.zeros((calls, 1))}
-        taken.append(min(plan.run(given).steps[-1].seconds for _ in range(5 * RUNS)))
-    return max(1e-6, taken[0] - (taken[1] - taken[0]) / (CALLS - 1))
+    """Seconds of a step with one call of a library, which computes next to nothing."""
+    from t2s.libraries.shelf import LIBRARIES
 
-
-def _nothing(x: Any, z: Any) -> None:
-    z[...] = x
+    function = LIBRARIES["blas"].functions["dgemv"]
+    plan = _plan_of(function, batch=False)
+    given, _ = _inputs(plan.assignment, 1, function, 1)
+    plan.run(given)
+    return max(1e-6, min(plan.run(given).steps[-1].seconds for _ in range(5 * RUNS)))
 
 
 def _plan_of(function: ExternalFunction, *, batch: bool) -> ExternalPlan:

@@ -154,12 +154,30 @@ def _call_python(frame: CallFrame) -> Any:
         return function.python(**given)
     except T2SError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
             f"{function.name} failed: {type(error).__name__}: {error}",
             location=frame.location,
             notes=described_note(function),
         ) from error
+
+
+def returned_numbers(
+    function: ExternalFunction, returned: Any, location: SourceLocation | None
+) -> Array:
+    """What a function returned, as real numbers.  Raises ``UserError`` if these are none."""
+    value = np.asarray(returned)
+    if value.dtype.kind in "biuf":
+        return value
+    raise UserError(
+        f"{function.name} returned no real numbers",
+        location=location,
+        expected="an array, or a number",
+        given=f"{type(returned).__name__} of {value.dtype}"
+        if isinstance(returned, np.ndarray)
+        else repr(returned)[:80],
+        notes=described_note(function),
+    )
 
 
 def _call(frame: CallFrame, one: ExternalCall) -> Any:

