@@ -8,10 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
-from t2s.simulator.times.compiled import compiled
+from t2s.simulator.times.compiled import compiled, inlined
 from t2s.simulator.times.dram_layout import (
     A_COUNT,
+    A_FIRST,
     A_FLOOR,
+    A_HEAD,
     ACTIVATION_WORDS,
     B_ACTIVATE,
     B_COLUMN,
@@ -47,6 +49,7 @@ from t2s.simulator.times.dram_layout import (
     R_COLUMN,
     R_COUNT,
     R_END,
+    R_FIRST,
     R_FLOOR,
     R_GROUP,
     R_WRITTEN,
@@ -184,18 +187,23 @@ def _activation(
 @compiled
 def _between(parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word) -> Word:
     """The first clock for an activation between those that are known of the rank."""
-    count, first = state[queue + A_COUNT], queue + 2
+    count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
     activate = max(activate, state[queue + A_FLOOR])
+    far = max(parameters[TRRD_L], parameters[TRRD_S])
+    near_enough = count
+    while near_enough > 0 and state[first + 2 * near_enough - 2] + far > activate:
+        near_enough -= 1
     while True:
-        before = np.int64(0)
-        for number in range(count):
+        before = number = near_enough
+        while number < count and state[first + 2 * number] < activate + far:
             other = state[first + 2 * number]
             near = state[first + 2 * number + 1] == group
             apart = parameters[TRRD_L if near else TRRD_S]
             if other - apart < activate < other + apart:
                 activate = other + apart
+            number += 1
             if other <= activate:
-                before = np.int64(number + 1)
+                before = number
         moved = False
         for after in range(5):
             low, high = before - 4 + after, before + after - 1
@@ -217,7 +225,7 @@ def _note_activation(
     parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
 ) -> None:
     """Put an activation among those of its rank, and forget the first one if there are too many."""
-    count, first = state[queue + A_COUNT], queue + 2
+    count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
     if count == ACTIVATIONS:
         far = max(parameters[TFAW], max(parameters[TRRD_L], parameters[TRRD_S]))
         if activate < state[first]:
@@ -225,8 +233,13 @@ def _note_activation(
             return
         state[queue + A_FLOOR] = max(state[queue + A_FLOOR], state[first] + far)
         count -= 1
+        first += 2
+        state[queue + A_FIRST] += 1
+    if state[queue + A_FIRST] + count == 2 * ACTIVATIONS:
         for word in range(2 * count):
-            state[first + word] = state[first + word + 2]
+            state[queue + A_HEAD + word] = state[first + word]
+        first = queue + A_HEAD
+        state[queue + A_FIRST] = 0
     place = count
     while place > 0 and state[first + 2 * place - 2] > activate:
         state[first + 2 * place] = state[first + 2 * place - 2]
@@ -269,7 +282,7 @@ def _move(
         state[at_rank + S_READ] = end + parameters[TWTR_S]
         recovered = end + parameters[TWR]
         if reads >= 0:
-            state[reads + R_COUNT] = 0
+            state[reads + R_COUNT] = state[reads + R_FIRST] = 0
             state[reads + R_FLOOR] = column + 1
             state[reads + R_WRITTEN] = end
     else:
@@ -283,14 +296,38 @@ def _move(
     return end
 
 
+@inlined
+def _read_room(parameters: Signed) -> Word:
+    """Words of the reads that are known of a channel, and of twice as many as these."""
+    return READ_WORDS * (1 + 2 * parameters[READ_QUEUE])
+
+
+@inlined
+def _first_read(state: Signed, reads: Word) -> Word:
+    """Where the oldest read is that is known of a channel; the others follow in order of time."""
+    return reads + READ_WORDS * (1 + state[reads + R_FIRST])
+
+
+@inlined
+def _farthest(parameters: Signed) -> Word:
+    """Clocks after which a read does not matter to another one."""
+    far = parameters[BURST] + parameters[TURN]
+    return max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
+
+
 @compiled
 def _slot(
     parameters: Signed, state: Signed, column: Word, rank: Word, group: Word, reads: Word
 ) -> Word:
     """The first clock for a read between those that are known of the channel."""
     column = max(column, state[reads + R_FLOOR])
-    for number in range(state[reads + R_COUNT]):
-        place = reads + READ_WORDS * (1 + number)
+    far = _farthest(parameters)
+    first = _first_read(state, reads)
+    end = first + READ_WORDS * state[reads + R_COUNT]
+    place = end
+    while place > first and state[place - READ_WORDS + R_COLUMN] + far > column:
+        place -= READ_WORDS
+    while place < end and state[place + R_COLUMN] < column + far:
         other, near = state[place + R_COLUMN], state[place + R_GROUP]
         apart = parameters[BURST]
         if near == group:
@@ -301,6 +338,7 @@ def _slot(
             apart += parameters[TURN]
         if other - apart < column < other + apart:
             column = other + apart
+        place += READ_WORDS
     return column
 
 
@@ -310,17 +348,22 @@ def _note_read(
     reads: Word,
 ) -> None:  # fmt: skip
     """Put a read among those of its channel, and forget the first one if there are too many."""
-    count, first = state[reads + R_COUNT], reads + READ_WORDS
+    count, first = state[reads + R_COUNT], _first_read(state, reads)
     if count == parameters[READ_QUEUE]:
-        far = parameters[BURST] + parameters[TURN]
-        far = max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
+        far = _farthest(parameters)
         if column < state[first + R_COLUMN]:
             state[reads + R_FLOOR] = max(state[reads + R_FLOOR], column + far)
             return
         state[reads + R_FLOOR] = max(state[reads + R_FLOOR], state[first + R_COLUMN] + far)
         count -= 1
+        first += READ_WORDS
+        state[reads + R_FIRST] += 1
+    if state[reads + R_FIRST] + count == 2 * parameters[READ_QUEUE]:
+        begin = reads + READ_WORDS
         for word in range(READ_WORDS * count):
-            state[first + word] = state[first + word + READ_WORDS]
+            state[begin + word] = state[first + word]
+        first = begin
+        state[reads + R_FIRST] = 0
     place = first + READ_WORDS * count
     while place > first and state[place - READ_WORDS + R_COLUMN] > column:
         for word in range(READ_WORDS):
@@ -350,9 +393,9 @@ def _access(
     reads = at_activations = np.int64(-1)
     if parameters[READ_QUEUE]:
         reads = _queue_of(parameters, parameters[CHANNELS])
-        at_activations = reads + parameters[CHANNELS] * READ_WORDS * (1 + parameters[READ_QUEUE])
+        at_activations = reads + parameters[CHANNELS] * _read_room(parameters)
         at_activations += rank_number * ACTIVATION_WORDS
-        reads += channel * READ_WORDS * (1 + parameters[READ_QUEUE])
+        reads += channel * _read_room(parameters)
     user, before = 2 * rank + write, state[at_channel + C_USER]
     ready = S_WRITE if write else S_READ
     earliest = max(clock, max(state[at_group + ready], state[at_rank + ready]))
@@ -422,12 +465,14 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
 def _joined(parameters: Signed, state: Signed, channel: Word, clock: Word, burst: Word) -> Word:
     """When the data of a burst that is under way have moved; -1 if it is not."""
     reads = _queue_of(parameters, parameters[CHANNELS])
-    reads += channel * READ_WORDS * (1 + parameters[READ_QUEUE])
-    for number in range(state[reads + R_COUNT]):
-        place = reads + READ_WORDS * (1 + number)
-        if state[place + R_BURST] == burst and state[place + R_END] > clock:
-            return state[place + R_END]
-    return np.int64(-1)
+    reads += channel * _read_room(parameters)
+    first, found = _first_read(state, reads), np.int64(-1)
+    place = first + READ_WORDS * (state[reads + R_COUNT] - 1)
+    while place >= first and state[place + R_END] > clock:
+        if state[place + R_BURST] == burst:
+            found = state[place + R_END]
+        place -= READ_WORDS
+    return found
 
 
 @compiled

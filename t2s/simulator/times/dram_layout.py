@@ -37,15 +37,18 @@ Q_PUT, Q_DRAINED, Q_WRITTEN = range(3)
 """Words of a write queue: bursts put into it and written, and the end of the last of their data."""
 QUEUE_WORDS = 4
 
-R_COUNT, R_FLOOR, R_WRITTEN = range(3)
+R_COUNT, R_FLOOR, R_WRITTEN, R_FIRST = range(4)
 """Words of a read queue: the reads in it, the first clock behind those that are no longer in it,
-and the end of the data of the channel's last write."""
+the end of the data of the channel's last write, and how many places are free before the reads.
+There are twice as many places as reads, so that few of these are ever moved."""
 R_COLUMN, R_GROUP, R_BURST, R_END = range(4)
 """Words of a read."""
 READ_WORDS = 4
-A_COUNT, A_FLOOR = range(2)
-"""Words before the activations of a rank: how many, and the first clock behind older ones."""
-ACTIVATION_WORDS = 2 + 2 * ACTIVATIONS
+A_COUNT, A_FLOOR, A_FIRST = range(3)
+"""Words before the activations of a rank: how many, the first clock behind older ones, and how many
+of twice as many places are free before them."""
+A_HEAD = 4
+ACTIVATION_WORDS = A_HEAD + 4 * ACTIVATIONS
 
 READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED = range(8)
 """Words of a record of ``counts``."""
@@ -83,8 +86,8 @@ def new_state(dram: Dram) -> Signed:
         np.zeros(dram.channels * (QUEUE_WORDS + 2 * dram.write_queue), np.int64),
     )
     if dram.read_queue:
-        reads = [0, NEVER, NEVER] + [0] * (1 + READ_WORDS * dram.read_queue)
-        activations = [0, NEVER] + [0] * (2 * ACTIVATIONS)
+        reads = [0, NEVER, NEVER, 0] + [0] * (2 * READ_WORDS * dram.read_queue)
+        activations = [0, NEVER] + [0] * (ACTIVATION_WORDS - 2)
         parts += np.tile(reads, dram.channels), np.tile(activations, ranks)
     return np.concatenate(parts).astype(np.int64)
 
