@@ -41,6 +41,49 @@ class _Accesses:
         )
 
 
+class _AccessTable:
+    """What is known of the accesses of rules, which are numbered: their *kinds*.
+
+    Attributes
+    ----------
+    code, number: the rule, and how many of its accesses come before.
+    channel: see ``RuleAccess``.
+    port, level, bytes, decides: see ``_Accesses``.
+    base: where the tensor begins.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[RuleAccesses],
+        ports: Sequence[tuple[str, bool]],
+        bases: Mapping[str, int],
+    ) -> None:
+        rows = [
+            (
+                *(code, number, access.channel, ports.index((access.tensor, access.store))),
+                *(access.level, access.bytes, int(access.decides), bases[access.tensor]),
+            )
+            for code, rule in enumerate(rules)
+            for number, access in enumerate(rule.accesses)
+        ]
+        columns = np.array(rows, np.int64).reshape(-1, 8).T
+        self.code, self.number, self.channel, self.port = columns[:4]
+        self.level, self.bytes, self.decides, self.base = columns[4:]
+
+    def kinds_in(self, channel: int, codes: int) -> NDArray[np.int32]:
+        """The kind of the access that each code has in a channel; -1 for none."""
+        found = np.full(max(1, codes), -1, np.int32)
+        here = np.flatnonzero(self.channel == channel)
+        found[self.code[here]] = here
+        return found
+
+    def of(self, column: Numbers, kinds: Array) -> Numbers:
+        """A column for many accesses; takes no memory if all kinds are alike in it."""
+        if len(column) and (column == column[0]).all():
+            return np.broadcast_to(column[0], kinds.shape)
+        return column[kinds]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lines:
     """What begins in a tensor: lines, by whom they are asked for, and, by access, the latest."""
@@ -109,52 +152,47 @@ class MachineRequests:
 
     def _accesses(self, codes: Array, addresses: Sequence[Addresses]) -> _Accesses:
         """All accesses, firing by firing."""
-        width = max((len(rule.accesses) for rule in self._rules), default=0)
-        shape = (max(1, len(self._rules)), max(1, width))
-        of_channel = np.full((shape[0], len(addresses)), -1)
-        port, level, bytes, base, limit, decides = (np.zeros(shape, np.int64) for _ in range(6))
-        for code, rule in enumerate(self._rules):
-            for at_access, access in enumerate(rule.accesses):
-                at = code, at_access
-                of_channel[code, access.channel] = at_access
-                port[at] = self._ports.index((access.tensor, access.store))
-                level[at], bytes[at], decides[at] = access.level, access.bytes, access.decides
-                base[at] = self._bases[access.tensor]
-                is_open = self._graph.tensor(access.tensor).open
-                limit[at] = self._room if is_open else 1 << 62
+        table = _AccessTable(self._rules, self._ports, self._bases)
         firings: list[Numbers] = []
-        numbers: list[Numbers] = []
+        kinds: list[Array] = []
         offsets: list[Numbers] = []
         for channel, stream in enumerate(addresses):
-            made = np.flatnonzero((of_channel[:, channel] >= 0)[codes])
-            which = of_channel[:, channel][codes[made]]
+            of_code = table.kinds_in(channel, len(self._rules))
+            made = np.flatnonzero((of_code >= 0)[codes])
+            kind = of_code[codes[made]]
             if isinstance(stream, LaneAddresses):
-                bases = base[codes[made], which]
-                lanes, found = self._distinct_lines(stream, bases)
-                made, which = np.repeat(made, lanes), np.repeat(which, lanes)
+                lanes, found = self._distinct_lines(stream, table.of(table.base, kind))
+                made, kind = np.repeat(made, lanes), np.repeat(kind, lanes)
             else:
                 found = stream[: len(made)].astype(np.int64)
             firings.append(made)
-            numbers.append(which)
+            kinds.append(kind)
             offsets.append(found)
-        firing, number, offset = _joined(firings), _joined(numbers), _joined(offsets)
+        firing, offset = _joined(firings), _joined(offsets)
+        kind = np.concatenate([np.zeros(0, np.int32), *kinds])
         if len(addresses) > 1:
-            order = np.argsort(firing * max(1, width) + number, kind="stable")
-            firing, number, offset = firing[order], number[order], offset[order]
-        rows = codes[firing], number
-        outside = np.flatnonzero(offset + bytes[rows] > limit[rows])
-        if len(outside):
-            tensor = self._ports[port[rows][outside[0]]][0]
-            raise too_long(self._graph, tensor, self._dram, self._room)
-        begin = base[rows] + offset
+            order = np.argsort(firing * len(table.number) + table.number[kind], kind="stable")
+            firing, kind, offset = firing[order], kind[order], offset[order]
+        bytes = table.of(table.bytes, kind)
+        self._check_room(table, kind, offset + bytes)
+        begin = offset + table.of(table.base, kind)
         return _Accesses(
             firing=firing,
-            port=port[rows],
+            port=table.of(table.port, kind),
             first=begin // self._dram.line_bytes,
-            last=(begin + bytes[rows] - 1) // self._dram.line_bytes,
-            level=level[rows],
-            decides=decides[rows],
+            last=(begin + (bytes - 1)) // self._dram.line_bytes,
+            level=table.of(table.level, kind),
+            decides=table.of(table.decides, kind),
         )
+
+    def _check_room(self, table: _AccessTable, kind: Array, ends: Numbers) -> None:
+        """Open tensors are no longer than there is room."""
+        tensors = [tensor for tensor, _ in self._ports]
+        for number, tensor in enumerate(tensors):
+            if not self._graph.tensor(tensor).open:
+                continue
+            if (ends[table.port[kind] == number] > self._room).any():
+                raise too_long(self._graph, tensor, self._dram, self._room)
 
     def _distinct_lines(self, vectors: LaneAddresses, bases: Numbers) -> tuple[Numbers, Numbers]:
         """Of each vector, how many lines its lanes touch, and the first address in each of these.
@@ -236,14 +274,18 @@ class MachineRequests:
 
     def _begun(self, here: _Accesses, store: bool, starts: Numbers, last: int) -> _Lines:
         """The lines that the accesses of one port begin, and who asks for them."""
-        span = here.last - here.first + 1
-        access = np.repeat(np.arange(len(span)), span)
-        within = np.arange(len(access)) - (np.cumsum(span) - span)[access]
-        touched = here.first[access] + within
+        touched, access = here.first, None
+        if (here.last > here.first).any():
+            span = here.last - here.first + 1
+            access = np.repeat(np.arange(len(span)), span)
+            within = np.arange(len(access)) - (np.cumsum(span) - span)[access]
+            touched = here.first[access] + within
         new = np.append(True, touched[1:] != touched[:-1])[: len(touched)]
-        line, firing = touched[new], here.firing[access[new]]
-        count = np.cumsum(new)
-        latest = count[np.cumsum(span) - 1] - 1 if len(span) else np.zeros(0, np.int64)
+        line = touched[new]
+        firing = here.firing[new if access is None else access[new]]
+        latest = np.cumsum(new) - 1
+        if access is not None:
+            latest = latest[np.cumsum(span) - 1]
         position = np.arange(len(line))
         if store:
             full = (position // self._dram.units.store_lines + 1) * self._dram.units.store_lines
