@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.stardust import ablation, bandwidth, partitions, runtimes
+from benchmarks.stardust import ablation, bandwidth, partitions, runtimes, simulation_speed
 from benchmarks.stardust.data import RANDOM_TENSORS, rotated, uniform
 from benchmarks.stardust.paper import PAPER
 from benchmarks.stardust.runtimes import TIMED, TimedKernel
@@ -121,3 +121,12 @@ def test_cycles_over_bandwidth() -> None:
         assert bandwidth.largest_rise(cycles) <= 0.01
         near[kernel.name] = next(at for at, one in enumerate(cycles) if one <= 1.1 * cycles[-1])
     assert near["Plus2"] <= min(near.values()) + 1
+
+
+@pytest.mark.slow
+def test_the_table_of_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    simulation_speed.main(["--quick", "--only", "Plus2"])
+    (row,) = _cells(capsys.readouterr().out)
+    assert row[:2] == ["Plus2", "200 x 200 x 200, 50%"]
+    assert int(row[2].replace(",", "")) > 0
+    assert [cell.split()[1] for cell in row[3:]] == ["s", "s", "s", "GB"]
