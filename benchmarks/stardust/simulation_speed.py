@@ -1,7 +1,7 @@
 """Seconds to simulate large kernels: ``python -m benchmarks.stardust.simulation_speed [--quick]``.
 
-Each runs twice with HBM2E on the native engine: the first run compiles what the second one has.  The
-limits are for a machine with two cores; memory is the most that the process had so far.
+Each runs twice with HBM2E on the native engine: the first run compiles what the second one has.
+The limits are for a machine with two cores; memory is the most that the process had so far.
 """
 
 from __future__ import annotations
