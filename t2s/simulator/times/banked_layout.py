@@ -130,7 +130,10 @@ advance_with_banks_and_dram = CompiledKernel(
     module=f"{_ROOM}.table_banked_dram",
     name="advance",
     sources=(
-        *(f"{_ROOM}.{name}" for name in ("table_banked_dram", "table_dram", "dram_kernel")),
+        *(
+            f"{_ROOM}.{name}"
+            for name in ("table_banked_dram", "table_dram", "dram_kernel", "dram_overtaking")
+        ),
         f"{_ROOM}.dram_layout",
         *_SOURCES,
     ),

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.memory.overtaking import NEVER
+from t2s.simulator.times.compiled import compiled
 from t2s.simulator.times.dram_layout import (
-    A_COUNT,
-    A_FIRST,
-    A_FLOOR,
-    A_HEAD,
     ACTIVATION_WORDS,
     B_ACTIVATE,
     B_COLUMN,
@@ -45,19 +41,14 @@ from t2s.simulator.times.dram_layout import (
     Q_WRITTEN,
     QUEUE,
     QUEUE_WORDS,
-    R_BURST,
-    R_COLUMN,
     R_COUNT,
-    R_END,
     R_FIRST,
     R_FLOOR,
-    R_GROUP,
     R_WRITTEN,
     RANK_OF,
     RANK_WORDS,
     RANKS,
     READ_QUEUE,
-    READ_WORDS,
     READS,
     REFRESHES,
     ROTATE,
@@ -82,6 +73,14 @@ from t2s.simulator.times.dram_layout import (
     TWTR_L,
     TWTR_S,
     WRITES,
+)
+from t2s.simulator.times.dram_overtaking import (
+    activation_between,
+    joined,
+    note_activation,
+    note_read,
+    read_between,
+    read_room,
 )
 from t2s.simulator.times.table_layout import Signed, Word
 
@@ -177,76 +176,11 @@ def _activation(
     if state[at_bank + ROW] >= 0:
         activate = max(activate, max(clock, state[at_bank + B_PRECHARGE]) + parameters[TRP])
     if at_activations >= 0:
-        return _between(parameters, state, activate, at_group, at_activations)
+        return activation_between(parameters, state, activate, at_group, at_activations)
     activate = max(activate, state[at_group + S_ACTIVATE])
     activate = max(activate, state[at_rank + S_ACTIVATE])
     oldest = at_rank + OLDEST + state[at_rank + FOUR]
     return max(activate, state[oldest] + parameters[TFAW])
-
-
-@compiled
-def _between(parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word) -> Word:
-    """The first clock for an activation between those that are known of the rank."""
-    count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
-    activate = max(activate, state[queue + A_FLOOR])
-    far = max(parameters[TRRD_L], parameters[TRRD_S])
-    near_enough = count
-    while near_enough > 0 and state[first + 2 * near_enough - 2] + far > activate:
-        near_enough -= 1
-    while True:
-        before = number = near_enough
-        while number < count and state[first + 2 * number] < activate + far:
-            other = state[first + 2 * number]
-            near = state[first + 2 * number + 1] == group
-            apart = parameters[TRRD_L if near else TRRD_S]
-            if other - apart < activate < other + apart:
-                activate = other + apart
-            number += 1
-            if other <= activate:
-                before = number
-        moved = False
-        for after in range(5):
-            low, high = before - 4 + after, before + after - 1
-            if low < 0 or high >= count:
-                continue
-            begin = state[first + 2 * low] if after < 4 else activate
-            end = state[first + 2 * high] if after else activate
-            if end - begin < parameters[TFAW]:
-                behind = state[first + 2 * before] + 1 if after else begin + parameters[TFAW]
-                activate = max(activate + 1, behind)
-                moved = True
-                break
-        if not moved:
-            return activate
-
-
-@compiled
-def _note_activation(
-    parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
-) -> None:
-    """Put an activation among those of its rank, and forget the first one if there are too many."""
-    count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
-    if count == ACTIVATIONS:
-        far = max(parameters[TFAW], max(parameters[TRRD_L], parameters[TRRD_S]))
-        if activate < state[first]:
-            state[queue + A_FLOOR] = max(state[queue + A_FLOOR], activate + far)
-            return
-        state[queue + A_FLOOR] = max(state[queue + A_FLOOR], state[first] + far)
-        count -= 1
-        first += 2
-        state[queue + A_FIRST] += 1
-    if state[queue + A_FIRST] + count == 2 * ACTIVATIONS:
-        for word in range(2 * count):
-            state[queue + A_HEAD + word] = state[first + word]
-        first = queue + A_HEAD
-        state[queue + A_FIRST] = 0
-    place = count
-    while place > 0 and state[first + 2 * place - 2] > activate:
-        state[first + 2 * place] = state[first + 2 * place - 2]
-        state[first + 2 * place + 1] = state[first + 2 * place - 1]
-        place -= 1
-    state[first + 2 * place], state[first + 2 * place + 1] = activate, group
-    state[queue + A_COUNT] = count + 1
 
 
 @compiled
@@ -260,7 +194,7 @@ def _activate(
     state[at_bank + B_PRECHARGE] = activate + parameters[TRAS]
     state[at_bank + B_ACTIVATE] = activate + parameters[TRAS] + parameters[TRP]
     if at_activations >= 0:
-        _note_activation(parameters, state, activate, at_group, at_activations)
+        note_activation(parameters, state, activate, at_group, at_activations)
         return
     state[at_group + S_ACTIVATE] = activate + parameters[TRRD_L]
     state[at_rank + S_ACTIVATE] = activate + parameters[TRRD_S]
@@ -296,84 +230,6 @@ def _move(
     return end
 
 
-@inlined
-def _read_room(parameters: Signed) -> Word:
-    """Words of the reads that are known of a channel, and of twice as many as these."""
-    return READ_WORDS * (1 + 2 * parameters[READ_QUEUE])
-
-
-@inlined
-def _first_read(state: Signed, reads: Word) -> Word:
-    """Where the oldest read is that is known of a channel; the others follow in order of time."""
-    return reads + READ_WORDS * (1 + state[reads + R_FIRST])
-
-
-@inlined
-def _farthest(parameters: Signed) -> Word:
-    """Clocks after which a read does not matter to another one."""
-    far = parameters[BURST] + parameters[TURN]
-    return max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
-
-
-@compiled
-def _slot(
-    parameters: Signed, state: Signed, column: Word, rank: Word, group: Word, reads: Word
-) -> Word:
-    """The first clock for a read between those that are known of the channel."""
-    column = max(column, state[reads + R_FLOOR])
-    far = _farthest(parameters)
-    first = _first_read(state, reads)
-    end = first + READ_WORDS * state[reads + R_COUNT]
-    place = end
-    while place > first and state[place - READ_WORDS + R_COLUMN] + far > column:
-        place -= READ_WORDS
-    while place < end and state[place + R_COLUMN] < column + far:
-        other, near = state[place + R_COLUMN], state[place + R_GROUP]
-        apart = parameters[BURST]
-        if near == group:
-            apart = max(apart, parameters[TCCD_L])
-        elif near // parameters[GROUPS] == rank:
-            apart = max(apart, parameters[TCCD_S])
-        else:
-            apart += parameters[TURN]
-        if other - apart < column < other + apart:
-            column = other + apart
-        place += READ_WORDS
-    return column
-
-
-@compiled
-def _note_read(
-    parameters: Signed, state: Signed, column: Word, group: Word, burst: Word, end: Word,
-    reads: Word,
-) -> None:  # fmt: skip
-    """Put a read among those of its channel, and forget the first one if there are too many."""
-    count, first = state[reads + R_COUNT], _first_read(state, reads)
-    if count == parameters[READ_QUEUE]:
-        far = _farthest(parameters)
-        if column < state[first + R_COLUMN]:
-            state[reads + R_FLOOR] = max(state[reads + R_FLOOR], column + far)
-            return
-        state[reads + R_FLOOR] = max(state[reads + R_FLOOR], state[first + R_COLUMN] + far)
-        count -= 1
-        first += READ_WORDS
-        state[reads + R_FIRST] += 1
-    if state[reads + R_FIRST] + count == 2 * parameters[READ_QUEUE]:
-        begin = reads + READ_WORDS
-        for word in range(READ_WORDS * count):
-            state[begin + word] = state[first + word]
-        first = begin
-        state[reads + R_FIRST] = 0
-    place = first + READ_WORDS * count
-    while place > first and state[place - READ_WORDS + R_COLUMN] > column:
-        for word in range(READ_WORDS):
-            state[place + word] = state[place + word - READ_WORDS]
-        place -= READ_WORDS
-    state[place + R_COLUMN], state[place + R_GROUP] = column, group
-    state[place + R_BURST], state[place + R_END] = burst, end
-    state[reads + R_COUNT] = count + 1
-
-
 @compiled
 def _access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
@@ -393,9 +249,9 @@ def _access(
     reads = at_activations = np.int64(-1)
     if parameters[READ_QUEUE]:
         reads = _queue_of(parameters, parameters[CHANNELS])
-        at_activations = reads + parameters[CHANNELS] * _read_room(parameters)
+        at_activations = reads + parameters[CHANNELS] * read_room(parameters)
         at_activations += rank_number * ACTIVATION_WORDS
-        reads += channel * _read_room(parameters)
+        reads += channel * read_room(parameters)
     user, before = 2 * rank + write, state[at_channel + C_USER]
     ready = S_WRITE if write else S_READ
     earliest = max(clock, max(state[at_group + ready], state[at_rank + ready]))
@@ -416,7 +272,7 @@ def _access(
             )
             column = max(earliest, activate + parameters[TRCD])
         if reads >= 0 and not write:
-            column = _slot(
+            column = read_between(
                 parameters, state, column, rank_number, rank_number * groups + group, reads
             )
         if column < state[at_rank + DUE]:
@@ -431,7 +287,7 @@ def _access(
     state[at_channel + C_USER] = user
     end = _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel, reads)
     if reads >= 0 and not write:
-        _note_read(parameters, state, column, rank_number * groups + group, burst, end, reads)
+        note_read(parameters, state, column, rank_number * groups + group, burst, end, reads)
     return end
 
 
@@ -462,20 +318,6 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
 
 
 @compiled
-def _joined(parameters: Signed, state: Signed, channel: Word, clock: Word, burst: Word) -> Word:
-    """When the data of a burst that is under way have moved; -1 if it is not."""
-    reads = _queue_of(parameters, parameters[CHANNELS])
-    reads += channel * _read_room(parameters)
-    first, found = _first_read(state, reads), np.int64(-1)
-    place = first + READ_WORDS * (state[reads + R_COUNT] - 1)
-    while place >= first and state[place + R_END] > clock:
-        if state[place + R_BURST] == burst:
-            found = state[place + R_END]
-        place -= READ_WORDS
-    return found
-
-
-@compiled
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
@@ -485,7 +327,8 @@ def access(
         return _access(parameters, state, counts, clock, burst, write)
     channel = _locate(parameters, burst)[0]
     if not write and parameters[READ_QUEUE]:
-        end = _joined(parameters, state, channel, clock, burst)
+        reads = _queue_of(parameters, parameters[CHANNELS]) + channel * read_room(parameters)
+        end = joined(state, reads, clock, burst)
         if end >= 0:
             counts[8 * channel + JOINED] += 1
             return end

@@ -141,7 +141,11 @@ advance_with_credit = CompiledKernel(
 advance_with_dram = CompiledKernel(
     module=f"{_ROOM}.table_dram",
     name="advance",
-    sources=(f"{_ROOM}.table_dram", f"{_ROOM}.dram_kernel", f"{_ROOM}.dram_layout", *SOURCES),
+    sources=(
+        *(f"{_ROOM}.{name}" for name in ("table_dram", "dram_kernel", "dram_overtaking")),
+        f"{_ROOM}.dram_layout",
+        *SOURCES,
+    ),
     arguments=(TABLES, DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a DRAM."""
