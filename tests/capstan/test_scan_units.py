@@ -61,7 +61,8 @@ def test_reference_cases() -> None:
     assert inner.tensor.values.tolist() == [2 * 1 + 4 * 3]
 
 
-@pytest.mark.parametrize("union", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("union", [True, False])
 def test_empty_windows_take_a_cycle_each(union: bool) -> None:
     """79 rows of 128 windows: 10,112 firings of each scanner and builder, and as many cycles."""
     nothing = np.zeros((79, 65_536), np.int32)

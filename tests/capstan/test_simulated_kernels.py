@@ -58,7 +58,16 @@ def same(found: SparseTensor, expected: SparseTensor) -> bool:
     )
 
 
-@pytest.fixture(scope="module", params=SIMULATED)
+ALIKE = {"MatTransMul", "Residual", "TTM", "MTTKRP", "InnerProd"}
+"""Kernels whose units others have, too, which quick tests take."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name for name in SIMULATED
+    ],
+)
 def kernel(request: pytest.FixtureRequest) -> CapstanKernel:
     return next(row for row in PAPER if row.name == request.param).kernel()
 

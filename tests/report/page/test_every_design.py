@@ -60,6 +60,7 @@ DESIGNS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DESIGNS)
 def test_every_design_has_a_page(name: str, tmp_path: Path) -> None:
     result = DESIGNS[name]()
