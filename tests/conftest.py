@@ -1,13 +1,19 @@
-"""Golden files: expected texts that live under ``tests/golden``.
+"""Golden files, and parts of the tests.
 
-``pytest --update-golden`` rewrites them; read the diff before you commit it.
+Expected texts live under ``tests/golden``.  ``pytest --update-golden`` rewrites them; read the diff
+before you commit it.
+
+``pytest --part 2/4`` runs the second of four parts of the tests, about alike in number.  A test is
+always in the same part, whatever others there are.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -20,6 +26,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden files instead of comparing"
     )
+    parser.addoption("--part", metavar="K/N", help="run the K-th of N parts of the tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    given = config.getoption("--part")
+    if given is None:
+        return
+    found = re.fullmatch(r"(\d+)/(\d+)", given)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise pytest.UsageError(f"--part {given} is no part: 2/4 is the second of four")
+    number, count = int(found[1]), int(found[2])
+    parts = [crc32(item.nodeid.encode()) % count + 1 for item in items]
+    left = [item for item, part in zip(items, parts, strict=True) if part != number]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item, part in zip(items, parts, strict=True) if part == number]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from t2s.simulator.memory.overtaking import NEVER
-from t2s.simulator.times.compiled import compiled
+from t2s.simulator.times.compiled import compiled, within
 from t2s.simulator.times.dram_layout import (
     ACTIVATION_WORDS,
     B_ACTIVATE,
@@ -85,7 +85,7 @@ from t2s.simulator.times.dram_overtaking import (
 from t2s.simulator.times.table_layout import Signed, Word
 
 
-@compiled
+@within
 def _refresh(
     parameters: Signed, state: Signed, counts: Signed, channel: Word, first: Word, rank: Word,
     clock: Word,
@@ -118,7 +118,7 @@ def _refresh(
         state[bank + B_ACTIVATE] = start + parameters[TRFC]
 
 
-@compiled
+@within
 def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Word]:
     """Channel, rank, group, bank and row of a burst: ``Dram.place``."""
     channel = rank = group = bank = row = column = 0
@@ -157,7 +157,7 @@ def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Wo
     return channel, rank, group, bank, row
 
 
-@compiled
+@within
 def _queue_of(parameters: Signed, channel: Word) -> Word:
     """Where the write queue of a channel is."""
     ranks = parameters[CHANNELS] * parameters[RANKS]
@@ -166,7 +166,7 @@ def _queue_of(parameters: Signed, channel: Word) -> Word:
     return before + channel * (QUEUE_WORDS + 2 * parameters[QUEUE])
 
 
-@compiled
+@within
 def _activation(
     parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word,
     at_activations: Word,
@@ -183,7 +183,7 @@ def _activation(
     return max(activate, state[oldest] + parameters[TFAW])
 
 
-@compiled
+@within
 def _activate(
     parameters: Signed, state: Signed, activate: Word, row: Word, at_bank: Word, at_group: Word,
     at_rank: Word, at_activations: Word,
@@ -202,7 +202,7 @@ def _activate(
     state[at_rank + FOUR] = (state[at_rank + FOUR] + 1) & 3
 
 
-@compiled
+@within
 def _move(
     parameters: Signed, state: Signed, column: Word, write: Word, at_bank: Word, at_group: Word,
     at_rank: Word, at_channel: Word, reads: Word,
@@ -230,7 +230,7 @@ def _move(
     return end
 
 
-@compiled
+@within
 def _access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
@@ -291,7 +291,7 @@ def _access(
     return end
 
 
-@compiled
+@within
 def _drain(
     parameters: Signed, state: Signed, counts: Signed, queue: Word, clock: Word, count: Word
 ) -> None:
@@ -317,7 +317,7 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
     return written
 
 
-@compiled
+@within
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from t2s.simulator.memory.overtaking import ACTIVATIONS
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.dram_layout import (
     A_COUNT,
     A_FIRST,
@@ -37,7 +37,7 @@ from t2s.simulator.times.dram_layout import (
 from t2s.simulator.times.table_layout import Signed, Word
 
 
-@compiled
+@within
 def activation_between(
     parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
 ) -> Word:
@@ -75,7 +75,7 @@ def activation_between(
             return activate
 
 
-@compiled
+@within
 def note_activation(
     parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
 ) -> None:
@@ -123,7 +123,7 @@ def _farthest(parameters: Signed) -> Word:
     return max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
 
 
-@compiled
+@within
 def read_between(
     parameters: Signed, state: Signed, column: Word, rank: Word, group: Word, reads: Word
 ) -> Word:
@@ -150,7 +150,7 @@ def read_between(
     return column
 
 
-@compiled
+@within
 def note_read(
     parameters: Signed, state: Signed, column: Word, group: Word, burst: Word, end: Word,
     reads: Word,
@@ -182,7 +182,7 @@ def note_read(
     state[reads + R_COUNT] = count + 1
 
 
-@compiled
+@within
 def joined(state: Signed, reads: Word, clock: Word, burst: Word) -> Word:
     """When the data of a burst that is under way have moved; -1 if it is not."""
     first, found = _first_read(state, reads), np.int64(-1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from t2s.simulator.report.tally import FOREVER
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.dram_kernel import access, flush
 from t2s.simulator.times.table_kernel import advance_with
 from t2s.simulator.times.table_layout import (
@@ -41,7 +41,7 @@ from t2s.simulator.times.table_layout import (
 )
 
 
-@compiled
+@within
 def _scaled(time: Word, up: Word, down: Word) -> Word:
     """``time * up / down`` rounded up, without overflow."""
     return time // down * up + -(-(time % down) * up // down)
@@ -70,7 +70,7 @@ def _allows(tables: Tables, memory: DramUnits, pe: Word, now: Word) -> Word:
     return max(held, memory.done[unit * kept + blocking % kept]) if blocking >= 0 else held
 
 
-@compiled
+@within
 def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
     """Make the requests of a firing; return when those that it needs are done, or now.
 

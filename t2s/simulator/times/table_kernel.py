@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from t2s.simulator.report.tally import FOREVER
-from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.table_layout import (
     ASLEEP,
     BEGIN,
@@ -196,7 +196,7 @@ def _unstalled(stalling: Unsigned, pe: Word, now: Word) -> Word:
     return now
 
 
-@compiled
+@within
 def _attribute(
     rows: Unsigned,
     uses: Unsigned,
@@ -254,7 +254,7 @@ def fire(
     _next_firing(tables, pe, record, now)
 
 
-@compiled
+@within
 def _earliest(wake: Signed) -> Word:
     """The first cycle in which any PE may fire, ``FOREVER`` if there is none."""
     earliest = FOREVER
@@ -265,7 +265,7 @@ def _earliest(wake: Signed) -> Word:
     return earliest
 
 
-@compiled
+@within
 def _last_firing(tables: Tables) -> Word:
     """The cycle of the last firing of all."""
     last = np.int64(0)
