@@ -304,7 +304,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", nargs="*", default=(), help="names of kernels")
     options = parser.parse_args(arguments)
     runs = list(all_runs(QUICK if options.quick else 1.0, tuple(options.only)))
-    console = Console(width=120)
+    console = Console(width=140)
     console.print(table_7(runs))
     if any(run.kernel.name == "SpMV" for run in runs):
         console.print(hand_table(runs))
