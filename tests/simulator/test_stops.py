@@ -314,6 +314,7 @@ def test_an_interrupt_while_machines_compute_is_no_result_of_no_cycles() -> None
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_reaches_machines_that_compute() -> None:
     """Half a second of values; the same graph runs as before afterwards."""
     kernel = sparse.compile(sparse.parse("y(i) = A(i,j)*x(j)", {"A": "dd", "x": "d", "y": "d"}))
@@ -328,7 +329,7 @@ def test_ctrl_c_reaches_machines_that_compute() -> None:
     gc.disable()
     before = signal.signal(signal.SIGALRM, press)
     try:
-        # and again: Python loses what is raised while an object is freed
+        # and again: Python loses what is raised while an object is freed, with a warning
         signal.setitimer(signal.ITIMER_REAL, 0.2, 0.05)
         with pytest.raises(KeyboardInterrupt):
             kernel.simulate(inputs)
