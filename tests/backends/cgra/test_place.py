@@ -231,6 +231,7 @@ def test_an_interrupt_gives_the_best_so_far() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_while_moves_are_compiled() -> None:
     place_netlist(gemm(4, 4, 4), CGRA16, moves=400_000)  # compiles
     # one that falls into the machinery of compiled calls is lost, and a second one works
