@@ -17,8 +17,8 @@ from t2s.command.design import (
     kernel_inputs,
     product_inputs,
 )
-from t2s.command.tensor import INTERRUPTED, failed
-from t2s.core.errors import T2SError
+from t2s.command.endings import exit_codes
+from t2s.command.options import RandomSize, Seed
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
@@ -36,22 +36,15 @@ def cgra(
     interval: Annotated[
         int, typer.Option(help="operations of a PE that may share a cell, and take turns")
     ] = 1,
-    seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
-    size: Annotated[
-        int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = 16,
+    seed: Seed = 0,
+    size: RandomSize = 16,
     out: Annotated[Path | None, typer.Option(help="folder for assembly, places, picture")] = None,
 ) -> None:
     """Print where a design is placed, its cycles and its stalls; check against numpy; write it."""
     console = Console(highlight=False)
-    try:
+    with exit_codes():
         options = {"fabric": fabric, "seed": place_seed, "interval": interval}
         _place_and_run(console, find_design(file, func), options, seed, size, out)
-    except t2s.RunInterrupted as interrupt:
-        console.out(str(interrupt))
-        raise typer.Exit(code=INTERRUPTED) from None
-    except (T2SError, OSError) as error:
-        raise failed(str(error)) from None
 
 
 def _place_and_run(

@@ -16,14 +16,15 @@ from t2s.command.choices import (
     memory_names,
 )
 from t2s.command.design import RANDOM_SIZE, design_with_inputs
+from t2s.command.endings import exit_codes
 from t2s.command.json_records import (
     COMPARE,
     comparison_record,
     console_for,
     print_record,
 )
-from t2s.command.tensor import INTERRUPTED, failed
-from t2s.core.errors import T2SError, UserError
+from t2s.command.options import Constants, RandomSize, Seed
+from t2s.core.errors import UserError
 from t2s.core.files import check_place
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
@@ -51,21 +52,16 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="also write a page for a browser")] = None,
     max_cycles: Annotated[int | None, typer.Option(help="cut the runs short", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
-    size: Annotated[
-        int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = RANDOM_SIZE,
-    constant: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
-    ] = None,
+    seed: Seed = 0,
+    size: RandomSize = RANDOM_SIZE,
+    constant: Constants = None,
     json: Annotated[
         bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.compare/1")
     ] = False,
 ) -> None:
     """Print what differs between two designs, and what the difference of cycles is made of."""
     console = console_for(json)
-    try:
+    with exit_codes(json):
         if out is not None:
             check_place(out)
         results: list[Any] = []
@@ -87,11 +83,6 @@ def compare(
             console.out(f"\nwrote {comparison.report(out)}")
         if json:
             print_record(COMPARE, comparison_record(comparison))
-    except t2s.RunInterrupted as interrupt:
-        typer.echo(str(interrupt), err=json)
-        raise typer.Exit(code=INTERRUPTED) from None
-    except (T2SError, OSError) as error:
-        raise failed(str(error)) from None
 
 
 def _for_both(option: str, given: list[str] | None, otherwise: str | None) -> tuple[Any, Any]:

@@ -10,11 +10,13 @@ from rich.console import Console
 
 from t2s import sparse
 from t2s.command.design import executed
-from t2s.command.tensor import INTERRUPTED, failed, given_texts, without_lines
+from t2s.command.endings import INTERRUPTED, failed, without_lines
+from t2s.command.options import Extents, RandomTensors, TensorFiles, TensorFormats
 from t2s.command.tensor_inputs import (
     density_given,
     extent_given,
     extents_given,
+    given_texts,
     tensor_inputs,
 )
 from t2s.core.errors import T2SError, UserError
@@ -84,22 +86,10 @@ def check_claims(
 @external.command("search")
 def search_plans(
     expression: Annotated[str, typer.Argument(help='for example "a(i)=B(i,j)*c(j)"')],
-    formats: Annotated[
-        list[str] | None,
-        typer.Option("--format", "-f", metavar="NAME:LEVELS[:MODES]", help="A:ds or A:ds:1,0"),
-    ] = None,
-    files: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=FILE", help="a .mtx, .tns or .npy file"),
-    ] = None,
-    random: Annotated[
-        list[str] | None,
-        typer.Option("--random", metavar="NAME[=DENSITY]", help="how much of it is stored"),
-    ] = None,
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option("--size", "-d", metavar="VARIABLE=EXTENT", help="extent of a variable"),
-    ] = None,
+    formats: TensorFormats = None,
+    files: TensorFiles = None,
+    random: RandomTensors = None,
+    sizes: Extents = None,
     use: Annotated[
         list[str] | None,
         typer.Option(

@@ -24,9 +24,6 @@ from t2s.command.choices import (
     ENGINES,
     check_choice,
     constants_of,
-    device_names,
-    engine_names,
-    memory_names,
 )
 from t2s.command.compare import compare
 from t2s.command.design import (
@@ -40,6 +37,7 @@ from t2s.command.design import (
     product_inputs,
 )
 from t2s.command.devices import devices
+from t2s.command.endings import INTERRUPTED, exit_codes
 from t2s.command.external import external
 from t2s.command.json_records import (
     RUN,
@@ -49,10 +47,20 @@ from t2s.command.json_records import (
     print_record,
     result_record,
 )
+from t2s.command.options import (
+    Constants,
+    DesignFile,
+    DeviceName,
+    EngineName,
+    FuncName,
+    MemoryName,
+    RandomSize,
+    Seed,
+)
 from t2s.command.report import report
-from t2s.command.tensor import INTERRUPTED, failed, tensor
+from t2s.command.tensor import tensor
 from t2s.command.tia import tia
-from t2s.core.errors import T2SError, UnsupportedError
+from t2s.core.errors import UnsupportedError
 from t2s.core.files import write_texts
 from t2s.driver.assignment_design import SparseResult
 from t2s.driver.compiled_kernel import Kernel
@@ -93,39 +101,23 @@ def _command(
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs")],
-    func: Annotated[str | None, typer.Option(help="the Func to run, if there are several")] = None,
-    device: Annotated[
-        str,
-        typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names),
-    ] = DEFAULT_DEVICE,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own",
-            autocompletion=memory_names,
-        ),
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(help="native, array, table or python", autocompletion=engine_names)
-    ] = "native",
+    file: DesignFile,
+    func: FuncName = None,
+    device: DeviceName = DEFAULT_DEVICE,
+    memory: MemoryName = None,
+    engine: EngineName = "native",
     out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
     emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
-    seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
-    size: Annotated[
-        int, typer.Option(help="rows and columns of random sparse operands", min=1)
-    ] = RANDOM_SIZE,
-    constant: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
-    ] = None,
+    seed: Seed = 0,
+    size: RandomSize = RANDOM_SIZE,
+    constant: Constants = None,
     json: Annotated[
         bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.run/1")
     ] = False,
 ) -> None:
     """Print loop nest, graph, resources, cycles and stalls; check against numpy; write OpenCL."""
     console = console_for(json)
-    try:
+    with exit_codes(json):
         constants = constants_of(constant or [])
         check_choice("device", device, DEVICES)
         if memory is not None:
@@ -146,11 +138,6 @@ def run(
             record = {"design": found.name, "file": str(file), **result_record(result)}
             outputs = output_records(run.outputs)
             print_record(RUN, {**record, "outputs": outputs, "files": run.files})
-    except t2s.RunInterrupted as interrupt:
-        typer.echo(str(interrupt), err=json)
-        raise typer.Exit(code=INTERRUPTED) from None
-    except (T2SError, OSError) as error:
-        raise failed(str(error)) from None
 
 
 def _run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,12 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 import t2s
 from t2s import sparse
 from t2s.command.agreement import compare
-from t2s.command.choices import device_names, engine_names, memory_names
+from t2s.command.choices import check_choice, device_names, engine_names, memory_names
+from t2s.command.endings import INTERRUPTED, failed, without_lines
 from t2s.command.json_records import (
     TENSOR,
     OutputRecord,
@@ -24,7 +23,8 @@ from t2s.command.json_records import (
     print_record,
     result_record,
 )
-from t2s.command.tensor_inputs import tensor_inputs
+from t2s.command.options import Extents, RandomTensors, TensorFiles, TensorFormats
+from t2s.command.tensor_inputs import given_texts, tensor_inputs
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.graph.dot import graph_to_dot
@@ -40,30 +40,13 @@ ENGINES = ("native", "python")
 TARGETS = ("streams", "cgra", "capstan")
 BUILD = Path("build")
 
-INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended."""
-
-_SNIPPET = re.compile(r"  --> |   \d+ \| ")
-
 
 def tensor(
     expression: Annotated[str, typer.Argument(help='for example "y(i)=A(i,j)*x(j)"')],
-    formats: Annotated[
-        list[str] | None,
-        typer.Option("--format", "-f", metavar="NAME:LEVELS[:MODES]", help="A:ds or A:ds:1,0"),
-    ] = None,
-    files: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=FILE", help="a .mtx, .tns or .npy file"),
-    ] = None,
-    random: Annotated[
-        list[str] | None,
-        typer.Option("--random", metavar="NAME[=DENSITY]", help="random values"),
-    ] = None,
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option("--size", "-d", metavar="VARIABLE=EXTENT", help="extent of a variable"),
-    ] = None,
+    formats: TensorFormats = None,
+    files: TensorFiles = None,
+    random: RandomTensors = None,
+    sizes: Extents = None,
     order: Annotated[str | None, typer.Option(help='order of the loops, such as "i k j"')] = None,
     split: Annotated[
         list[str] | None,
@@ -115,10 +98,10 @@ def tensor(
     """Compile index notation to streams, simulate it, check it against numpy."""
     console = console_for(json)
     try:
-        _check_choice("device", device, tuple(DEVICES))
-        _check_choice("memory", memory or IDEAL, (IDEAL, *MEMORIES))
-        _check_choice("engine", engine, ENGINES)
-        _check_choice("target", target, TARGETS)
+        check_choice("device", device, DEVICES)
+        check_choice("memory", memory or IDEAL, (IDEAL, *MEMORIES))
+        check_choice("engine", engine, ENGINES)
+        check_choice("target", target, TARGETS)
         if report is not None:
             check_place(report)
         assignment = sparse.parse(expression, given_texts(formats))
@@ -282,23 +265,6 @@ def _compare(console: Console, name: str, found: Any, expected: Any) -> OutputRe
     return OutputRecord(name=name, values=found, agreement=said)
 
 
-def failed(said: str) -> typer.Exit:
-    """Print what is wrong; the exit that a command ends with."""
-    text = f"[bold red]error:[/] {escape(said)}"
-    Console(stderr=True, highlight=False).print(text, soft_wrap=True)
-    return typer.Exit(code=1)
-
-
-def given_texts(texts: list[str] | None) -> list[str]:
-    """What a short option was given, be it written ``-f A:ds`` or, as TACO does, ``-f=A:ds``."""
-    return [text.removeprefix("=") for text in texts or []]
-
-
-def without_lines(text: str) -> str:
-    """An error without the line of Python that it shows: here there is only the command."""
-    return "\n".join(line for line in text.splitlines() if not _SNIPPET.match(line))
-
-
 def _show_design(console: Console, kernel: sparse.Kernel) -> None:
     console.out(print_assignment(kernel.assignment) + "\n")
     console.out(str(kernel))
@@ -354,11 +320,6 @@ def _schedule(
             raise UserError(f"--parallelize {text} gives no lanes", expected="VARIABLE=LANES")
         schedule = schedule.parallelize(variable, int(lanes))
     return schedule
-
-
-def _check_choice(option: str, given: str, choices: tuple[str, ...]) -> None:
-    if given not in choices:
-        raise UserError(f"there is no {option} {given}", expected=f"one of {', '.join(choices)}")
 
 
 def tolerance_of(expected: np.ndarray[Any, Any]) -> float | None:

@@ -15,6 +15,11 @@ DENSITY = 0.1
 """Share of the elements of a random sparse tensor that are not zero."""
 
 
+def given_texts(texts: list[str] | None) -> list[str]:
+    """What a short option was given, be it written ``-f A:ds`` or, as TACO does, ``-f=A:ds``."""
+    return [text.removeprefix("=") for text in texts or []]
+
+
 def tensor_inputs(
     assignment: Assignment, files: list[str], random: list[str], sizes: list[str], seed: int
 ) -> dict[str, Any]:
