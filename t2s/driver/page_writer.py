@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Stage
 from t2s.report.reasons import LoopReason, Rung
+
+Found = TypeVar("Found")
 
 if TYPE_CHECKING:
     from t2s.core.tables import Table
@@ -39,14 +41,19 @@ class PageWriter:
 
 def with_page(stage: Stage, run: Callable[[], SimResult], climb: Climb) -> SimResult:
     """The result of a run with its page; that of an error as well."""
+    result = errors_with_page(stage, run, climb)
+    return replace(result, page=PageWriter(climb, stage.reasons))
+
+
+def errors_with_page(stage: Stage, run: Callable[[], Found], climb: Climb) -> Found:
+    """What comes of runs of a stage; the result of an error has its page."""
     from t2s.simulator.report.cut_short import RunInterrupted
     from t2s.simulator.report.stuck import DeadlockError
 
-    page = PageWriter(climb, stage.reasons)
     try:
-        return replace(run(), page=page)
+        return run()
     except (DeadlockError, RunInterrupted) as error:
-        error.result = replace(error.result, page=page)
+        error.result = replace(error.result, page=PageWriter(climb, stage.reasons))
         raise
 
 

@@ -15,6 +15,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_file
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
+from t2s.core.names import counted
 from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
 from t2s.core.svg import SvgPicture
@@ -327,7 +328,10 @@ class SimResult(NotebookDisplay):
             ("cycles", f"{self.cycles:,}"),
             ("time", f"{engineering(self.seconds)}s on {self.device.name} at {clock}"),
             ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
-            ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
+            (
+                "compute",
+                f"{counted(self.compute_cycles, 'cycle')} from first to last compute firing",
+            ),
             ("ended", self.ending.value),
             ("engine", self.effort),
         ]

@@ -77,8 +77,8 @@ def test_what_limits_a_design() -> None:
     on_board = limit_of(run(device="arria10"))
     assert on_board.kind is LimitKind.RECURRENCE
     assert on_board.sentence == (
-        "Recurrence limits C: the interval between firings (II 4: recurrence through 'C_partial', "
-        "latency 4 at distance 1) costs 189 of 429 cycles."
+        "A recurrence limits C: the interval between firings (II 4: recurrence through "
+        "'C_partial', latency 4 at distance 1) costs 189 of 429 cycles."
     )
     ideal = run()
     found = limit_of(ideal)

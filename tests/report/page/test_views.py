@@ -19,7 +19,8 @@ from t2s.core.tables import Table
 from t2s.report.page.data.dram_line import DramOverTime
 from t2s.report.page.data.page_model import Wanted, run_model
 from t2s.report.page.data.roofs import Ceiling, MemoryLevel, RooflineModel, roofline_of
-from t2s.report.page.views.dram_view import MOST_SHOWN, dram_view
+from t2s.report.page.views.dram_view import dram_view
+from t2s.report.page.views.markup import MOST_SHOWN
 from t2s.report.page.views.roof_view import roofline_view
 from t2s.simulator.program.build import build_program
 from tests.report.page.designs import inputs_of, product

@@ -51,17 +51,18 @@ def roofline_view(model: RooflineModel) -> str:
     axes = _Axes(
         x=(
             math.floor(math.log10(min(intensities) / 3)),
-            math.ceil(math.log10(max(intensities) * 3)),
+            math.ceil(math.log10(max(intensities) * 8)),  # room for the names of the roofs
         ),
         y=(math.floor(math.log10(min(rates) / 3)), math.ceil(math.log10(max(rates) * 2))),
     )
     drawn = [*axes.lines()]
     drawn += [_slope(model, number, axes) for number in range(len(model.levels))]
+    drawn += _slope_names(model, axes)
     drawn += [
         text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)
     ]
     drawn += [text for number, _ in enumerate(model.levels) for text in _point(model, number, axes)]
-    width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 44
+    width, height = _LEFT + _WIDTH + 50, _TOP + _HEIGHT + 44
     drawing = element(
         "svg",
         hover("Roofline"),
@@ -101,15 +102,38 @@ def _slope(model: RooflineModel, number: int, axes: _Axes) -> str:
     level = model.levels[number]
     if level.bandwidth is None:
         return ""
-    low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
-    bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
-    first = max(low, bottom / level.bandwidth)
-    last = min(high, top / level.bandwidth)
-    (a, b), (c, d) = (axes.place(x, x * level.bandwidth) for x in (first, last))
+    (a, b), (c, d) = _ends(level.bandwidth, axes)
     said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
     path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
-    line = element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
-    return line + element("text", text=str(number + 1), x=c + 5, y=d + 3)
+    return element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+
+
+def _ends(bandwidth: float, axes: _Axes) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where the roof of a bandwidth enters the picture and where it leaves it."""
+    low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
+    bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
+    first, last = max(low, bottom / bandwidth), min(high, top / bandwidth)
+    return axes.place(first, first * bandwidth), axes.place(last, last * bandwidth)
+
+
+def _slope_names(model: RooflineModel, axes: _Axes) -> Iterator[str]:
+    """The numbers of the slopes at their ends; slopes that end close together share a text."""
+    ends = [
+        (*_ends(level.bandwidth, axes)[1], number)
+        for number, level in enumerate(model.levels, 1)
+        if level.bandwidth is not None
+    ]
+    groups: list[list[tuple[float, float, int]]] = []
+    for x, y, number in sorted(ends, key=lambda end: (end[1], end[0])):
+        last = groups[-1][-1] if groups else (-math.inf, -math.inf, 0)
+        if abs(x - last[0]) < 24 and abs(y - last[1]) < 13:
+            groups[-1].append((x, y, number))
+        else:
+            groups.append([(x, y, number)])
+    for group in groups:
+        x, y = max(end[0] for end in group), sum(end[1] for end in group) / len(group)
+        text = ", ".join(str(number) for number in sorted(end[2] for end in group))
+        yield element("text", text=text, x=x + 5, y=y + 4)
 
 
 def _point(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
