@@ -6,6 +6,7 @@ Skipped where there is no Chromium with its driver; ``.ci/run`` installs them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import t2s
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
 from tests.browser import asked_for, needs_chromium, opened_browser, show
+from tests.examples.test_recurrences import example
 from tests.report.page.designs import inputs_of, product, rows
 
 pytestmark = [pytest.mark.slow, needs_chromium]
@@ -112,6 +114,47 @@ def test_the_flame_graph_widens_and_shows_the_line(
     assert page.js("return document.querySelector('#source').hidden")
     page.js("document.querySelector('.flame-view .reset').click()")
     assert page.js(f"return {find}.getBoundingClientRect().width", "C: ") == pytest.approx(before)
+    page.is_clean()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_fit_into_their_parts(
+    driver: Any, result: SimResult, tmp_path: Path, width: int
+) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"), width)
+    wide = """[...document.querySelectorAll('.flame .part')].filter((part) =>
+        part.style.display !== 'none').map((part) => [
+            part.querySelector('text').getComputedTextLength(),
+            part.querySelector('rect').getBoundingClientRect().width,
+            part.querySelector('text').textContent])"""
+    before = page.js(f"return {wide}")
+    assert all(length <= room for length, room, text in before if text)
+    page.js(
+        "document.querySelectorAll('.flame .part')[1].dispatchEvent("
+        "new MouseEvent('click', {bubbles: true}))"
+    )
+    zoomed = page.js(f"return {wide}")
+    assert all(length <= room for length, room, text in zoomed if text)
+    assert {"A_loader", "busy"} <= {text for *_, text in zoomed}
+    page.js("document.querySelector('.flame-view .reset').click()")
+    assert page.js(f"return {wide}") == before
+
+
+def test_every_node_has_a_name_beside_its_rows(driver: Any, tmp_path: Path) -> None:
+    """A name without room beside the row above moves down; M has many rows, the one above one."""
+    case = example("pairhmm")
+    run = t2s.simulate(case.design(case.TINY), case.reads(case.TINY), device="arria10")
+    page = Opened(driver, run.report(tmp_path / "page.html"))
+    drawn = page.js(
+        "const d = document.t2sDiagrams[0]; const seen = [];"
+        "const ink = d.ink; const fill = ink.fillText.bind(ink);"
+        "ink.fillText = (text, x, y) => { seen.push([text, y]); fill(text, x, y); };"
+        "d.draw(); return seen"
+    )
+    names = dict(drawn)
+    assert set(run.nodes) <= set(names)
+    heights = sorted(names[name] for name in run.nodes)
+    assert all(b - a >= 11 for a, b in pairwise(heights))
     page.is_clean()
 
 

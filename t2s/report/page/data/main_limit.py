@@ -194,11 +194,14 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
 
 
 def _own_channels(result: SimResult, node: NodeStatistics) -> frozenset[str]:
-    """The channels through which PEs of a node send to themselves, and to no others."""
+    """The channels through which PEs of a node, and no others, wait for themselves."""
     control = result.program.control
     found = []
     for timing in result.program.channels:
         if timing.channel.source == timing.channel.sink == node.name:
+            known = result.recurrences.get(timing.channel.name)
+            if known is not None and known.interval <= node.interval.cycles:
+                continue  # the PE waits for something else, and its results come late for that
             sender, receiver = control.sender[timing.elements], control.receiver[timing.elements]
             used = (sender >= 0) & (receiver >= 0)
             if used.any() and (sender[used] == receiver[used]).all():
