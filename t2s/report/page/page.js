@@ -224,6 +224,21 @@
       if (how === "out") this.zoom(2);
       if (how === "left") this.show(this.from - length / 2, this.to - length / 2);
       if (how === "right") this.show(this.from + length / 2, this.to + length / 2);
+      this.shown();
+    }
+
+    // Which cycles are in view; where they are in bins, how to see them one by one.
+    shown() {
+      const [first, last] = [Math.floor(this.from) + 1, Math.ceil(this.to)];
+      const whole = (strip) => strip.first <= first && strip.last >= last;
+      const strip = this.model.strips.find((one) => one.exact && whole(one)) || this.model.strips[0];
+      let text = `cycles ${count(first)} to ${count(last)}`;
+      const size = this.binSize(strip);
+      if (strip.exact) text += ", cycle by cycle";
+      else if (size > 1)
+        text += `, in bins of ${count(Math.round(size))}: result.report(path, windows=[(${first}, ${last})]) ` +
+          "has single cycles";
+      this.status.textContent = text;
     }
 
     zoom(by, around) {

@@ -5,6 +5,7 @@ Skipped where there is no Chromium with its driver; ``.ci/run`` installs them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -202,10 +203,11 @@ def test_the_diagram_zooms(driver: Any, result: SimResult, tmp_path: Path) -> No
     for button, expected in (("in", 0.5), ("in", 0.25), ("out", 0.5)):
         page.js(f"document.querySelector('[data-move={button}]').click()")
         assert page.js(span) == pytest.approx(expected * result.cycles)
+    said = "return document.querySelector('.space-time .status').textContent"
+    assert page.js(said).startswith("cycles ")
+    assert re.search(r", in bins of \d+: result\.report\(path, windows=\[\(", page.js(said))
     page.js("document.querySelectorAll('[data-strip]')[1].click()")
-    assert page.js("return document.querySelector('.space-time .status').textContent").startswith(
-        "fill: cycles "
-    )
+    assert page.js(said).startswith("fill: cycles ")
     # the first loader is busy when the window opens: blue
     first = int(page.js("return document.t2sDiagrams[0].from")) + 1
     assert result.timeline((first, first)).main_states()[0, 0] == 0

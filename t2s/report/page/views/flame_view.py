@@ -37,7 +37,7 @@ def flame_view(model: FlamePart) -> str:
     )
     status = tag("p", text=_said(model, model, model.cycles), class_="status", aria_live="polite")
     reset = tag("button", text="whole run", type="button", class_="reset", hidden="hidden")
-    return tag("div", legend(), drawing, tag("p", reset), status, class_="flame-view")
+    return tag("div", legend(), drawing, status, tag("p", reset), class_="flame-view")
 
 
 def _parts(
