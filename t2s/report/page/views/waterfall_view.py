@@ -14,7 +14,7 @@ MOST_STEPS = 14
 """Causes with a bar of their own; the others share one."""
 
 _LEFT, _WIDTH, _RIGHT, _ROW, _TOP = 250, 480, 190, 24, 54
-_LONGEST_NAME = 36
+_LONGEST_NAME = 32
 _ANCHORED = 0.75
 """The axis begins at 0 unless all bars end above this share of the largest number."""
 
