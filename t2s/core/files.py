@@ -21,14 +21,6 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def is_folder(path: Path) -> bool:
-    """Whether there is such a folder; a name that the system does not take is none."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 def write_texts(
     folder: Path, files: Mapping[str, str], location: SourceLocation | None = None
 ) -> tuple[Path, ...]:
