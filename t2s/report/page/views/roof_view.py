@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from t2s.core.svg import PALETTE, element, hover
-from t2s.report.page.data.roofs import RooflineModel
+from t2s.report.page.data.roofs import Ceiling, RooflineModel
 from t2s.report.page.views.markup import rows_view, si, tag
 
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 20, 520, 300
@@ -51,25 +51,25 @@ def roofline_view(model: RooflineModel) -> str:
     axes = _Axes(
         x=(
             math.floor(math.log10(min(intensities) / 3)),
-            math.ceil(math.log10(max(intensities) * 8)),  # room for the names of the roofs
+            math.ceil(math.log10(max(intensities) * 3)),
         ),
         y=(math.floor(math.log10(min(rates) / 3)), math.ceil(math.log10(max(rates) * 2))),
     )
     drawn = [*axes.lines()]
     drawn += [_slope(model, number, axes) for number in range(len(model.levels))]
-    drawn += _slope_names(model, axes)
-    drawn += [
-        text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)
-    ]
+    names = [*_names(model, axes)]
+    drawn += [element("text", text=text, x=x, y=y) for x, y, text in names]
+    drawn += [_ceiling(model, number, axes) for number in range(len(model.ceilings))]
     drawn += [text for number, _ in enumerate(model.levels) for text in _point(model, number, axes)]
-    width, height = _LEFT + _WIDTH + 50, _TOP + _HEIGHT + 44
+    letters = max((len(text) for *_, text in names), default=0)
+    width, height = _LEFT + _WIDTH + max(50, 20 + 6.6 * letters), _TOP + _HEIGHT + 44
     drawing = element(
         "svg",
         hover("Roofline"),
         element("desc", text=_described(model)),
         *drawn,
-        viewBox=f"0 0 {width} {height}",
-        width=width,
+        viewBox=f"0 0 {width:.0f} {height}",
+        width=f"{width:.0f}",
         height=height,
         role="img",
         class_="roofline",
@@ -80,16 +80,22 @@ def roofline_view(model: RooflineModel) -> str:
     ) + _table(model)
 
 
-def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
+def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> str:
     ceiling = model.ceilings[number]
     x1, y = axes.place(10.0 ** axes.x[0], ceiling.rate)
     x2, _ = axes.place(10.0 ** axes.x[1], ceiling.rate)
-    said = f"{ceiling.name}: {si(ceiling.rate)}op/s"
     dash = "none" if number == len(model.ceilings) - 1 else "6 4"
-    yield element(
-        "path", hover(said), d=f"M{x1:.1f} {y:.1f}H{x2:.1f}", class_="roof", stroke_dasharray=dash
+    return element(
+        "path",
+        hover(_said(ceiling)),
+        d=f"M{x1:.1f} {y:.1f}H{x2:.1f}",
+        class_="roof",
+        stroke_dasharray=dash,
     )
-    yield element("text", text=said, x=x2 - 4, y=y - 5, text_anchor="end")
+
+
+def _said(ceiling: Ceiling) -> str:
+    return f"{si(ceiling.rate)}op/s: {ceiling.name}"
 
 
 def _color(number: int) -> str:
@@ -116,24 +122,29 @@ def _ends(bandwidth: float, axes: _Axes) -> tuple[tuple[float, float], tuple[flo
     return axes.place(first, first * bandwidth), axes.place(last, last * bandwidth)
 
 
-def _slope_names(model: RooflineModel, axes: _Axes) -> Iterator[str]:
-    """The numbers of the slopes at their ends; slopes that end close together share a text."""
-    ends = [
-        (*_ends(level.bandwidth, axes)[1], number)
-        for number, level in enumerate(model.levels, 1)
-        if level.bandwidth is not None
-    ]
-    groups: list[list[tuple[float, float, int]]] = []
-    for x, y, number in sorted(ends, key=lambda end: (end[1], end[0])):
-        last = groups[-1][-1] if groups else (-math.inf, -math.inf, 0)
-        if abs(x - last[0]) < 24 and abs(y - last[1]) < 13:
-            groups[-1].append((x, y, number))
+def _names(model: RooflineModel, axes: _Axes) -> Iterator[tuple[float, float, str]]:
+    """Where the names of roofs are, and what they say: at the end of each line, none on another.
+
+    Those of lines that end at the top stand there, and share a text where they are close.
+    """
+    right = [(axes.place(1.0, one.rate)[1], _said(one)) for one in model.ceilings]
+    top: list[tuple[float, str]] = []
+    for number, level in enumerate(model.levels, 1):
+        if level.bandwidth is None:
+            continue
+        _, (x, y) = _ends(level.bandwidth, axes)
+        if x > _LEFT + _WIDTH - 40:
+            right.append((y, str(number)))
+        elif top and (near := min(top, key=lambda one: abs(one[0] - x))) and abs(near[0] - x) < 40:
+            top[top.index(near)] = (max(x, near[0]), f"{near[1]}, {number}")
         else:
-            groups.append([(x, y, number)])
-    for group in groups:
-        x, y = max(end[0] for end in group), sum(end[1] for end in group) / len(group)
-        text = ", ".join(str(number) for number in sorted(end[2] for end in group))
-        yield element("text", text=text, x=x + 5, y=y + 4)
+            top.append((x, str(number)))
+    yield from ((x + 5, _TOP + 4, text) for x, text in top)
+    free = -math.inf
+    for y, text in sorted(right):
+        free = max(y + 4, free)
+        yield _LEFT + _WIDTH + 6, free, text
+        free += 14
 
 
 def _point(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
