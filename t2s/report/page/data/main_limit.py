@@ -160,9 +160,12 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
         return round(cycles / node.pe_count)
 
     own = _own_channels(result, node)
+    channels = (timing.channel for timing in result.program.channels)
+    inside = {one.name for one in channels if one.source == one.sink}
     parts = [_Part(kind=LimitKind.COMPUTE, cycles=mean(node.busy), why="firing")]
     for name, cycles in node.starved_by.items():
         kind, why = LimitKind.CHANNEL, f"waiting for a token in {name}"
+        why += " from another of its PEs" if name in inside else ""
         if name in own:
             kind, why = LimitKind.RECURRENCE, f"waiting for its own results in {name}"
             found = result.recurrences.get(name)
