@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,22 @@ def test_a_deadlock(driver: Any, tmp_path: Path) -> None:
     )
     assert "'B_along_i' 2 -> 14" in page.js("return document.querySelector('.remedy').textContent")
     page.is_clean()
+
+
+def test_scripts_in_names_are_not_run(driver: Any, result: SimResult, tmp_path: Path) -> None:
+    hostile = '</script><script>document.title="taken"</script><img src=x onerror=taken()>'
+    named = replace(result, graph=hostile, warnings=(hostile,))
+    page = Opened(driver, named.report(tmp_path / "page.html"))
+    assert page.js("return document.title").startswith(hostile)
+    assert page.js("return document.querySelector('h1').textContent") == hostile
+    assert page.js("return document.querySelectorAll('img').length") == 0
+    page.is_clean()
+    compared = Opened(
+        driver, t2s.compare(result, result, names=("A", hostile)).report(tmp_path / "page.html")
+    )
+    assert hostile in compared.js("return document.body.innerText")
+    assert compared.js("return document.querySelectorAll('img').length") == 0
+    compared.is_clean()
 
 
 def test_streams(driver: Any, tmp_path: Path) -> None:

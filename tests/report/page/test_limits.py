@@ -16,6 +16,7 @@ from t2s.report.page.data.main_limit import LimitKind, limit_of
 from t2s.simulator.report.result import SimResult
 from tests.report.page.designs import inputs_of, product
 from tests.simulator.designs import feedback
+from tests.sources import ROOT
 
 
 def fed_back(latency: int, distance: int) -> SimResult:
@@ -90,6 +91,11 @@ def test_pes_that_differ_are_a_mean() -> None:
     assert "each PE fires" not in sentence
     alike = t2s.simulate(product(), inputs_of())
     assert "each PE fires in 64 of" in limit_of(alike).sentence
+
+
+def test_all_kinds_are_documented() -> None:
+    text = (ROOT / "docs" / "command_line.md").read_text("utf-8")
+    assert [kind for kind in LimitKind if f'`"{kind.value}"`' not in text] == []
 
 
 @pytest.mark.parametrize(
