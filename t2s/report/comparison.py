@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from t2s.core.checks import checked_file
 from t2s.core.files import write_file
 from t2s.core.names import counted
 from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
@@ -94,7 +95,7 @@ class Comparison(NotebookDisplay):
 
         Raises ``UserError`` for a file that cannot be written.
         """
-        file = Path(path)
+        file = checked_file("the file of the comparison", path)
         write_file(file, self._page().encode())
         return file
 
