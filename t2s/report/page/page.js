@@ -69,8 +69,11 @@
     shown.forEach(([, text], at) => {
       const [room, length] = sizes[at];
       if (length <= room) return;
-      const letters = Math.floor((text.dataset.full.length * room) / length) - 1;
-      text.textContent = letters < 1 ? "" : `${text.dataset.full.slice(0, letters)}…`;
+      let letters = Math.floor((text.dataset.full.length * room) / length);
+      do {
+        letters -= 1;
+        text.textContent = letters < 1 ? "" : `${text.dataset.full.slice(0, letters)}…`;
+      } while (letters >= 1 && text.getComputedTextLength() > room);
     });
   }
   const fitAll = () => document.querySelectorAll("svg.flame").forEach(fitNames);
@@ -423,6 +426,7 @@
       const from = this.gutter + ink.measureText(begin).width + 12;
       const to = this.width - ink.measureText(end).width - 14;
       for (let cycle = Math.ceil((this.from + 1) / step) * step; cycle <= this.to; cycle += step) {
+        if (cycle === Math.floor(this.from) + 1 || cycle === Math.ceil(this.to)) continue;
         const middle = this.x(cycle - 0.5);
         const half = ink.measureText(count(cycle)).width / 2;
         if (middle - half < from || middle + half > to) continue;
