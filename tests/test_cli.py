@@ -207,6 +207,12 @@ def test_missing_file(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    assert refuses(tmp_path) == (
+        f"error: {tmp_path} is a folder\n  hint:     give the path of a Python file\n"
+    )
+
+
 def test_unknown_device_and_engine(design: Path) -> None:
     assert refuses(design, "--device", "arria11") == (
         "error: there is no device arria11\n"

@@ -19,7 +19,7 @@ import numpy as np
 
 import t2s
 from t2s.core.errors import T2SError, UserError
-from t2s.core.files import is_file
+from t2s.core.files import is_file, is_folder
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
@@ -90,7 +90,10 @@ def find_design(file: Path, name: str | None) -> Found:
 def executed(file: Path) -> dict[str, Any]:
     """What a user's Python file defines.  Raises ``UserError`` if it is missing or fails."""
     if not is_file(file):
-        raise UserError(f"there is no file {file}", hint="give the path of a Python file")
+        hint = "give the path of a Python file"
+        if is_folder(file):
+            raise UserError(f"{file} is a folder", hint=hint)
+        raise UserError(f"there is no file {file}", hint=hint)
     values: dict[str, Any] = _guarded(
         file, lambda: runpy.run_path(str(file), run_name="t2s_design")
     )

@@ -74,7 +74,9 @@ def report(
             console.out(f"wrote {page}")
             raise
         if depths:
-            options["depths"] = t2s.fit_depths(design, inputs, device=device, progress=False)
+            options["depths"] = t2s.fit_depths(
+                design, inputs, device=device, memory=memory, progress=False
+            )
         if ladder:
             options["ladder"] = design
         if not isinstance(design, Kernel):

@@ -63,7 +63,7 @@ def bar_chart(
     """
     shown = bars[:MOST_BARS]
     most = max((sum(length for _, length, _ in bar.parts) for bar in bars), default=0.0) or 1.0
-    left = 8 + _LETTER * max((min(_NAMES, len(bar.name)) for bar in shown), default=0)
+    left = 14 + _LETTER * max((min(_NAMES, len(bar.name)) for bar in shown), default=0)
     right = 8 + _LETTER * max((len(bar.word) for bar in shown), default=0)
     top = 4.0 + (_LINE if legend else 0)
     drawn = [*_legend(legend)]

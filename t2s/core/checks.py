@@ -50,6 +50,18 @@ def checked_folder(what: str, value: object) -> Path:
     )
 
 
+def checked_file(what: str, value: object) -> Path:
+    """The path of a file.  Raises ``UserError`` with the user's line for what is no path."""
+    if isinstance(value, str | os.PathLike) and isinstance(text := os.fspath(value), str):
+        return Path(text)
+    raise UserError(
+        f"{what} is no path",
+        location=user_location(),
+        expected="a str or a Path that names a file",
+        given=repr(value)[:200],
+    )
+
+
 def checked_seconds(what: str, value: object) -> float:
     """A time in seconds, more than 0.  Raises ``UserError`` with the user's line if it is none."""
     number = isinstance(value, int | float | np.integer | np.floating)

@@ -42,6 +42,15 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, the noun with an ``s`` unless it is one.
+
+    >>> counted(1, "cycle"), counted(8418, "cycle")
+    ('1 cycle', '8,418 cycles')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def printable(page: str) -> str:
     r"""The text of a page without the characters that no page may have, spelled as in Python.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from t2s.core.checks import checked_file
 from t2s.core.files import write_file
 from t2s.core.names import printable
 
@@ -37,7 +38,7 @@ class SvgPicture:
 
     def write(self, path: str | Path) -> Path:
         """Write the picture into a file, in a folder that is there, and return its path."""
-        file = Path(path)
+        file = checked_file("the file of the picture", path)
         write_file(file, self.svg.encode())
         return file
 

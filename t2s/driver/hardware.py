@@ -21,7 +21,7 @@ from t2s.backends.base import (
     Stalling,
     WaveFile,
 )
-from t2s.core.checks import checked_folder, checked_seconds, whole
+from t2s.core.checks import checked_file, checked_folder, checked_seconds, whole
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.core.location import user_location
@@ -146,7 +146,7 @@ def _wave_file(
             expected="verilate(..., waves=FILE, cycles=(first, last))",
             given=f"cycles={cycles!r}, and no file",
         )
-    file = Path(path)
+    file = checked_file("the file of the waveforms", path)
     if file.suffix not in (".fst", ".vcd"):
         raise UserError(
             "nothing says in which format waveforms are to be",

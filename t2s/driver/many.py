@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.checks import checked_kind, checked_list
 from t2s.driver.design import Begun, Design, Stage
 from t2s.driver.lower import over_budget
+from t2s.driver.page_writer import errors_with_page, with_page
 from t2s.driver.recognize import design_of
-from t2s.driver.simulate import device_for
+from t2s.driver.simulate import climb_of, device_for
 
 if TYPE_CHECKING:
     from t2s.explore.depth_fit import DepthFit
-    from t2s.simulator.devices import Device
-    from t2s.simulator.memory.spec import Dram
-
-if TYPE_CHECKING:
     from t2s.explore.outcomes import DesignRun, Outcomes, RunGraph
     from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
     from t2s.simulator.report.result import SimResult
 
 
@@ -84,7 +82,8 @@ def _run(begun: Begun, simulate: RunGraph, *, times: bool) -> Any:
     """All stages of a design; its times alone if it has no inputs."""
 
     def stage(stage: Stage) -> SimResult:
-        return simulate(stage.graph, None if times else stage.arrays, stage.scalars)
+        arrays = None if times else stage.arrays
+        return with_page(stage, lambda: simulate(stage.graph, arrays, stage.scalars), climb_of)
 
     return begun.run(stage)
 
@@ -125,7 +124,8 @@ def fit_depths(
 
     found = design_of(design)
     stage = found.only_stage(inputs, "fit_depths")
-    return fit_graph(
+    fit = partial(
+        fit_graph,
         stage.graph,
         None if inputs is None else stage.arrays,
         parameters=stage.scalars,
@@ -136,3 +136,4 @@ def fit_depths(
         workers=workers,
         progress=progress,
     )
+    return errors_with_page(stage, fit, climb_of)

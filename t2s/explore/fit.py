@@ -79,7 +79,8 @@ def unbounded(
             break
         depths = grown
     if result.deadlock is not None:
-        raise DeadlockError(result, replace(result.deadlock, searched=True))
+        report = replace(result.deadlock, searched=True)
+        raise DeadlockError(replace(result, deadlock=report), report)
     if result.tokens_left:
         raise TokensLeftError(result)
     return result, tuple(map(min, depths, peaks))

@@ -30,6 +30,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -231,6 +234,11 @@ class Machine(Term):
     def pe_count(self) -> int:
         """Number of machines."""
         return self.place_count
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """At which points of the space domain there is a machine: at all of them."""
+        return np.ones(self.place_count, bool)
 
     def paths(self) -> tuple[Path, ...]:
         """The ways to all rules, in order: the position of a way is the firing code of its rule."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2s.core.expr import Expr, evaluate
 from t2s.core.location import SourceLocation
@@ -73,14 +74,19 @@ class PEArray(Term):
     @property
     def pe_count(self) -> int:
         """Number of PEs."""
+        return self.place_count if self.exists is None else int(self.there.sum())
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """At which points of the space domain there is a PE; as long as ``place_count``."""
         if self.exists is None:
-            return self.place_count
+            return np.ones(self.place_count, bool)
         ranges = (np.arange(d.minimum, d.minimum + d.extent, dtype=np.int32) for d in self.space)
         names = [dimension.name for dimension in self.space]
         points = dict(zip(names, np.ix_(*ranges), strict=True))
         with np.errstate(all="ignore"):
             there = np.asarray(evaluate(self.exists, dict(points)))
-        return int(np.broadcast_to(there, [d.extent for d in self.space]).sum())
+        return np.broadcast_to(there, [d.extent for d in self.space]).reshape(-1).astype(bool)
 
     def has_pe(self, point: tuple[int, ...]) -> bool:
         """Whether there is a PE at a point of the space domain."""

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from t2s.core.checks import checked_file
 from t2s.core.files import write_file
+from t2s.core.names import counted
 from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.svg import SvgPicture
 from t2s.core.tables import Table
@@ -62,14 +64,15 @@ class Comparison(NotebookDisplay):
     def sentence(self) -> str:
         """The change in one sentence, with the cause that changed most."""
         a, b = self.before, self.after
-        said = f"{b.label} takes {b.cycles:,} cycles, {a.label} {a.cycles:,}"
+        said = f"{b.label} takes {counted(b.cycles, 'cycle')}, {a.label} {a.cycles:,}"
         if a.cycles == b.cycles:
             said += ": as many."
         else:
             said += f": {changed(a.cycles, b.cycles)}."
         most = self.causes[0] if self.causes else None
         if most is not None and most.change:
-            said += f" The largest change is {most.use.text}, {most.change:+,} cycles."
+            cycles = "cycle" if abs(most.change) == 1 else "cycles"
+            said += f" The largest change is {most.use.text}, {most.change:+,} {cycles}."
         return said
 
     @property
@@ -92,7 +95,7 @@ class Comparison(NotebookDisplay):
 
         Raises ``UserError`` for a file that cannot be written.
         """
-        file = Path(path)
+        file = checked_file("the file of the comparison", path)
         write_file(file, self._page().encode())
         return file
 

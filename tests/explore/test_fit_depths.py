@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,10 +188,14 @@ def test_pictures_and_tables() -> None:
     assert fit.front.__rich__() is not None
 
 
-def test_no_depth_frees_it() -> None:
+def test_no_depth_frees_it(tmp_path: Path) -> None:
     with pytest.raises(DeadlockError) as caught:
         fit_depths(circular_graph())
     assert "no capacity frees it" in str(caught.value)
+    with pytest.raises(DeadlockError) as caught:
+        t2s.fit_depths(circular_graph(), progress=False)
+    page = caught.value.result.report(tmp_path / "page.html")
+    assert "no capacity frees it" in page.read_text("utf-8")
 
 
 def test_unequal_ends() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,6 +68,25 @@ def test_an_error_ends_its_own_run_only() -> None:
     assert outcomes.__rich__() is not None
     with pytest.raises(UserError):
         _ = outcomes.results
+
+
+def test_every_run_has_its_page(tmp_path: Path) -> None:
+    outcomes = t2s.simulate_many(
+        [
+            Run(chain(4), X4, name="good"),
+            Run(chain(4), name="times alone"),
+            Run(holding_fork_join(4, short=2), name="stuck"),
+            Run(chain(4), X4, name="cut", max_cycles=2),
+        ]
+    )
+    alone = t2s.simulate(chain(4), X4).report(tmp_path / "alone.html").read_bytes()
+    good, times, stuck, cut = (
+        outcome.result.report(tmp_path / f"{outcome.name}.html").read_bytes()
+        for outcome in outcomes
+    )
+    assert good == times == alone
+    assert b"This run ended in a deadlock" in stuck
+    assert b"This run was cut short" in cut
 
 
 def test_no_runs() -> None:

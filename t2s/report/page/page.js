@@ -48,10 +48,37 @@
       other.setAttribute("x", covers ? "0%" : `${(100 * (from - start)) / cycles}%`);
       other.setAttribute("width", covers ? "100%" : `${(100 * size) / cycles}%`);
     }
+    fitNames(flame);
     const view = flame.closest(".flame-view");
     view.querySelector(".reset").hidden = level === 0;
     view.querySelector(".status").textContent = part.getAttribute("aria-label");
   }
+
+  // A name that is too long for its part ends with an ellipsis; parts of some pixels have none.
+  function fitNames(flame) {
+    const shown = [];
+    for (const part of flame.querySelectorAll(".part")) {
+      const text = part.querySelector("text");
+      if (text.dataset.full === undefined) text.dataset.full = text.textContent;
+      text.textContent = text.dataset.full;
+      if (part.style.display !== "none") shown.push([part, text]);
+    }
+    const sizes = shown.map(([part, text]) => [
+      part.querySelector("rect").getBoundingClientRect().width - 9, text.getComputedTextLength(),
+    ]);
+    shown.forEach(([, text], at) => {
+      const [room, length] = sizes[at];
+      if (length <= room) return;
+      let letters = Math.floor((text.dataset.full.length * room) / length);
+      do {
+        letters -= 1;
+        text.textContent = letters < 1 ? "" : `${text.dataset.full.slice(0, letters)}…`;
+      } while (letters >= 1 && text.getComputedTextLength() > room);
+    });
+  }
+  const fitAll = () => document.querySelectorAll("svg.flame").forEach(fitNames);
+  window.addEventListener("resize", fitAll);
+  fitAll();
 
   function press(target) {
     const part = target.closest(".part");
@@ -105,8 +132,8 @@
   }
 
   // --- the space-time diagram -------------------------------------------------------------------
-  const GUTTER = 96;
   const AXIS = 20;
+  const FONT = "11px system-ui, sans-serif";
 
   class Diagram {
     constructor(view) {
@@ -182,9 +209,9 @@
       event.preventDefault();
     }
 
-    perPixel() { return (this.to - this.from) / Math.max(1, this.width - GUTTER); }
-    cycleAt(x) { return this.from + (x - GUTTER) * this.perPixel(); }
-    x(cycle) { return GUTTER + (cycle - this.from) / this.perPixel(); }
+    perPixel() { return (this.to - this.from) / Math.max(1, this.width - this.gutter); }
+    cycleAt(x) { return this.from + (x - this.gutter) * this.perPixel(); }
+    x(cycle) { return this.gutter + (cycle - this.from) / this.perPixel(); }
 
     open(number) {
       const strip = this.model.strips[number];
@@ -200,6 +227,21 @@
       if (how === "out") this.zoom(2);
       if (how === "left") this.show(this.from - length / 2, this.to - length / 2);
       if (how === "right") this.show(this.from + length / 2, this.to + length / 2);
+      this.shown();
+    }
+
+    // Which cycles are in view; where they are in bins, how to see them one by one.
+    shown() {
+      const [first, last] = [Math.floor(this.from) + 1, Math.ceil(this.to)];
+      const whole = (strip) => strip.first <= first && strip.last >= last;
+      const strip = this.model.strips.find((one) => one.exact && whole(one)) || this.model.strips[0];
+      let text = `cycles ${count(first)} to ${count(last)}`;
+      const size = this.binSize(strip);
+      if (strip.exact) text += ", cycle by cycle";
+      else if (size > 1)
+        text += `, in bins of ${count(Math.round(size))}: result.report(path, windows=[(${first}, ${last})]) ` +
+          "has single cycles";
+      this.status.textContent = text;
     }
 
     zoom(by, around) {
@@ -217,15 +259,21 @@
     }
 
     fit() {
-      const ratio = window.devicePixelRatio || 1;
+      this.ratio = window.devicePixelRatio || 1;
       this.width = this.canvas.clientWidth;
       this.rowHeight = Math.max(2, Math.min(18, Math.floor(420 / Math.max(1, this.rows.length))));
       this.height = this.rows.length * this.rowHeight + AXIS;
       this.canvas.style.height = `${this.height}px`;
-      this.canvas.width = Math.round(this.width * ratio);
-      this.canvas.height = Math.round(this.height * ratio);
-      this.ink = this.canvas.getContext("2d");
-      this.ink.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.still = document.createElement("canvas");
+      for (const canvas of [this.canvas, this.still]) {
+        canvas.width = Math.round(this.width * this.ratio);
+        canvas.height = Math.round(this.height * this.ratio);
+      }
+      this.ink = this.still.getContext("2d");
+      this.ink.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      this.ink.font = FONT;
+      const longest = Math.max(...this.model.nodes.map((name) => this.ink.measureText(name).width));
+      this.gutter = Math.ceil(Math.min(longest + 10, Math.max(80, 0.18 * this.width)));
       this.draw();
     }
 
@@ -263,25 +311,54 @@
     draw() {
       const ink = this.ink;
       const style = getComputedStyle(document.documentElement);
-      const colors = [...COLORS, style.getPropertyValue("--idle").trim()];
+      const color = (name) => style.getPropertyValue(name).trim();
+      const colors = [...COLORS, color("--idle")];
       ink.clearRect(0, 0, this.width, this.height);
       const strips = [...this.model.strips].sort((a, b) => this.binSize(b) - this.binSize(a));
-      for (const strip of strips) this.drawStrip(strip, colors);
-      ink.fillStyle = style.getPropertyValue("--page").trim();
-      ink.fillRect(0, 0, GUTTER - 1, this.height);
-      ink.fillStyle = style.getPropertyValue("--ink").trim();
-      this.labels(style);
+      const seen = (strip) => this.binSize(strip) >= 2 * this.perPixel();
+      for (const strip of strips)
+        if (strip === this.model.strips[0] || seen(strip)) this.drawStrip(strip, colors, color("--page"));
+      ink.fillStyle = color("--page");
+      ink.fillRect(0, 0, this.gutter - 1, this.height);
+      this.labels(color);
+      this.axis(color);
+      this.mark(color("--ink"));
     }
 
-    drawStrip(strip, colors) {
+    // What does not change with the marked cell is drawn once.
+    mark(color) {
+      const ink = this.canvas.getContext("2d");
+      ink.setTransform(1, 0, 0, 1, 0, 0);
+      ink.clearRect(0, 0, this.canvas.width, this.canvas.height);
+      ink.drawImage(this.still, 0, 0);
+      ink.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      if (!this.cell) return;
+      const x = this.x(this.cell.cycle - 1);
+      const width = Math.max(2, this.x(this.cell.cycle) - x);
+      ink.strokeStyle = color;
+      if (x + width > this.gutter)
+        ink.strokeRect(x, this.cell.row * this.rowHeight - 0.5, width, this.rowHeight);
+    }
+
+    // On whole pixels of the screen, so that neighbors do not mix.
+    snapped(x) {
+      const inside = Math.max(this.gutter, Math.min(this.width, this.x(x)));
+      return Math.round(inside * this.ratio) / this.ratio;
+    }
+
+    drawStrip(strip, colors, page) {
       if (strip.last <= this.from || strip.first - 1 >= this.to) return;
       const begin = this.binOf(strip, Math.max(strip.first, Math.floor(this.from) + 1));
       const end = this.binOf(strip, Math.min(strip.last, Math.ceil(this.to)));
       const height = this.rowHeight > 3 ? this.rowHeight - 1 : this.rowHeight;
+      const gap = strip.exact && this.binSize(strip) > 5 * this.perPixel() ? 1 : 0;
+      const start = this.snapped(strip.at[begin]);
+      this.ink.fillStyle = page;
+      this.ink.fillRect(start, 0, this.snapped(strip.at[end + 1]) - start, this.height - AXIS);
       for (let row = 0; row < this.rows.length; row++) {
         for (let bin = begin; bin <= end; bin++) {
-          const left = Math.max(GUTTER, this.x(strip.at[bin]));
-          const right = Math.min(this.width, this.x(strip.at[bin + 1]));
+          const left = this.snapped(strip.at[bin]);
+          const right = this.snapped(strip.at[bin + 1]) - gap;
           const found = this.states(strip, row, bin);
           this.drawCell(left, row * this.rowHeight, right - left, height, found, colors);
         }
@@ -293,54 +370,75 @@
       const all = found.reduce((a, b) => a + b, 0);
       if (!all || width <= 0) return;
       const most = found.indexOf(Math.max(...found));
-      const gap = width > 5 ? 1 : 0;
       ink.fillStyle = colors[most];
-      ink.fillRect(x, y, width - gap + (gap ? 0 : 0.3), height);
+      ink.fillRect(x, y, width, height);
       if (height < 5 || found[most] === all) return;
       let bottom = y + height;
       found.forEach((cycles, state) => {
         const part = (cycles / all) * height;
         ink.fillStyle = colors[state];
-        ink.fillRect(x, bottom - part, width - gap + (gap ? 0 : 0.3), part);
+        ink.fillRect(x, bottom - part, width, part);
         bottom -= part;
       });
     }
 
-    labels(style) {
+    // The names of nodes beside their rows; one that has no room moves down, as far as its rows go.
+    labels(color) {
       const ink = this.ink;
-      ink.font = "11px system-ui, sans-serif";
-      let drawnTo = -20;
+      const starts = [];
       this.rows.forEach(([node], row) => {
-        if (row && this.rows[row - 1][0] === node) return;
-        const y = row * this.rowHeight;
-        ink.fillStyle = style.getPropertyValue("--line").trim();
-        if (row) ink.fillRect(0, y - 0.5, this.width, 1);
-        if (y - drawnTo < 11) return;
-        drawnTo = y;
-        ink.fillStyle = style.getPropertyValue("--ink").trim();
-        let name = this.model.nodes[node];
-        while (name.length > 1 && ink.measureText(name).width > GUTTER - 8)
+        if (!row || this.rows[row - 1][0] !== node) starts.push(row);
+      });
+      ink.fillStyle = color("--line");
+      for (const row of starts)
+        if (row) ink.fillRect(0, row * this.rowHeight - 0.5, this.width, 1);
+      ink.font = FONT;
+      ink.lineJoin = "round";
+      ink.lineWidth = 3;
+      ink.strokeStyle = color("--page");
+      ink.fillStyle = color("--ink");
+      let free = 0;
+      starts.forEach((row, at) => {
+        const end = (at + 1 < starts.length ? starts[at + 1] : this.rows.length) * this.rowHeight;
+        const y = Math.max(row * this.rowHeight, free);
+        if (y > row * this.rowHeight && y + 11 > end) return;
+        free = y + 11;
+        let name = this.model.nodes[this.rows[row][0]];
+        while (name.length > 1 && ink.measureText(name).width > this.gutter - 8)
           name = `${name.replace("…", "").slice(0, -1)}…`;
+        ink.strokeText(name, 2, y + 10);
         ink.fillText(name, 2, y + 10);
       });
-      ink.fillStyle = style.getPropertyValue("--faint").trim();
+    }
+
+    // The first and the last cycle, and round ones between.
+    axis(color) {
+      const ink = this.ink;
       const y = this.height - 6;
-      ink.fillText(`cycle ${count(Math.floor(this.from) + 1)}`, GUTTER, y);
+      const begin = `cycle ${count(Math.floor(this.from) + 1)}`;
       const end = count(Math.ceil(this.to));
+      ink.fillStyle = color("--faint");
+      ink.fillText(begin, this.gutter, y);
       ink.fillText(end, this.width - ink.measureText(end).width - 2, y);
-      if (this.cell) {
-        ink.strokeStyle = style.getPropertyValue("--ink").trim();
-        const x = this.x(this.cell.cycle - 1);
-        const width = Math.max(2, this.x(this.cell.cycle) - x);
-        if (x + width > GUTTER)
-          ink.strokeRect(x, this.cell.row * this.rowHeight - 0.5, width, this.rowHeight);
+      const least = (this.to - this.from) / Math.max(1, (this.width - this.gutter) / 85);
+      const ten = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+      const step = [1, 2, 5, 10].map((digit) => digit * ten).find((one) => one >= least) || 10 * ten;
+      const from = this.gutter + ink.measureText(begin).width + 12;
+      const to = this.width - ink.measureText(end).width - 14;
+      for (let cycle = Math.ceil((this.from + 1) / step) * step; cycle <= this.to; cycle += step) {
+        if (cycle === Math.floor(this.from) + 1 || cycle === Math.ceil(this.to)) continue;
+        const middle = this.x(cycle - 0.5);
+        const half = ink.measureText(count(cycle)).width / 2;
+        if (middle - half < from || middle + half > to) continue;
+        ink.fillRect(middle - 0.5, this.height - AXIS, 1, 4);
+        ink.fillText(count(cycle), middle - half, y);
       }
     }
 
     point(x, y) {
       const row = Math.floor(y / this.rowHeight);
       const cycle = Math.floor(this.cycleAt(x)) + 1;
-      if (row < 0 || row >= this.rows.length || x < GUTTER) return;
+      if (row < 0 || row >= this.rows.length || x < this.gutter) return;
       this.select(row, cycle);
     }
 
@@ -363,7 +461,7 @@
       if (cycle < this.first + 1 || cycle > this.last) return;
       this.cell = { row, cycle };
       this.status.textContent = this.describe(row, cycle);
-      this.draw();
+      this.mark(getComputedStyle(document.documentElement).getPropertyValue("--ink").trim());
     }
 
     describe(row, cycle) {

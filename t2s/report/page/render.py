@@ -11,7 +11,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from t2s.core.names import printable
+from t2s.core.names import counted, printable
 from t2s.report.page.data.page_model import PageModel, RunModel
 from t2s.report.page.views.chip_view import chip_map_view
 from t2s.report.page.views.deadlock_view import deadlock_view
@@ -41,7 +41,7 @@ def page_text(model: PageModel) -> str:
         for number, run in enumerate(model.runs, 1)
     ]
     text: str = _template("page.html.jinja").render(
-        title=f"{model.title}: {sum(run.cycles for run in model.runs):,} cycles",
+        title=f"{model.title}: {counted(sum(run.cycles for run in model.runs), 'cycle')}",
         runs=runs,
         cycles=sum(run.cycles for run in model.runs),
         sources=Markup(script_data("sources", list(shelf))),

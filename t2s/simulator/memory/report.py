@@ -86,6 +86,17 @@ class MemoryReport(NotebookDisplay):
         return self.bandwidth / float(self.dram.peak_bytes_per_second)
 
     @property
+    def _offered(self) -> Fraction:
+        """Bursts that the bus of a channel has time for in the run."""
+        return self.seconds * self.dram.clock_hz / self.dram.burst_clocks
+
+    @property
+    def busiest_share(self) -> float:
+        """The share of the run in which the data bus of the busiest channel moves bursts."""
+        bursts = max((c.reads + c.writes for c in self.channels), default=0)
+        return float(bursts / self._offered) if self._offered else 0.0
+
+    @property
     def row_hits(self) -> float:
         """The share of bursts whose row was open; 0 if there was no burst."""
         bursts = sum(c.reads + c.writes for c in self.channels)
@@ -95,7 +106,7 @@ class MemoryReport(NotebookDisplay):
     def channel_table(self) -> Table:
         """Bursts and what became of their rows, by channel."""
         peak = float(self.dram.peak_bytes_per_second) / 1e9
-        offered = self.seconds * self.dram.clock_hz / self.dram.burst_clocks
+        offered = self._offered
         rows = tuple(
             (
                 str(number),

@@ -45,7 +45,10 @@ class Wait:
     def __str__(self) -> str:
         held = f"{self.element} ({self.tokens} of {self.capacity} tokens)"
         all_of_them = "" if self.total_firings is None else f" of {self.total_firings}"
-        made = f"after {self.firings}{all_of_them} firings"
+        plural = (
+            "" if (self.firings if self.total_firings is None else self.total_firings) == 1 else "s"
+        )
+        made = f"after {self.firings}{all_of_them} firing{plural}"
         if self.sending:
             by = f", which {self.partner} receives" if self.partner else ", which nobody receives"
             return f"{self.pe} waits for space in {held}{by}, {made}"

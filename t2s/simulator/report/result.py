@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from t2s.core.charts import stall_chart
+from t2s.core.checks import checked_file
 from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_file
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
+from t2s.core.names import counted
 from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
 from t2s.core.svg import SvgPicture
@@ -195,10 +197,10 @@ class SimResult(NotebookDisplay):
         Needs the extra ``t2s[trace]``.  Raises ``UserError`` for a window that is not in the run or
         too large, for unknown nodes, and for a file that cannot be written.
         """
+        file = checked_file("the file of the trace", path)
         chosen = recorded_nodes(nodes, self.program)
         window = recorded_window(cycles, self.cycles, self.program)
         writer = late_module("t2s.simulator.recording.perfetto_trace")
-        file = Path(path)
         write_file(file, writer.perfetto_trace(self.program, self._seen(*window), file, chosen))
         return file
 
@@ -214,12 +216,12 @@ class SimResult(NotebookDisplay):
         ``valid``, ``push``, ``pop`` and ``occupancy`` of every FIFO; cycle ``c`` begins at 10 ``c``
         ns.  See ``trace`` for the rest.
         """
+        file = checked_file("the file of the waveforms", path)
         chosen = recorded_nodes(nodes, self.program)
         first, last = recorded_window(cycles, self.cycles, self.program)
         signals = late_module("t2s.simulator.recording.channel_signals")
         writer = late_module("t2s.simulator.recording.vcd_file")
         seen = self._seen(max(1, first - signals.lead_in(self.program)), last)
-        file = Path(path)
         write_file(file, writer.vcd_of(self.program, seen, first, chosen))
         return file
 
@@ -327,7 +329,10 @@ class SimResult(NotebookDisplay):
             ("cycles", f"{self.cycles:,}"),
             ("time", f"{engineering(self.seconds)}s on {self.device.name} at {clock}"),
             ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
-            ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
+            (
+                "compute",
+                f"{counted(self.compute_cycles, 'cycle')} from first to last compute firing",
+            ),
             ("ended", self.ending.value),
             ("engine", self.effort),
         ]

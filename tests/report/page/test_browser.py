@@ -5,7 +5,10 @@ Skipped where there is no Chromium with its driver; ``.ci/run`` installs them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import t2s
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
 from tests.browser import asked_for, needs_chromium, opened_browser, show
+from tests.examples.test_recurrences import example
 from tests.report.page.designs import inputs_of, product, rows
 
 pytestmark = [pytest.mark.slow, needs_chromium]
@@ -115,6 +119,47 @@ def test_the_flame_graph_widens_and_shows_the_line(
     page.is_clean()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_fit_into_their_parts(
+    driver: Any, result: SimResult, tmp_path: Path, width: int
+) -> None:
+    page = Opened(driver, result.report(tmp_path / "page.html"), width)
+    wide = """[...document.querySelectorAll('.flame .part')].filter((part) =>
+        part.style.display !== 'none').map((part) => [
+            part.querySelector('text').getComputedTextLength(),
+            part.querySelector('rect').getBoundingClientRect().width,
+            part.querySelector('text').textContent])"""
+    before = page.js(f"return {wide}")
+    assert all(length <= room - 9 for length, room, text in before if text)
+    page.js(
+        "document.querySelectorAll('.flame .part')[1].dispatchEvent("
+        "new MouseEvent('click', {bubbles: true}))"
+    )
+    zoomed = page.js(f"return {wide}")
+    assert all(length <= room - 9 for length, room, text in zoomed if text)
+    assert {"A_loader", "busy"} <= {text for *_, text in zoomed}
+    page.js("document.querySelector('.flame-view .reset').click()")
+    assert [text for *_, text in page.js(f"return {wide}")] == [text for *_, text in before]
+
+
+def test_every_node_has_a_name_beside_its_rows(driver: Any, tmp_path: Path) -> None:
+    """A name without room beside the row above moves down; M has many rows, the one above one."""
+    case = example("pairhmm")
+    run = t2s.simulate(case.design(case.TINY), case.reads(case.TINY), device="arria10")
+    page = Opened(driver, run.report(tmp_path / "page.html"))
+    drawn = page.js(
+        "const d = document.t2sDiagrams[0]; const seen = [];"
+        "const ink = d.ink; const fill = ink.fillText.bind(ink);"
+        "ink.fillText = (text, x, y) => { seen.push([text, y]); fill(text, x, y); };"
+        "d.draw(); return seen"
+    )
+    names = dict(drawn)
+    assert set(run.nodes) <= set(names)
+    heights = sorted(names[name] for name in run.nodes)
+    assert all(b - a >= 11 for a, b in pairwise(heights))
+    page.is_clean()
+
+
 def test_the_flame_graph_by_keyboard(driver: Any, result: SimResult, tmp_path: Path) -> None:
     page = Opened(driver, result.report(tmp_path / "page.html"))
     page.js("document.querySelectorAll('.flame .part')[1].focus()")
@@ -159,10 +204,11 @@ def test_the_diagram_zooms(driver: Any, result: SimResult, tmp_path: Path) -> No
     for button, expected in (("in", 0.5), ("in", 0.25), ("out", 0.5)):
         page.js(f"document.querySelector('[data-move={button}]').click()")
         assert page.js(span) == pytest.approx(expected * result.cycles)
+    said = "return document.querySelector('.space-time .status').textContent"
+    assert page.js(said).startswith("cycles ")
+    assert re.search(r", in bins of \d+: result\.report\(path, windows=\[\(", page.js(said))
     page.js("document.querySelectorAll('[data-strip]')[1].click()")
-    assert page.js("return document.querySelector('.space-time .status').textContent").startswith(
-        "fill: cycles "
-    )
+    assert page.js(said).startswith("fill: cycles ")
     # the first loader is busy when the window opens: blue
     first = int(page.js("return document.t2sDiagrams[0].from")) + 1
     assert result.timeline((first, first)).main_states()[0, 0] == 0
@@ -224,6 +270,22 @@ def test_a_deadlock(driver: Any, tmp_path: Path) -> None:
     )
     assert "'B_along_i' 2 -> 14" in page.js("return document.querySelector('.remedy').textContent")
     page.is_clean()
+
+
+def test_scripts_in_names_are_not_run(driver: Any, result: SimResult, tmp_path: Path) -> None:
+    hostile = '</script><script>document.title="taken"</script><img src=x onerror=taken()>'
+    named = replace(result, graph=hostile, warnings=(hostile,))
+    page = Opened(driver, named.report(tmp_path / "page.html"))
+    assert page.js("return document.title").startswith(hostile)
+    assert page.js("return document.querySelector('h1').textContent") == hostile
+    assert page.js("return document.querySelectorAll('img').length") == 0
+    page.is_clean()
+    compared = Opened(
+        driver, t2s.compare(result, result, names=("A", hostile)).report(tmp_path / "page.html")
+    )
+    assert hostile in compared.js("return document.body.innerText")
+    assert compared.js("return document.querySelectorAll('img').length") == 0
+    compared.is_clean()
 
 
 def test_streams(driver: Any, tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ def test_what_limits_a_design() -> None:
     on_board = limit_of(run(device="arria10"))
     assert on_board.kind is LimitKind.RECURRENCE
     assert on_board.sentence == (
-        "Recurrence limits C: the interval between firings (II 4: recurrence through 'C_partial', "
-        "latency 4 at distance 1) costs 189 of 429 cycles."
+        "A recurrence limits C: the interval between firings (II 4: recurrence through "
+        "'C_partial', latency 4 at distance 1) costs 189 of 429 cycles."
     )
     ideal = run()
     found = limit_of(ideal)
@@ -186,6 +186,24 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
         """
     ):
         result.report(tmp_path / "page.html", depths=3)
+    with refused(
+        """
+        the depths of the report are no depths
+          --> result.report(tmp_path / "page.html", depths={"A_along_jj": 0})
+          expected: what t2s.fit_depths(design) gives, or a mapping from channels to depths
+          given:    {'A_along_jj': 0}
+        """
+    ):
+        result.report(tmp_path / "page.html", depths={"A_along_jj": 0})
+    with refused(
+        """
+        the depths of the report are those of another design: there is no channel A_to_C
+          --> result.report(tmp_path / "page.html", depths={"A_to_C": 4})
+          expected: depths of A_loader_to_C, B_loader_to_C, C_to_C_unloader, A_along_jj, B_along_ii
+          given:    depths of A_to_C
+        """
+    ):
+        result.report(tmp_path / "page.html", depths={"A_to_C": 4})
     graph = t2s.lower(product())
     assert isinstance(graph, Graph)
     with refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.core.tables import Table
+from t2s.report.page.data.chip_map import Cell, ChannelLine, ChipMapModel, GridNode
 from t2s.report.page.data.dram_line import DramOverTime
 from t2s.report.page.data.page_model import Wanted, run_model
 from t2s.report.page.data.roofs import Ceiling, MemoryLevel, RooflineModel, roofline_of
-from t2s.report.page.views.dram_view import MOST_SHOWN, dram_view
+from t2s.report.page.views.chip_view import chip_map_view
+from t2s.report.page.views.dram_view import dram_view
+from t2s.report.page.views.markup import MOST_SHOWN
 from t2s.report.page.views.roof_view import roofline_view
 from t2s.simulator.program.build import build_program
+from tests.examples.test_recurrences import example
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown
 from tests.simulator.recording.test_recordings import WatchedChannels
@@ -61,12 +66,20 @@ def test_points_and_their_roofs_are_in_the_picture(
         assert x2 <= right + 0.1
         assert top - 0.1 <= y2 <= y1 <= bottom + 0.1
     assert all(top <= float(y) <= bottom for y in re.findall(r'd="M70.0 ([\d.]+)H', view))
+    names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">((?:\d, )*\d|[^<]*roof)</text>', view)
+    numbers = [text for *_, text in names if "roof" not in text]
+    assert sorted(n for text in numbers for n in text.split(", ")) == [
+        str(at + 1) for at in limited
+    ]
+    assert len(names) - len(numbers) == len(roofs)
+    for (x, y, _), (other_x, other_y, _) in combinations(names, 2):
+        assert abs(float(x) - float(other_x)) >= 24 or abs(float(y) - float(other_y)) >= 13.9
 
 
 def test_labels_are_in_front_of_lines() -> None:
     result = t2s.simulate(product(), inputs_of(), device="arria10")
     text = roofline_text(result)
-    assert text.rindex('class="slope"') < text.rindex("DSP blocks, 2 operations per cycle")
+    assert text.rindex('class="slope"') < text.rindex("op/s: 1,518 DSP blocks, 2 operations")
 
 
 def roofline_text(result: Any) -> str:
@@ -80,6 +93,68 @@ def test_tables_of_many_channels_are_folded(count: int) -> None:
     table = Table(title="channels", headers=("n",), rows=(("0",),) * count)
     model = DramOverTime(name="m", bins=(), peak=1.0, mean=0.5, hits=0.0, tables=(table,))
     assert ("<details><summary>channels: 17 rows" in dram_view(model)) == (count > MOST_SHOWN)
+
+
+def test_places_without_a_pe_are_not_drawn() -> None:
+    trsm = example("trsm")
+    result = t2s.simulate(trsm.design(5, 3), trsm.matrices(5, 3))
+    model = run_model(result, Wanted())
+    assert model.space_time is not None
+    names = [node.name for node in model.chip.nodes]
+    (triangle,) = (node for node in model.chip.nodes if node.name == "SL")
+    assert {(cell.row, cell.column) for cell in triangle.cells} == {
+        (row, column) for row in range(5) for column in range(row, 5)
+    }
+    rows = [row for row in model.space_time.rows if row.node == names.index("SL")]
+    assert len(rows) == 15 == result.nodes["SL"].pe_count
+    assert [row.label for row in rows[:2]] == ["SL[0, 0]", "SL[0, 1]"]
+    assert rows[5].label == "SL[1, 1]"
+
+
+def test_what_a_dram_moves_over_time() -> None:
+    """All bytes of its bursts, in no bin more than its buses can carry."""
+    result = t2s.simulate(product(8, 64), inputs_of(8, 64), device="arria10", memory="ddr4-2133")
+    model = run_model(result, Wanted()).dram
+    assert model is not None
+    assert result.memory is not None
+    hertz = result.device.clock_hz
+    moved = sum(one.moved * (one.last - one.first + 1) / hertz for one in model.bins)
+    assert moved == pytest.approx(result.memory.bytes_moved)
+    assert all(one.moved <= model.peak * 1.000001 for one in model.bins[:-1])
+    used = sum(one.rate * (one.last - one.first + 1) / hertz for one in model.bins)
+    assert used <= moved
+
+
+@pytest.mark.parametrize("count", [1, 3, 60])
+def test_channels_are_inside_of_the_map(count: int) -> None:
+    """However many leave a node: they leave it on its own height, below its name, and are thin."""
+    cell = Cell(row=0, column=0, label="a", pes=1, shares=(1.0, 0.0, 0.0, 0.0, 0.0))
+    nodes = tuple(
+        GridNode(
+            name=name, role="compute", layer=layer, place=0, rows=1, columns=1, dimensions=(),
+            cells=(cell,), source=None,
+        )
+        for layer, name in enumerate(("first", "second"))
+    )  # fmt: skip
+    channels = tuple(
+        ChannelLine(
+            name=f"c{n}", source="first", sink="second", fifos=1, tokens=9, bytes=36.0, stalls=0,
+            share=0.0, depth=2, room=2, peak=1, mean=0.5, free_depth=None, wires=(), lines=None,
+        )
+        for n in range(count)
+    )  # fmt: skip
+    model = ChipMapModel(nodes=nodes, channels=channels, cycles=9, looked=9, layers=2)
+    view = chip_map_view(model)
+    found = re.search(r'viewBox="0 0 (\d+) (\d+)"', view)
+    assert found is not None
+    height = int(found[2])
+    starts = [float(y) for y in re.findall(r'd="M[\d.]+ (-?[\d.]+)H', view)]
+    ends = [float(y) for y in re.findall(r'd="M[^"]* (-?[\d.]+)" class="channel"', view)]
+    assert len(starts) == len(ends) == len(set(starts)) == count
+    assert all(16 + 20 < y < height for y in (*starts, *ends))
+    widths = [float(width) for width in re.findall(r"stroke-width:([\d.]+)", view)]
+    assert count < 60 or max(widths) <= 1
+    assert ("<details><summary>all 60 channels as a table" in view) == (count == 60)
 
 
 def test_capstan_has_the_units_of_its_chip(tmp_path: Path) -> None:

@@ -146,9 +146,13 @@ def _grid(
     down, across = -(-rows // MOST_SIDE), -(-columns // MOST_SIDE)
     cells = []
     numbers = np.arange(rows * columns).reshape(rows, columns)
+    there = timing.node.there
     for row in range(0, rows, max(1, down)):
         for column in range(0, columns, max(1, across)):
             inside = numbers[row : row + down, column : column + across].reshape(-1)
+            inside = inside[there[inside]]
+            if not len(inside):
+                continue
             label = result.program.pe_label(timing.first + int(inside[0]))
             if len(inside) > 1:
                 label += f" and {len(inside) - 1} more"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from t2s.core.errors import UnsupportedError
+from t2s.core.names import counted
 from t2s.core.tables import Table, engineering
 from t2s.report.page.data.chip_map import chip_map_of
 from t2s.report.page.data.cycle_causes import CycleUse, compute_nodes, cycle_uses, staged
@@ -152,7 +153,7 @@ def _pes(run: SimResult) -> int:
 def _banner(label: str, run: SimResult) -> str:
     return (
         f"{label} did not come to its end ({run.ending.value}): its numbers are of the "
-        f"{run.cycles:,} cycles until then"
+        f"{counted(run.cycles, 'cycle')} until then"
     )
 
 

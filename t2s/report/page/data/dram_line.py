@@ -1,7 +1,9 @@
 """What a DRAM did over time: bytes per second and row hits, in the bins of the whole run.
 
-Bytes are those that load and store units use in their firings, by cycle.  Row hits are those of
-the bursts that the memory's controller has taken up in the bin, before a unit has its data.
+Bytes are those of whole bursts, and beside them those that load and store units use in their
+firings, by cycle.  A burst, and the row hits, are in the bin in which the memory's controller has
+taken it up, before a unit has its data.  Controllers look ahead; so bytes of bursts are moved to
+later bins where there are more than the buses can carry: this is when they pass at the earliest.
 """
 
 from __future__ import annotations
@@ -15,17 +17,19 @@ from t2s.report.page.data.space_time import Observed
 from t2s.simulator.program.flatten import MOVED_BYTES
 from t2s.simulator.program.slot_sums import sums_before
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.tally import Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramBin:
-    """Cycles ``first`` to ``last``: bytes per second that units use; the share of row hits.
+    """Cycles ``first`` to ``last``: bytes per second of bursts, and those that units use.
 
-    ``hits`` is ``None`` where there was no burst.
+    ``hits`` is the share of row hits, ``None`` where there was no burst.
     """
 
     first: int
     last: int
+    moved: float
     rate: float
     hits: float | None
 
@@ -50,17 +54,21 @@ def dram_of(result: SimResult, observed: Observed | None) -> DramOverTime | None
     bins: list[DramBin] = []
     if observed is not None:
         line, hertz = observed.whole, result.device.clock_hz
+        peak = float(memory.dram.peak_bytes_per_second) / hertz
         steps = np.diff(line.bursts, axis=1)
         weights = line.program.control.rows[:, MOVED_BYTES].astype(np.int64)
-        moved = np.diff(sums_before(line.program, weights, line.slots).sum(axis=0))
+        used = np.diff(sums_before(line.program, weights, line.slots).sum(axis=0))
+        passed = _passed(steps[:2].sum(axis=0) * memory.dram.burst_bytes, np.diff(line.edges), peak)
         for at in range(line.bins):
             reads, writes, hits = (int(n) for n in steps[:, at])
             first, last = int(line.edges[at]) + 1, int(line.edges[at + 1])
+            per_cycle = hertz / (last - first + 1)
             bins.append(
                 DramBin(
                     first=first,
                     last=last,
-                    rate=int(moved[at]) * hertz / (last - first + 1),
+                    moved=passed[at] * per_cycle,
+                    rate=int(used[at]) * per_cycle,
                     hits=hits / (reads + writes) if reads + writes else None,
                 )
             )
@@ -72,3 +80,14 @@ def dram_of(result: SimResult, observed: Observed | None) -> DramOverTime | None
         bins=tuple(bins),
         tables=(memory.channel_table, memory.unit_table),
     )
+
+
+def _passed(taken: Counts, lengths: Counts, peak: float) -> list[float]:
+    """Bytes by bin when none has more than ``peak`` a cycle; what is left is in the last one."""
+    found, left = [], 0.0
+    for count, length in zip(taken.tolist(), lengths.tolist(), strict=True):
+        left += count
+        found.append(min(left, peak * length))
+        left -= found[-1]
+    found[-1] += left
+    return found

@@ -25,14 +25,15 @@ class LoopRow:
     """A loop, in space or in time; or a rule of a machine.
 
     ``trips`` are its iterations, a range where they depend on other loops; ``firings`` those of one
-    PE in one run through it; ``cycles`` the mean time of that, from the node's first to its last
-    firing by the number of runs; ``None`` in space and where nothing fired.
+    PE in one run through it, a mean where runs differ; ``cycles`` the mean time of that, from the
+    node's first to its last firing by the number of runs; ``None`` in space and where nothing
+    fired.
     """
 
     keyword: str
     name: str
     trips: str
-    firings: int | None
+    firings: float | None
     cycles: float | None
     reason: str
     source: SourceLines | None
@@ -138,7 +139,7 @@ def _loops(result: SimResult, timing: NodeTiming, reasons: Reasons) -> list[Loop
                 keyword="for",
                 name=loop.name,
                 trips=f"{extents[at]:,}" if extents[at] is not None else show(loop.extent),
-                firings=prod(inner) if boxed else round(per_pe / runs) if known else None,
+                firings=prod(inner) if boxed else per_pe / runs if known else None,
                 cycles=span / runs if span is not None and known and runs else None,
                 reason="" if reason is None else reason.text,
                 source=None if reason is None else source_lines(reason.location),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from t2s.core.errors import UnsupportedError
+from t2s.core.names import counted
 from t2s.core.tables import Table
 from t2s.report.page.data.chip_map import ChipMapModel, chip_map_of
 from t2s.report.page.data.dram_line import DramOverTime, dram_of
@@ -120,15 +121,15 @@ def _banner(result: SimResult) -> str:
     """What has to be said first, of a run that did not come to its end."""
     if result.finished and not result.tokens_left:
         return ""
-    measured = f"all numbers are of the {result.cycles:,} cycles until then"
+    measured = f"all numbers are of the {counted(result.cycles, 'cycle')} until then"
     if result.limit_reached:
         return f"This run was cut short by its cycle limit: {measured}."
     if result.interrupted:
         return f"This run was interrupted from the keyboard: {measured}."
     if result.deadlock is not None:
         return f"This run ended in a deadlock: {measured}."
-    left = sum(entry.tokens for entry in result.tokens_left)
-    return f"This run ended with {left:,} tokens left in channels: somebody sends too much."
+    left = counted(sum(entry.tokens for entry in result.tokens_left), "token")
+    return f"This run ended with {left} left in channels: somebody sends too much."
 
 
 def _unseen(result: SimResult) -> str:

@@ -42,7 +42,10 @@ _MOST_EXACT = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceTimeRow:
-    """A row of the diagram: the number of its node, and the PEs in it, as a label says them."""
+    """A row of the diagram: the number of its node, and the PEs in it, as a label says them.
+
+    Places of the space domain without a PE are in no row.
+    """
 
     node: int
     label: str
@@ -223,12 +226,13 @@ def _rows(program: SimProgram) -> tuple[SpaceTimeRow, ...]:
     share = max(1, -(-program.pe_count // MOST_ROWS))
     rows: list[SpaceTimeRow] = []
     for number, timing in enumerate(program.nodes):
-        for first in range(timing.first, timing.instances.stop, share):
-            count = min(share, timing.instances.stop - first)
-            label = program.pe_label(first)
-            if count > 1:
-                label += f" to {program.pe_label(first + count - 1)}"
-            rows.append(SpaceTimeRow(node=number, label=label, first=first, count=count))
+        there = np.flatnonzero(timing.node.there) + timing.first
+        for at in range(0, len(there), share):
+            pes = there[at : at + share].tolist()
+            label = program.pe_label(pes[0])
+            if len(pes) > 1:
+                label += f" to {program.pe_label(pes[-1])}"
+            rows.append(SpaceTimeRow(node=number, label=label, first=pes[0], count=len(pes)))
     return tuple(rows)
 
 

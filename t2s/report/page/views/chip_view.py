@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from t2s.core.names import clipped, counted
 from t2s.core.svg import element, hover
 from t2s.report.page.data.chip_map import Cell, ChannelLine, ChipMapModel, GridNode
-from t2s.report.page.views.markup import COLORS, STATES, rows_view, source_link, sourced, tag
+from t2s.report.page.views.markup import (
+    COLORS,
+    STATES,
+    folded,
+    rows_view,
+    source_link,
+    sourced,
+    tag,
+)
 
 _GAP, _TITLE, _LEFT, _TOP = 90, 34, 16, 16
 _LARGE, _SMALL = 22, 7
+_APART = 9.0
+_LONGEST_NAME = 20
+_SMALLEST = 0.7
+"""How far a wide map shrinks before it scrolls."""
+
 _MOST_NODES = 400
 _NO_LIMIT = 1 << 30
 """Tokens of a channel that never blocks."""
@@ -25,6 +39,8 @@ class _Box:
     cell: int
     width: float
     height: float
+    edge: float
+    """Where the widest node of the layer ends: lines run straight until there."""
 
     def center(self, place: tuple[int, int]) -> tuple[float, float]:
         row, column = place
@@ -42,10 +58,12 @@ class _Box:
 def chip_map_view(model: ChipMapModel) -> str:
     """The map and the table of channels."""
     table = _table(model)
-    if not model.nodes or len(model.nodes) > _MOST_NODES:
+    if not model.nodes:
+        return tag("p", text="There are no nodes to draw.")
+    if len(model.nodes) > _MOST_NODES:
         return tag("p", text=f"{len(model.nodes):,} nodes are too many to draw.") + table
     boxes = _boxes(model)
-    width = max(box.x + box.width for box in boxes.values()) + _LEFT
+    width = max(box.edge for box in boxes.values()) + _LEFT
     height = max(box.y + box.height for box in boxes.values()) + 3 * _TOP
     most = max((line.tokens for line in model.channels), default=1)
     between = (line for line in model.channels if line.source != line.sink)
@@ -54,9 +72,9 @@ def chip_map_view(model: ChipMapModel) -> str:
         hover("The array as it lies"),
         element(
             "desc",
-            text=f"{len(model.nodes)} nodes in {model.layers} layers. Squares are PEs in the color "
-            "of what they did most, filled as far as they did it; lines are channels, thick where "
-            "many tokens pass, orange where PEs wait for them.",
+            text=f"{counted(len(model.nodes), 'node')} in {counted(model.layers, 'layer')}. "
+            "Squares are PEs in the color of what they did most, filled as far as they did it; "
+            "lines are channels, thick where many tokens pass, orange where PEs wait for them.",
         ),
         *(_line(model, line, boxes, most) for line in between),
         *(text for box in boxes.values() for text in _node(box, model)),
@@ -65,6 +83,7 @@ def chip_map_view(model: ChipMapModel) -> str:
         height=f"{height:.0f}",
         role="group",
         class_="chip",
+        style=f"max-width:{width:.0f}px;min-width:{_SMALLEST * width:.0f}px",
         font_size=12,
     )
     scroll = tag("div", drawing, class_="scroll", tabindex=0, role="region", aria_label="map")
@@ -75,33 +94,45 @@ def chip_map_view(model: ChipMapModel) -> str:
 
 
 def _boxes(model: ChipMapModel) -> dict[str, _Box]:
-    """Where the nodes are: a column for each layer."""
-    boxes: dict[str, _Box] = {}
+    """Where the nodes are: a column for each layer, and the columns centered."""
+    layers = [
+        [_box(node) for node in model.nodes if node.layer == layer] for layer in range(model.layers)
+    ]
+    heights = [sum(box.height + 2 * _TOP for box in boxes) for boxes in layers]
+    found: dict[str, _Box] = {}
     x: float = _LEFT
-    for layer in range(model.layers):
-        y: float = _TOP
-        widest = 0.0
-        for node in (node for node in model.nodes if node.layer == layer):
-            cell = _LARGE if max(node.rows, node.columns) <= 16 else _SMALL
-            width = max(node.columns * cell, 8.0 * min(len(node.name), 16), 40.0)
-            height = _TITLE + node.rows * cell
-            boxes[node.name] = _Box(node=node, x=x, y=y, cell=cell, width=width, height=height)
-            y += height + 2 * _TOP
-            widest = max(widest, width)
-        x += widest + _GAP
-    return boxes
+    for boxes, height in zip(layers, heights, strict=True):
+        y = _TOP + (max(heights) - height) / 2
+        edge = x + max((box.width for box in boxes), default=0.0)
+        for box in boxes:
+            found[box.node.name] = replace(box, x=x, y=y, edge=edge)
+            y += box.height + 2 * _TOP
+        x = edge + _GAP
+    return found
+
+
+def _box(node: GridNode) -> _Box:
+    cell = _LARGE if max(node.rows, node.columns) <= 16 else _SMALL
+    name, below = 8.0 * len(clipped(node.name, _LONGEST_NAME)), 5.6 * len(_below(node))
+    width = max(node.columns * cell, name, below, 40.0)
+    height = _TITLE + node.rows * cell
+    return _Box(node=node, x=0.0, y=0.0, cell=cell, width=width, height=height, edge=width)
+
+
+def _below(node: GridNode) -> str:
+    """What is written below the name of a node."""
+    return f"{node.role} {' × '.join(node.dimensions)}".strip()
 
 
 def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
     node = box.node
-    name = node.name if len(node.name) <= 16 else f"{node.name[:15]}…"
+    name = clipped(node.name, _LONGEST_NAME)
     said = hover(f"{node.name}, {node.role}")
-    below = f"{node.role} {' × '.join(node.dimensions)}".strip()
     yield element(
         "text", said, text=name, x=box.x, y=box.y + 12, class_="name", role="button", tabindex=0,
         **sourced(node.source),
     )  # fmt: skip
-    yield element("text", text=below, x=box.x, y=box.y + 26, class_="faint", font_size=10)
+    yield element("text", text=_below(node), x=box.x, y=box.y + 26, class_="faint", font_size=10)
     for cell in node.cells:
         yield _cell(box, cell, node)
     own = [line for line in model.channels if line.source == line.sink == node.name]
@@ -110,7 +141,7 @@ def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
         for wire in line.wires:
             (a, b), (c, d) = box.center(wire.source), box.center(wire.sink)
             share = wire.stalls / max(1, model.cycles)
-            text = f"{line.name}: {wire.stalls:,} cycles of stalls of {most:,} at most"
+            text = f"{line.name}: {counted(wire.stalls, 'cycle')} of stalls of {most:,} at most"
             yield element(
                 "path",
                 hover(text),
@@ -145,26 +176,33 @@ def _cell(box: _Box, cell: Cell, node: GridNode) -> str:
     return element("g", hover(f"{cell.label}: {shares}"), *bars, frame, **sourced(node.source))
 
 
-def _spread(model: ChipMapModel, line: ChannelLine, node: str) -> float:
-    """How far from the middle of a node's side a channel ends: several are apart."""
+def _spread(model: ChipMapModel, line: ChannelLine, box: _Box) -> tuple[float, float]:
+    """How far from the middle of a node's side a channel ends, and how far several are apart.
+
+    They leave the node on its own height, so that the names above it stay free.
+    """
+    node = box.node.name
     sends = line.source == node
     beside = [
         other.name
         for other in model.channels
         if other.source != other.sink and node == (other.source if sends else other.sink)
     ]
-    return 9.0 * (beside.index(line.name) - (len(beside) - 1) / 2)
+    apart = min(_APART, (box.height - _TITLE + _TOP) / max(1, len(beside) - 1))
+    return apart * (beside.index(line.name) - (len(beside) - 1) / 2), apart
 
 
 def _line(model: ChipMapModel, line: ChannelLine, boxes: Mapping[str, _Box], most: int) -> str:
     """A channel between two nodes."""
     source, sink = boxes[line.source], boxes[line.sink]
     (x1, y1), (x2, y2) = source.side(1, 4), sink.side(0, -4)
-    y1, y2 = y1 + _spread(model, line, line.source), y2 + _spread(model, line, line.sink)
+    (up, apart), (down, beside) = (_spread(model, line, box) for box in (source, sink))
+    y1, y2 = y1 + up, y2 + down
     if x2 > x1:
-        bend = max(30.0, (x2 - x1) / 2)
+        edge = max(x1, source.edge)
+        bend = max(30.0, (x2 - edge) / 2)
         path = (
-            f"M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1:.1f} "
+            f"M{x1:.1f} {y1:.1f}H{edge:.1f}C{edge + bend:.1f} {y1:.1f} "
             f"{x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
         )
     else:  # back to an earlier layer: around below
@@ -173,6 +211,7 @@ def _line(model: ChipMapModel, line: ChannelLine, boxes: Mapping[str, _Box], mos
             f"M{x1:.1f} {y1:.1f}C{x1 + 40:.1f} {low:.1f} {x2 - 40:.1f} {low:.1f} {x2:.1f} {y2:.1f}"
         )
     width = 1 + 5 * math.log1p(line.tokens) / math.log1p(max(1, most))
+    width = min(width, max(1.0, 0.7 * min(apart, beside)))
     return element(
         "path",
         hover(_said(line)),
@@ -199,8 +238,8 @@ def _stall_color(share: float) -> str:
 
 def _said(line: ChannelLine) -> str:
     text = (
-        f"{line.name} from {line.source} to {line.sink}: {line.tokens:,} tokens, "
-        f"{line.stalls:,} PE-cycles of stalls, depth {_tokens(line.depth)}"
+        f"{line.name} from {line.source} to {line.sink}: {counted(line.tokens, 'token')}, "
+        f"{counted(line.stalls, 'PE-cycle')} of stalls, depth {_tokens(line.depth)}"
     )
     if line.peak is not None and line.mean is not None:
         text += f", at most {line.peak:,} and on average {line.mean:.2f} tokens in a FIFO"
@@ -228,7 +267,7 @@ def _table(model: ChipMapModel) -> str:
         ]
         for line in model.channels
     ]
-    looked = f"looked at in {model.looked:,} of {model.cycles:,} cycles"
+    looked = f"looked at in {model.looked:,} of {counted(model.cycles, 'cycle')}"
     title = (
         f"channels (peak and mean: tokens sent and not yet received, {looked}, in the fullest FIFO "
         "and in all)"
@@ -244,4 +283,6 @@ def _table(model: ChipMapModel) -> str:
         "what peak and mean are compared with. Free depth is the smallest that costs no cycles: "
         "result.report(path, depths=t2s.fit_depths(design)) shows it."
     )
-    return table + tag("p", text=words, class_="note")
+    return folded(f"all {len(rows):,} channels as a table", len(rows), table) + tag(
+        "p", text=words, class_="note"
+    )

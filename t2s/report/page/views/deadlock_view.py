@@ -10,7 +10,7 @@ from t2s.report.page.views.markup import source_link, sourced, tag
 from t2s.simulator.report.deadlock import DeadlockReport, Wait
 
 _MOST_DRAWN = 12
-_SIZE, _RADIUS = 520, 170
+_RADIUS = 170
 
 
 def deadlock_view(report: DeadlockReport) -> str:
@@ -24,7 +24,7 @@ def deadlock_view(report: DeadlockReport) -> str:
     left = [tag("li", text=f"and {more:,} more")] if more > 0 else []
     return tag(
         "div",
-        tag("p", text=report.message),
+        tag("p", text=f"{report.message[:1].upper()}{report.message[1:]}."),
         tag("p", tag("strong", text="Remedy: "), tag("span", text=report.hint), class_="remedy"),
         tag("div", _circle(report, shown), class_="scroll") if shown else "",
         tag("ol", *items, *left),
@@ -35,11 +35,13 @@ def deadlock_view(report: DeadlockReport) -> str:
 def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
     places = [
         (
-            _SIZE / 2 + _RADIUS * math.sin(2 * math.pi * n / max(1, len(waits))),
-            _SIZE / 2 - _RADIUS * math.cos(2 * math.pi * n / max(1, len(waits))),
+            _RADIUS * math.sin(2 * math.pi * n / max(1, len(waits))),
+            -_RADIUS * math.cos(2 * math.pi * n / max(1, len(waits))),
         )
         for n in range(len(waits))
     ]
+    left, right = min(x for x, _ in places) - 110, max(x for x, _ in places) + 110
+    top, bottom = min(y for _, y in places) - 30, max(y for _, y in places) + 30
     closed = report.closed and len(waits) == len(report.waits)
     drawn = []
     for n, wait in enumerate(waits):
@@ -79,9 +81,9 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
             ),
         ),
         *drawn,
-        viewBox=f"0 0 {_SIZE} {_SIZE}",
-        width=_SIZE,
-        height=_SIZE,
+        viewBox=f"{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}",
+        width=f"{right - left:.0f}",
+        height=f"{bottom - top:.0f}",
         role="group",
         class_="circle",
         font_size=12,

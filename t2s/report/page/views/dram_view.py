@@ -2,79 +2,121 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from t2s.core.svg import PALETTE, element, hover
 from t2s.core.tables import Table
-from t2s.report.page.data.dram_line import DramOverTime
-from t2s.report.page.views.markup import si, table_view, tag
+from t2s.report.page.data.dram_line import DramBin, DramOverTime
+from t2s.report.page.views.markup import folded, si, table_view, tag
 
-MOST_SHOWN = 16
-"""Rows of a table that are on the page at once; longer ones are folded."""
-
+MOVED, USED = PALETTE[4], PALETTE[0]
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 16, 620, 110
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bars:
+    """The bars of a color: the share of the height in each bin, and what is said of it."""
+
+    color: str
+    shares: tuple[tuple[DramBin, float, str], ...]
 
 
 def dram_view(model: DramOverTime) -> str:
     """The pictures, if somebody looked over time, and the tables."""
     head = tag(
         "p",
-        text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s; {model.hits:.1%} hits.",
+        text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s; "
+        f"{model.hits:.1%} row hits.",
     )
     tables = "".join(map(_folded, model.tables))
     if not model.bins:
         return head + tables
-    most = max(model.peak, *(one.rate for one in model.bins))
-    rates = _chart(model, "used by load and store units, bytes per second", most, model.peak)
-    hits = _chart(model, "row hits among the bursts taken up", 1.0, None)
-    drawn = tag("div", rates, hits, class_="scroll", tabindex=0, role="region", aria_label="DRAM")
-    return head + drawn + tables
+    drawn = tag(
+        "div",
+        _rates(model),
+        _hits(model),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label="DRAM",
+    )
+    return head + _keys() + drawn + tables
+
+
+def _keys() -> str:
+    """What the colors are."""
+    items = ((MOVED, "in whole bursts, at the earliest"), (USED, "used by load and store units"))
+    return tag(
+        "ul",
+        *(
+            tag(
+                "li",
+                tag("span", class_="swatch", style=f"background:{color}"),
+                tag("span", text=text),
+            )
+            for color, text in items
+        ),
+        class_="legend",
+    )
 
 
 def _folded(table: Table) -> str:
     """A table; one of many channels is opened by a click."""
-    shown = table_view(table)
-    if len(table.rows) <= MOST_SHOWN:
-        return shown
-    return tag("details", tag("summary", text=f"{table.title}: {len(table.rows):,} rows"), shown)
+    title = f"{table.title}: {len(table.rows):,} rows"
+    return folded(title, len(table.rows), table_view(table))
 
 
-def _chart(model: DramOverTime, title: str, most: float, peak: float | None) -> str:
+def _rates(model: DramOverTime) -> str:
+    most = max(model.peak, *(max(one.rate, one.moved) for one in model.bins))
+
+    def bars(color: str, rates: Sequence[float]) -> _Bars:
+        return _Bars(
+            color=color,
+            shares=tuple(
+                (one, rate / most, f"{si(one.moved)}B/s moved, {si(one.rate)}B/s used")
+                for one, rate in zip(model.bins, rates, strict=True)
+            ),
+        )
+
+    moved = bars(MOVED, [one.moved for one in model.bins])
+    used = bars(USED, [one.rate for one in model.bins])
+    top = _TOP + _HEIGHT - model.peak / most * _HEIGHT
+    peak = element(
+        "path",
+        hover(f"peak {si(model.peak)}B/s"),
+        d=f"M{_LEFT} {top:.1f}h{_WIDTH}",
+        class_="roof",
+    )
+    return _chart(model, "bandwidth, bytes per second", (moved, used), f"{si(most)}B/s", peak)
+
+
+def _hits(model: DramOverTime) -> str:
+    shares = tuple((one, one.hits, f"{one.hits:.1%}") for one in model.bins if one.hits is not None)
+    bars = _Bars(color=PALETTE[2], shares=shares)
+    return _chart(model, "row hits among the bursts taken up", (bars,), "100 %", "")
+
+
+def _chart(model: DramOverTime, title: str, series: Sequence[_Bars], top: str, line: str) -> str:
+    """Bars over the cycles of the run; ``top`` is what its height means."""
     first, last = model.bins[0].first, model.bins[-1].last
     length = last - first + 1
-    color = PALETTE[0] if peak is not None else PALETTE[2]
     bars = []
-    for one in model.bins:
-        value = one.rate if peak is not None else one.hits
-        if value is None:
-            continue
-        x = _LEFT + (one.first - first) / length * _WIDTH
-        width = (one.last - one.first + 1) / length * _WIDTH
-        height = value / most * _HEIGHT
-        shown = f"{si(value)}B/s" if peak is not None else f"{value:.1%}"
-        said = hover(f"cycles {one.first:,} to {one.last:,}: {shown}")
+    for color, one, share, text in (
+        (bars.color, *entry) for bars in series for entry in bars.shares
+    ):
         bars.append(
             element(
                 "rect",
-                said,
-                x=x,
-                y=_TOP + _HEIGHT - height,
-                width=max(width, 0.5),
-                height=height,
+                hover(f"cycles {one.first:,} to {one.last:,}: {text}"),
+                x=_LEFT + (one.first - first) / length * _WIDTH,
+                y=_TOP + _HEIGHT - share * _HEIGHT,
+                width=max((one.last - one.first + 1) / length * _WIDTH, 0.5),
+                height=share * _HEIGHT,
                 style=f"fill:{color}",
             )
         )
-    lines = [element("path", d=f"M{_LEFT} {_TOP + _HEIGHT}h{_WIDTH}", class_="grid")]
-    top = f"{si(most)}B/s" if peak is not None else "100 %"
-    lines.append(element("text", text=top, x=_LEFT - 6, y=_TOP + 8, text_anchor="end"))
-    if peak is not None:
-        y = _TOP + _HEIGHT - peak / most * _HEIGHT
-        lines.append(
-            element(
-                "path", hover(f"peak {si(peak)}B/s"), d=f"M{_LEFT} {y:.1f}h{_WIDTH}", class_="roof"
-            )
-        )
     below = _TOP + _HEIGHT + 15
-    lines.append(element("text", text=f"cycle {first:,}", x=_LEFT, y=below))
-    lines.append(element("text", text=f"{last:,}", x=_LEFT + _WIDTH, y=below, text_anchor="end"))
     width, height = _LEFT + _WIDTH + 16, _TOP + _HEIGHT + 22
     return element(
         "svg",
@@ -82,7 +124,11 @@ def _chart(model: DramOverTime, title: str, most: float, peak: float | None) -> 
         element("desc", text=f"{title}, cycles {first:,} to {last:,}, in {len(model.bins)} bins"),
         element("text", text=title, x=_LEFT, y=_TOP - 4),
         *bars,
-        *lines,
+        element("path", d=f"M{_LEFT} {_TOP + _HEIGHT}h{_WIDTH}", class_="grid"),
+        element("text", text=top, x=_LEFT - 6, y=_TOP + 8, text_anchor="end"),
+        line,
+        element("text", text=f"cycle {first:,}", x=_LEFT, y=below),
+        element("text", text=f"{last:,}", x=_LEFT + _WIDTH, y=below, text_anchor="end"),
         viewBox=f"0 0 {width} {height}",
         width=width,
         height=height,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from t2s.core.names import counted
 from t2s.core.svg import element, hover
 from t2s.report.page.data.stall_flame import FlamePart
 from t2s.report.page.views.markup import COLORS, legend, sourced, tag
@@ -36,7 +37,7 @@ def flame_view(model: FlamePart) -> str:
     )
     status = tag("p", text=_said(model, model, model.cycles), class_="status", aria_live="polite")
     reset = tag("button", text="whole run", type="button", class_="reset", hidden="hidden")
-    return tag("div", legend(), drawing, tag("p", reset), status, class_="flame-view")
+    return tag("div", legend(), drawing, status, tag("p", reset), class_="flame-view")
 
 
 def _parts(
@@ -59,7 +60,7 @@ def _parts(
 
 def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str, ...]) -> str:
     said = " › ".join(path) or part.name
-    text = f"{said}: {part.cycles:,} PE-cycles, {part.cycles / whole:.2%}"
+    text = f"{said}: {counted(part.cycles, 'PE-cycle')}, {part.cycles / whole:.2%}"
     if part.source is not None:
         text += f", {part.source.text}"
     return element(
@@ -92,4 +93,5 @@ def _short(part: FlamePart) -> str:
 
 
 def _said(part: FlamePart, model: FlamePart, whole: int) -> str:
-    return f"{part.name}: {part.cycles:,} PE-cycles, {part.cycles / whole:.2%} of {model.cycles:,}"
+    cycles = counted(part.cycles, "PE-cycle")
+    return f"{part.name}: {cycles}, {part.cycles / whole:.2%} of {model.cycles:,}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from t2s.core.names import counted
 from t2s.report.page.data.loop_rows import NestModel
 from t2s.report.page.data.source_lines import source_lines
 from t2s.report.page.views.markup import rows_view, source_link, tag
@@ -24,7 +25,7 @@ def nests_view(nests: Sequence[NestModel]) -> str:
     folded = (
         tag(
             "details",
-            tag("summary", text=f"{nest.node}: {nest.firings:,} firings"),
+            tag("summary", text=f"{nest.node}: {counted(nest.firings, 'firing')}"),
             nest_view(nest),
         )
         for nest in nests
@@ -38,19 +39,23 @@ def nest_view(nest: NestModel) -> str:
         [
             f"{'· ' * row.depth}{row.keyword} {row.name}",
             row.trips,
-            "-" if row.firings is None else f"{row.firings:,}",
-            "-" if row.cycles is None else f"{row.cycles:,.1f}".removesuffix(".0"),
+            _mean(row.firings),
+            _mean(row.cycles),
             row.reason,
             source_link(row.source),
         ]
         for row in nest.rows
     ]
-    pes = f"{nest.pes:,} PE{'s' if nest.pes != 1 else ''}"
-    span = "" if nest.cycles is None else f" in {nest.cycles:,} cycles"
-    title = f"{nest.node}: {nest.role}, {pes}, {nest.interval}, {nest.firings:,} firings{span}"
+    pes, firings = counted(nest.pes, "PE"), counted(nest.firings, "firing")
+    span = "" if nest.cycles is None else f" in {counted(nest.cycles, 'cycle')}"
+    title = f"{nest.node}: {nest.role}, {pes}, {nest.interval}, {firings}{span}"
     headers = ("loop", "trips", "firings", "cycles", "made by", "line")
     inside = rows_view(title, headers, rows, frozenset({0, 4, 5}), elements=frozenset({5}))
     return tag("div", inside, class_="nest") if rows else tag("p", text=title)
+
+
+def _mean(number: float | None) -> str:
+    return "-" if number is None else f"{number:,.1f}".removesuffix(".0")
 
 
 def ladder_view(rungs: Sequence[Rung]) -> str:

@@ -62,11 +62,22 @@ def rows_view(
     )
     inside = tag(
         "table",
-        tag("caption", text=title),
+        tag("caption", tag("span", text=title)),
         tag("thead", tag("tr", head)),
         tag("tbody", body),
     )
     return tag("div", inside, class_="scroll", tabindex=0, role="region", aria_label=title)
+
+
+MOST_SHOWN = 16
+"""Rows of a table that are on the page at once; longer ones are folded."""
+
+
+def folded(title: str, rows: int, shown: str) -> str:
+    """A table of so many rows; a long one is opened by a click."""
+    if rows <= MOST_SHOWN:
+        return shown
+    return tag("details", tag("summary", text=title), shown)
 
 
 def source_key(lines: SourceLines) -> str:

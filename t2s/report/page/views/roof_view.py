@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from t2s.core.svg import PALETTE, element, hover
-from t2s.report.page.data.roofs import RooflineModel
+from t2s.report.page.data.roofs import Ceiling, RooflineModel
 from t2s.report.page.views.markup import rows_view, si, tag
 
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 20, 520, 300
@@ -57,18 +57,19 @@ def roofline_view(model: RooflineModel) -> str:
     )
     drawn = [*axes.lines()]
     drawn += [_slope(model, number, axes) for number in range(len(model.levels))]
-    drawn += [
-        text for number, _ in enumerate(model.ceilings) for text in _ceiling(model, number, axes)
-    ]
+    names = [*_names(model, axes)]
+    drawn += [element("text", text=text, x=x, y=y) for x, y, text in names]
+    drawn += [_ceiling(model, number, axes) for number in range(len(model.ceilings))]
     drawn += [text for number, _ in enumerate(model.levels) for text in _point(model, number, axes)]
-    width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 44
+    letters = max((len(text) for *_, text in names), default=0)
+    width, height = _LEFT + _WIDTH + max(50, 20 + 6.6 * letters), _TOP + _HEIGHT + 44
     drawing = element(
         "svg",
         hover("Roofline"),
         element("desc", text=_described(model)),
         *drawn,
-        viewBox=f"0 0 {width} {height}",
-        width=width,
+        viewBox=f"0 0 {width:.0f} {height}",
+        width=f"{width:.0f}",
         height=height,
         role="img",
         class_="roofline",
@@ -79,16 +80,22 @@ def roofline_view(model: RooflineModel) -> str:
     ) + _table(model)
 
 
-def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
+def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> str:
     ceiling = model.ceilings[number]
     x1, y = axes.place(10.0 ** axes.x[0], ceiling.rate)
     x2, _ = axes.place(10.0 ** axes.x[1], ceiling.rate)
-    said = f"{ceiling.name}: {si(ceiling.rate)}op/s"
     dash = "none" if number == len(model.ceilings) - 1 else "6 4"
-    yield element(
-        "path", hover(said), d=f"M{x1:.1f} {y:.1f}H{x2:.1f}", class_="roof", stroke_dasharray=dash
+    return element(
+        "path",
+        hover(_said(ceiling)),
+        d=f"M{x1:.1f} {y:.1f}H{x2:.1f}",
+        class_="roof",
+        stroke_dasharray=dash,
     )
-    yield element("text", text=said, x=x2 - 4, y=y - 5, text_anchor="end")
+
+
+def _said(ceiling: Ceiling) -> str:
+    return f"{si(ceiling.rate)}op/s: {ceiling.name}"
 
 
 def _color(number: int) -> str:
@@ -101,15 +108,43 @@ def _slope(model: RooflineModel, number: int, axes: _Axes) -> str:
     level = model.levels[number]
     if level.bandwidth is None:
         return ""
-    low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
-    bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
-    first = max(low, bottom / level.bandwidth)
-    last = min(high, top / level.bandwidth)
-    (a, b), (c, d) = (axes.place(x, x * level.bandwidth) for x in (first, last))
+    (a, b), (c, d) = _ends(level.bandwidth, axes)
     said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
     path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
-    line = element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
-    return line + element("text", text=str(number + 1), x=c + 5, y=d + 3)
+    return element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+
+
+def _ends(bandwidth: float, axes: _Axes) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where the roof of a bandwidth enters the picture and where it leaves it."""
+    low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
+    bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
+    first, last = max(low, bottom / bandwidth), min(high, top / bandwidth)
+    return axes.place(first, first * bandwidth), axes.place(last, last * bandwidth)
+
+
+def _names(model: RooflineModel, axes: _Axes) -> Iterator[tuple[float, float, str]]:
+    """Where the names of roofs are, and what they say: at the end of each line, none on another.
+
+    Those of lines that end at the top stand there, and share a text where they are close.
+    """
+    right = [(axes.place(1.0, one.rate)[1], _said(one)) for one in model.ceilings]
+    top: list[tuple[float, str]] = []
+    for number, level in enumerate(model.levels, 1):
+        if level.bandwidth is None:
+            continue
+        _, (x, y) = _ends(level.bandwidth, axes)
+        if x > _LEFT + _WIDTH - 40:
+            right.append((y, str(number)))
+        elif top and (near := min(top, key=lambda one: abs(one[0] - x))) and abs(near[0] - x) < 40:
+            top[top.index(near)] = (max(x, near[0]), f"{near[1]}, {number}")
+        else:
+            top.append((x, str(number)))
+    yield from ((x + 5, _TOP + 4, text) for x, text in top)
+    free = -math.inf
+    for y, text in sorted(right):
+        free = max(y + 4, free)
+        yield _LEFT + _WIDTH + 6, free, text
+        free += 14
 
 
 def _point(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:

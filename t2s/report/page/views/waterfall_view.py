@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from t2s.core.names import counted
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
 from t2s.report.page.data.comparison_model import ComparedSide, CycleChange
 from t2s.report.page.views.markup import COLORS
@@ -13,7 +14,7 @@ MOST_STEPS = 14
 """Causes with a bar of their own; the others share one."""
 
 _LEFT, _WIDTH, _RIGHT, _ROW, _TOP = 250, 480, 190, 24, 54
-_LONGEST_NAME = 36
+_LONGEST_NAME = 32
 _ANCHORED = 0.75
 """The axis begins at 0 unless all bars end above this share of the largest number."""
 
@@ -83,7 +84,7 @@ def waterfall_picture(
         drawn.append(
             element("line", x1=x, x2=x, y1=y, y2=y + 10, stroke="currentColor", stroke_width=0.7)
         )
-    said = f"{a.cycles:,} cycles of {a.label} become {b.cycles:,} of {b.label}: "
+    said = f"{counted(a.cycles, 'cycle')} of {a.label} become {b.cycles:,} of {b.label}: "
     said += ", ".join(f"{step.name} {step.text}" for step in steps[1:-1]) or "no cause differs"
     return picture(
         _LEFT + _WIDTH + _RIGHT,
