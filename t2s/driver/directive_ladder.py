@@ -26,10 +26,11 @@ MOST_CYCLES = 10**12
 MOST_RUNGS = 64
 
 
-def ladder_of(design: Any, device: Device) -> tuple[Rung, ...]:
+def ladder_of(design: Any, device: Device, graph: str) -> tuple[Rung, ...]:
     """A rung for no directive, and one for each directive with all before it, as they are written.
 
-    Raises ``UserError`` for a design that has no directives to leave out: one that is not Funcs.
+    Raises ``UserError`` for a design that has no directives to leave out, one that is not Funcs,
+    and for another one than that of the graph of this name, which is that of its first output.
     """
     found = design_of(design)
     if not isinstance(found, FuncDesign):
@@ -38,6 +39,14 @@ def ladder_of(design: Any, device: Device) -> tuple[Rung, ...]:
             location=user_location(),
             expected="a Func with directives, or several",
             given=repr(design)[:200],
+        )
+    outputs = [func.name for func in output_funcs(found.design)]
+    if graph not in outputs:
+        raise UserError(
+            "the ladder is that of another design",
+            location=user_location(),
+            expected=f"the design of this result, {graph}",
+            given=", ".join(outputs),
         )
     steps = [(name, *entry) for name, func in found.funcs.items() for entry in func.journal]
     rungs = [_rung(found, device, steps, 0)]

@@ -17,17 +17,16 @@ Found = TypeVar("Found")
 
 if TYPE_CHECKING:
     from t2s.core.tables import Table
-    from t2s.simulator.devices import Device
     from t2s.simulator.report.result import SimResult
 
-    Climb = Callable[[Any, Device], tuple[Rung, ...]]
+    Climb = Callable[[Any, SimResult], tuple[Rung, ...]]
 
 
 @dataclass(frozen=True)
 class PageWriter:
     """Writes the page of a run, of a design whose loops have ``reasons``.
 
-    ``climb`` makes the ladder of directives of a design on a device.
+    ``climb`` makes the ladder of directives of a result's design.
     """
 
     climb: Climb
@@ -36,7 +35,7 @@ class PageWriter:
     def __call__(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
         """See ``SimResult.report``."""
         design = options["ladder"]
-        ladder = () if design is None else self.climb(design, result.device)
+        ladder = () if design is None else self.climb(design, result)
         return write_page(result.graph, (result,), path, **{**options, "ladder": ladder})
 
 

@@ -137,11 +137,11 @@ def cycles(
     return int(begun.run(run).cycles)
 
 
-def climb_of(design: object, device: Device) -> tuple[Rung, ...]:
-    """What each directive of a design buys on a device; see ``directive_ladder.py``."""
+def climb_of(design: object, result: SimResult) -> tuple[Rung, ...]:
+    """What each directive of a result's design buys; see ``directive_ladder.py``."""
     from t2s.driver.directive_ladder import ladder_of
 
-    return ladder_of(design, device)
+    return ladder_of(design, result.device, result.graph)
 
 
 def product_report(design: object, result: SimResult, **matrices: Any) -> ProductReport:

@@ -89,7 +89,7 @@ def test_an_endless_machine_that_waits_for_space_is_a_deadlock() -> None:
 
 def test_tokens_that_are_left_are_an_error() -> None:
     for engine in ENGINES:
-        with pytest.raises(TokensLeftError, match="tokens are left"):
+        with pytest.raises(TokensLeftError, match="1 token is left at the end"):
             simulate(echoing(copies=2, capacity=20), {"x": X}, engine=engine)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
+from t2s.core.names import counted
 from t2s.simulator.report.deadlock import SHOWN_WAITS, DeadlockReport
 
 if TYPE_CHECKING:
@@ -36,19 +37,23 @@ class TokensLeftError(DeadlockError):
         total = sum(entry.tokens for entry in result.tokens_left)
         UserError.__init__(
             self,
-            f"{total} tokens are left at the end, {worst.tokens} of them in channel "
+            f"{_left(total)} at the end, {worst.tokens} of them in channel "
             f"{worst.channel!r} from {worst.sender!r} to {worst.receiver!r}",
             location=worst.location,
             expected="every token that is sent to be received",
-            given=f"{worst.sent} tokens sent in {worst.sender_firings} firings of "
-            f"{worst.sender!r}, {worst.received} received in {worst.receiver_firings} firings of "
-            f"{worst.receiver!r}",
+            given=f"{counted(worst.sent, 'token')} sent in "
+            f"{counted(worst.sender_firings, 'firing')} of {worst.sender!r}, {worst.received:,} "
+            f"received in {counted(worst.receiver_firings, 'firing')} of {worst.receiver!r}",
             hint="compare the loops and conditions at the two ends of the channel",
             notes=[
-                (entry.location, f"{entry.tokens} tokens are left in {entry.channel!r} as well")
+                (entry.location, f"{_left(entry.tokens)} in {entry.channel!r} as well")
                 for entry in result.tokens_left[1:4]
             ],
         )
+
+
+def _left(tokens: int) -> str:
+    return f"{counted(tokens, 'token')} {'is' if tokens == 1 else 'are'} left"
 
 
 def _notes(report: DeadlockReport) -> list[tuple[SourceLocation | None, str]]:

@@ -413,7 +413,7 @@ def test_a_result_of_the_fma_that_nobody_uses() -> None:
     with pytest.raises(UserError) as caught:
         simulate(lift_placed(design), numbers(design.netlist))
     first, *_ = str(caught.value).splitlines()
-    assert first.startswith("1 tokens are left at the end, 1 of them in channel 'cell_r0'")
+    assert first.startswith("1 token is left at the end, 1 of them in channel 'cell_r0'")
 
 
 def test_a_result_of_the_fma_that_decides() -> None:

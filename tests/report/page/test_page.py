@@ -215,6 +215,18 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
         """
     ):
         result.report(tmp_path / "page.html", ladder=graph)
+    other, at = t2s.Func("other"), t2s.Var("at")
+    other[at] = 2.0 * at
+    other.bound(at, 0, 8)
+    with refused(
+        """
+        the ladder is that of another design
+          --> result.report(tmp_path / "page.html", ladder=other)
+          expected: the design of this result, C
+          given:    other
+        """
+    ):
+        result.report(tmp_path / "page.html", ladder=other)
 
 
 def test_inputs_that_are_missing(tmp_path: Path) -> None:
@@ -345,7 +357,7 @@ def _sampled(other: SimResult, edges: object, kernel: str) -> object:
 @pytest.mark.slow
 def test_the_ladder(tmp_path: Path) -> None:
 
-    rungs = ladder_of(product(), DEVICES["arria10"])
+    rungs = ladder_of(product(), DEVICES["arria10"], "C")
     assert [type(rung) for rung in rungs] == [Rung] * len(rungs)
     assert rungs[0].directive == "no directive"
     assert rungs[-1].directive == "forward(B_loader, ii)"
