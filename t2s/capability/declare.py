@@ -19,6 +19,7 @@ from t2s.capability.description import (
 from t2s.capability.ir import Capability, OperandNeeds, Strides
 from t2s.capability.parse import parse_capability
 from t2s.capability.verify import verify_capability
+from t2s.capability.verify_call import verify_call
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
@@ -103,8 +104,8 @@ def make_function(
 ) -> ExternalFunction:
     """A function of a library (``call``) or of Python (``python``); ``said`` goes to its statement.
 
-    Raises ``UserError`` for a statement that means nothing, and for a function in Python whose
-    parameters are not its tensors.
+    Raises ``UserError`` for a statement that means nothing, for a function in Python whose
+    parameters are not its tensors, and for a call that names what the statement does not have.
     """
     where = location or user_location()
     if isinstance(capability, Capability) and not said:
@@ -118,7 +119,7 @@ def make_function(
             expected="a call of a library, or a function in Python",
         )
     parameters = () if python is None else _parameters(name, python, made, where)
-    return ExternalFunction(
+    found = ExternalFunction(
         name=name,
         capability=made,
         call=call,
@@ -136,6 +137,8 @@ def make_function(
         cost=dict(cost or {}),
         location=where,
     )
+    verify_call(found)
+    return found
 
 
 def function(
@@ -262,14 +265,15 @@ def _strides(given: Any, where: SourceLocation) -> Strides:
 
 def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
     words = given.split() if isinstance(given, str) else given
+    numbers = [type for type in TYPES if not type.is_bool]
     found = []
     for word in words:
-        known = [type for type in TYPES if word in (type, str(type))]
+        known = [type for type in numbers if word in (type, str(type))]
         if not known:
             raise UserError(
                 f"there is no type {word} for values",
                 location=where,
-                expected=f"one of {', '.join(map(str, TYPES))}",
+                expected=f"one of {', '.join(map(str, numbers))}",
             )
         found.append(known[0])
     return tuple(found)

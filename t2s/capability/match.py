@@ -287,7 +287,8 @@ class _Matcher:
         left = tuple((name,) for name in given.variables if name not in self.way.fixed)
         if stays and left != modes:
             return  # what stays sparse is not fused
-        for order in self._orders(modes, transposes=self.way.transposes and not stays):
+        transposes = self.way.transposes and (not stays or self._may_reorder(given))
+        for order in self._orders(modes, transposes=transposes):
             if before is not None and self._reordered(order, modes) != self._reordered(
                 before.modes, self._modes_of(before.access)
             ):
@@ -297,6 +298,12 @@ class _Matcher:
                 tensors = {wanted.tensor: seen, **found.tensors}
                 reads = (*found.reads, (wanted.tensor, given))
                 yield replace(found, tensors=tensors, reads=reads)
+
+    def _may_reorder(self, given: Access) -> bool:
+        """Whether a sparse operand may be stored with its modes in another order."""
+        names = given.variables
+        once = len(set(names)) == len(names) and not set(names) & set(self.way.fixed)
+        return once and self.way.converts and self.part.formats[given.tensor].plain
 
     def _modes_of(self, access: Access) -> tuple[Mode, ...]:
         left = [name for name in access.variables if name not in self.way.fixed]

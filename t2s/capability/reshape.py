@@ -26,7 +26,7 @@ from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
 from t2s.capability.match import MatchState, PartForm, Way, alike, states, view_of
-from t2s.capability.slices import fixed_modes, rows_of, sliced_format
+from t2s.capability.slices import fixed_modes, format_in_order, rows_of, sliced_format
 from t2s.capability.tiles import tiles_of
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access, accesses
@@ -312,6 +312,9 @@ def _stays_whole(
             formats = capability.needs_of(view.name).formats
             given: Format | None = part.formats[view.access.tensor]
             at = fixed_modes(view.access, fixed)
+            if view.transposed and given is not None:
+                modes = [view.access.variables.index(name) for (name,) in view.modes]
+                given = format_in_order(given, modes, formats)
             if at and given is not None:
                 given = sliced_format(given, at)
             rows = rows_of(given if given in formats and given is not None else formats[0])

@@ -19,7 +19,7 @@ from t2s.core.types import Type
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.external_plan import ExternalPlan, PlanResolver
 from t2s.driver.external_schedule import schedule_text
-from t2s.driver.plan_facts import facts_for
+from t2s.driver.plan_inputs import facts_for
 from t2s.driver.plan_result import PlanResult
 from t2s.driver.plan_times import shown_seconds
 from t2s.plan.candidates import MappedPart, candidates, nearest_miss

@@ -183,10 +183,9 @@ class _PlanBuilder:
         proof: Proof,
     ) -> None:
         hardware = mapping.function.hardware
-        if hardware is not None:
-            if hardware.link is not None:
-                self.made.links[hardware.memory] = hardware.link
-            mapping = self.made.in_order(mapping)
+        if hardware is not None and hardware.link is not None:
+            self.made.links[hardware.memory] = hardware.link
+        mapping = self.made.in_order(mapping)
         reads = tuple((view.name, self.made.operand(view, mapping)) for view in mapping.operands)
         target, meaning = self._workspace(mapping.function, mapping, taken)
         self.made.add(

@@ -14,8 +14,7 @@ from t2s import Float, Func, ImageParam, Int, Param, RDom, UserError, Var, exter
 from t2s.capability.hardware import HardwareKind
 from t2s.capability.printer import print_capability
 from t2s.core.errors import UnsupportedError
-from t2s.driver.plan_facts import facts_of_binding
-from t2s.driver.plan_inputs import bind_plan
+from t2s.driver.plan_inputs import bind_plan, facts_of_binding
 from t2s.plan.cost import predict
 from t2s.plan.ir import CallStep, ConvertStep, MoveStep
 from t2s.sparse import Schedule, Tensor, csr, dense
