@@ -16,7 +16,7 @@ from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
 from t2s.capability.match import PartForm
 from t2s.capability.more_refusals import dense_refused, order_refused, several_refused
-from t2s.capability.normal import normal_form
+from t2s.capability.normal import Summand, normal_form
 from t2s.capability.printer import print_capability, print_condition
 from t2s.capability.reshape import EVERYTHING, Asked, Reshape, known_modes, mappings
 from t2s.capability.slices import fixed_modes, sliced_format
@@ -309,12 +309,12 @@ class Refusal:
         wanted = normal_form(self.function.capability.value, self.part.semiring)
         given = self.part.summands
         if len(given) == 1 != len(wanted):
-            return self._error(f"a product of {_count(len(given[0].factors), 'factor')}")
+            return self._error(_product(given[0]))
         if len(wanted) != len(given):
             return self._error(f"a sum of {_count(len(given), 'term')}")
         for one, other in zip(wanted, given, strict=True):
             if len(one.factors) != len(other.factors):
-                return self._error(f"a product of {_count(len(other.factors), 'factor')}")
+                return self._error(_product(other))
             if one.coefficient != other.coefficient:
                 return self._error(f"a term with the coefficient {other.coefficient}")
             if other.summed and not one.summed:
@@ -332,6 +332,11 @@ _RULES: tuple[Callable[[Refusal], UserError | None], ...] = (
     *(order_refused, dense_refused, several_refused),
 )
 """From what is nearly right to what is not."""
+
+
+def _product(one: Summand) -> str:
+    factors = _count(len(one.factors), "factor")
+    return f"a product of {factors}" if one.factors else f"the number {one.coefficient}"
 
 
 def _count(number: int, word: str) -> str:
