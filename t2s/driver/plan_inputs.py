@@ -188,7 +188,7 @@ def facts_for(
         found[name] = facts_of(full, declared.format, count)
     extents = extents_of(assignment, {name: one.shape for name, one in found.items()})
     kind = Float(32) if type is None else type
-    return PlanFacts(extents=extents, tensors=found, itemsize=kind.bits // 8)
+    return PlanFacts(extents=extents, tensors=found, itemsize=kind.bits // 8, type=type)
 
 
 def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
@@ -201,4 +201,9 @@ def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
         else:
             order = order_in_memory(value)
             found[name] = TensorFacts(shape=value.shape, stored=value.size, order=order)
-    return PlanFacts(extents=binding.extents, tensors=found, itemsize=binding.kind.itemsize)
+    return PlanFacts(
+        extents=binding.extents,
+        tensors=found,
+        itemsize=binding.kind.itemsize,
+        type=binding.type,
+    )

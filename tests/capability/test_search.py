@@ -341,3 +341,34 @@ def test_everything_is_allowed_but_dense_copies_of_sparse_operands() -> None:
     plan = sparse.compile(A, text)
     given = inputs(4, 0.5, "rows")
     assert np.array_equal(plan.run(given).output, sparse.interpret(A, given))
+
+
+def test_functions_of_other_types_are_left_out() -> None:
+    """What is found can be run: values of the inputs have a type."""
+    given = {name: np.ones((5, 5)) for name in "BCD"}
+    found = external.search(A, [external.blas, external.scipy.spmv], inputs=given, limit=30)
+    names = {name for plan in found.plans for name in plan.ranked.functions}
+    assert names
+    assert all(name.startswith("d") for name in names)
+    assert found.skipped == (
+        "sgemm, sgemv, sgemv_columns and 4 more are skipped: what is computed is float64, "
+        "and not float32",
+    )
+    report = found.tune(given, top=30, runs=1)
+    assert len(report.plans) == len(found.plans)
+    single = external.search(A, external.blas, inputs=given, type=Float(32), limit=30)
+    assert "dgemm, dgemv" in single.skipped[0]
+    assert single.tune(given, top=3, runs=1).plans[0].result.output.dtype == np.float32
+
+
+def test_only_plans_are_emitted(tmp_path: Path) -> None:
+    kernel: Any = sparse.compile(A)
+    with refused(
+        """\
+        the plan is of another kind
+          --> external.emit(kernel, str(tmp_path), {})
+          expected: what sparse.compile makes of a plan's schedule
+          given:    <Kernel A(i,j) = sum(k, B(i,j)*C(i,k)*D(k,j))>
+        """
+    ):
+        external.emit(kernel, str(tmp_path), {})
