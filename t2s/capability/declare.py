@@ -18,6 +18,7 @@ from t2s.capability.description import (
 )
 from t2s.capability.ir import Capability, OperandNeeds, Strides
 from t2s.capability.parse import parse_capability
+from t2s.capability.slices import is_dense
 from t2s.capability.verify import verify_capability
 from t2s.capability.verify_call import verify_call
 from t2s.core.errors import UserError
@@ -215,6 +216,7 @@ def _parameters(
     except (TypeError, ValueError):
         given = ()
     operands = {one for one in tensors if one != made.result.tensor or made.overwritten}
+    _check_returned(name, given, made, where)
     if set(given) - set(tensors) or operands - set(given):
         raise UserError(
             f"the parameters of {name} are not the tensors of its statement",
@@ -226,6 +228,21 @@ def _parameters(
             given=", ".join(given) or "no parameters",
         )
     return given
+
+
+def _check_returned(
+    name: str, given: Sequence[str], made: Capability, where: SourceLocation
+) -> None:
+    """A sparse result is returned: nobody knows before how much it stores."""
+    result = made.result.tensor
+    formats = made.needs_of(result).formats
+    if formats and result in given and not made.overwritten:
+        raise UserError(
+            f"{name} is given its result {result}, which is stored as {formats[0]}",
+            location=where,
+            expected=f"a function without {result} that returns it, such as sparse.tensor(...)",
+            given=", ".join(given),
+        )
 
 
 def _check_said(
@@ -243,13 +260,22 @@ def _check_said(
 
 def _formats(given: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
     if isinstance(given, Format):
-        return (given,)
+        given = (given,)
     words = given.split("|") if isinstance(given, str) else given
     words = words if isinstance(words, Sequence) else (words,)
-    return tuple(
+    found = [
         as_format(word.strip() if isinstance(word, str) else word, what=name, location=where)
         for word in words
-    )
+    ]
+    for one in found:
+        if is_dense(one) and one.modes != tuple(range(one.order)):
+            raise UserError(
+                f"the format {one} of {name} is that of a dense tensor",
+                location=where,
+                expected="formats of tensors that are not dense, or dense ones by rows",
+                hint=f'strides={{"{name}": "columns"}} says how a dense matrix lies in memory',
+            )
+    return () if all(map(is_dense, found)) else tuple(found)
 
 
 def _strides(given: Any, where: SourceLocation) -> Strides:

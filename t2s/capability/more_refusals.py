@@ -10,9 +10,10 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import ALWAYS
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import PartForm
+from t2s.capability.normal import PartForm
 from t2s.capability.printer import print_condition
 from t2s.capability.reshape import EVERYTHING, Reshape
+from t2s.capability.slices import fits
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.sparse_repr.formats import Format
@@ -76,15 +77,16 @@ def dense_refused(one: RefusedPart) -> UserError | None:
     for view in found.operands:
         formats = function.capability.needs_of(view.name).formats
         tensor = view.access.tensor
-        if tensor not in dense or not formats or part.formats[tensor] in formats:
+        if tensor not in dense or not formats or fits(part.formats[tensor], formats):
             continue
-        letters = formats[0].letters
+        letters, modes = formats[0].letters, formats[0].modes
+        said = letters if modes == tuple(range(len(modes))) else str(formats[0])
         return UserError(
             f"{function.name} does not take {tensor} as it is stored",
             location=one.location,
             expected=f"{view.name} {' or '.join(map(str, formats))}",
             given=f"{tensor} as {part.formats[tensor]}",
-            hint=f'Tensor("{tensor}", "{letters}") stores it so, also what is given as an array',
+            hint=f'Tensor("{tensor}", "{said}") stores it so, also what is given as an array',
         )
     return None
 
@@ -133,7 +135,7 @@ def _differs(one: RefusedPart, view: OperandView) -> list[str]:
 
 
 def _misfits(one: RefusedPart, tensor: str, formats: tuple[Format, ...], stored: Format) -> bool:
-    return stored not in formats if formats else not one.part.dense(tensor)
+    return not fits(stored, formats) if formats else not one.part.dense(tensor)
 
 
 def _of_any_format(function: ExternalFunction) -> ExternalFunction:

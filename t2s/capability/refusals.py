@@ -14,12 +14,11 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import ALWAYS
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import PartForm
 from t2s.capability.more_refusals import dense_refused, order_refused, several_refused
-from t2s.capability.normal import Summand, normal_form
+from t2s.capability.normal import PartForm, Summand, normal_form
 from t2s.capability.printer import print_capability, print_condition
 from t2s.capability.reshape import EVERYTHING, Asked, Reshape, known_modes, mappings
-from t2s.capability.slices import fixed_modes, sliced_format
+from t2s.capability.slices import fits, fixed_modes, sliced_format
 from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -159,7 +158,7 @@ class Refusal:
             for one in found.operands:
                 stored = self.part.formats[one.access.tensor]
                 formats = self.function.capability.needs_of(one.name).formats
-                if stored in formats or (not formats and self.part.dense(one.access.tensor)):
+                if fits(stored, formats) or (not formats and self.part.dense(one.access.tensor)):
                     continue
                 fixed = fixed_modes(one.access, found.fixed)
                 if fixed and formats and not self.part.dense(one.access.tensor):

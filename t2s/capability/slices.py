@@ -23,6 +23,16 @@ PARTED = {"d", "s", "u", "q"}
 """Letters of levels of which parts are windows: dense, compressed, singleton."""
 
 
+def is_dense(format: Format) -> bool:
+    """Whether a tensor stores all of its values, in whole levels."""
+    return format.plain and all(level.full for level in format.levels)
+
+
+def fits(stored: Format, wanted: Sequence[Format]) -> bool:
+    """Whether a format is one of those; how dense ones lie in memory is said by steps."""
+    return stored in wanted or (is_dense(stored) and any(map(is_dense, wanted)))
+
+
 def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
     """The modes of an access whose variables are fixed."""
     return [mode for mode, name in enumerate(access.variables) if name in fixed]

@@ -140,6 +140,13 @@ def _check_orders(capability: Capability) -> None:
                 "the same number of variables and lists wherever a tensor is",
             )
     result = capability.result
+    stored = capability.needs_of(result.tensor).formats
+    if stored and capability.accumulates:
+        raise _error(
+            capability,
+            f"{result.tensor} is added to, and is stored as {stored[0]}",
+            "= in place of +=: what a function stores it returns",
+        )
     if capability.overwritten is not None:
         for access in accesses(capability.value):
             if access.tensor == result.tensor and access.variables != result.variables:

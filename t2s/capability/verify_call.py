@@ -34,6 +34,7 @@ from t2s.capability.description import (
     StructOf,
 )
 from t2s.capability.printer import print_capability
+from t2s.capability.slices import is_dense
 from t2s.capability.verify import types_over
 from t2s.core.errors import UserError
 from t2s.sparse_repr.notation.ir import Access, accesses
@@ -74,6 +75,16 @@ def verify_call(function: ExternalFunction) -> None:
             "its status is a number that the call does not return",
             "returns=t2s.Int(32), or another integer, of the call",
             function.call.symbol,
+        )
+    result = function.capability.result.tensor
+    formats = function.capability.needs_of(result).formats
+    if bool(formats) != (function.stored is not None):
+        raise _error(
+            function,
+            f"{result} is stored as {formats[0]}" if formats else f"{result} is dense",
+            "stored=external.StoredResult(...), which says where its arrays are"
+            if formats
+            else f'formats={{"{result}": "ds"}} beside stored=',
         )
     made = _Described(function)
     for one in (*function.setup, function.call, *function.unpack, *function.teardown):
@@ -177,7 +188,7 @@ class _Described:
                 shown,
             )
         formats = self.function.capability.needs_of(name).formats
-        stored = [one for one in formats if not all(level.full for level in one.levels)]
+        stored = [one for one in formats if not is_dense(one)]
         if isinstance(term, ArrayOfLevelOf) or (isinstance(term, BytesOf) and term.array):
             self._check_array(term, formats)
         elif stored and isinstance(term, StepOf | StepsOf | LeadOf | LayoutOf | LabelsOf | OrderOf):

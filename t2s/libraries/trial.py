@@ -18,6 +18,7 @@ from t2s.capability.conditions import Answer, holds, instantiated, names_of, num
 from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import Condition, ListExtent, ListOrder, OperandNeeds, Strides
 from t2s.capability.printer import print_capability
+from t2s.capability.slices import is_dense
 from t2s.capability.steps_in_memory import suits
 from t2s.capability.tiles import tiles_of
 from t2s.capability.verify import types_over
@@ -168,6 +169,8 @@ class ClaimTrial:
             values = np.where(np.tri(shape[0], dtype=bool), values, values.T)
         if needs.formats:
             chosen = self.random.choice(needs.formats)
+            if is_dense(chosen):
+                return self._placed(values, needs.strides)
             part = self._random_array(shape) < self.random.choice((0.0, 0.3, 0.7, 1.0))
             zero = np.asarray(self.ring.zero, self.kind)
             made = from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)

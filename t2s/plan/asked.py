@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from t2s.capability.conditions import names_of
 from t2s.capability.ir import Condition
-from t2s.capability.match import PartForm
+from t2s.capability.normal import PartForm
 from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.reshape import Asked
 from t2s.core.errors import UserError

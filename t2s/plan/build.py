@@ -9,7 +9,7 @@ from t2s.capability.conditions import Answer, holds
 from t2s.capability.description import ExternalFunction
 from t2s.capability.hardware import HOST
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.match import PartForm, part_form
+from t2s.capability.normal import PartForm, part_form
 from t2s.capability.parts import TakenOut, find_part
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in

@@ -8,9 +8,11 @@ from t2s.capability.hardware import HOST, HostLink, MemoryOf
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
 from t2s.capability.slices import (
+    fits,
     fixed_modes,
     format_in_order,
     format_with_slices,
+    is_dense,
     sliced_format,
 )
 from t2s.core.names import NameSupply
@@ -60,7 +62,7 @@ class OperandSteps:
         access = view.access
         needs = mapping.function.capability.needs_of(view.name)
         stored = self.formats[access.tensor]
-        if stored in needs.formats or (not needs.formats and _is_dense(stored)):
+        if fits(stored, needs.formats or (dense(len(access.variables)),)):
             return access.tensor
         order = len(access.variables)
         format = needs.formats[0] if needs.formats else dense(order)
@@ -111,7 +113,7 @@ class OperandSteps:
         whole = sorted(names) == sorted(access.variables) and len(set(names)) == len(names)
         stored = self.formats[access.tensor]
         formats = mapping.function.capability.needs_of(view.name).formats
-        by_steps = mapping.function.hardware is None and (not formats or _is_dense(stored))
+        by_steps = mapping.function.hardware is None and (not formats or is_dense(stored))
         if not view.transposed or by_steps or not single or not whole:
             return view
         modes = tuple(access.variables.index(name) for name in names)
@@ -125,7 +127,3 @@ class OperandSteps:
         )
         moved = Access(tensor=target, variables=names)
         return replace(view, access=moved, transposed=False)
-
-
-def _is_dense(format: Format) -> bool:
-    return format.plain and all(level.full for level in format.levels)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from t2s import Float, Int, UserError, external, sparse
 from t2s.core.types import INT32
+from t2s.sparse import Schedule
+from t2s.sparse_repr.notation.parse import parse_expression
 from tests.errors.refusal import refused
 
 LIBC = external.LibraryOf(name="the C library", path="libc.so.6")
+NOWHERE = external.CallNumber(value=0, type=Int(64))
+STORED = external.StoredResult(pos=NOWHERE, crd=NOWHERE, values=NOWHERE, index=INT32)
 STATEMENT = "z(i,j) = x(i,j) * y(j)"
 
 
@@ -120,6 +125,13 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     ((), {"library": "libc.so.6"}, "the library is of another kind", "", "'libc.so.6'"),
     ((), {"status": 0}, "the status is of another kind", "", "0"),
     ((), {"stored": "z"}, "the stored is of another kind", "", "'z'"),
+    (
+        (),
+        {"stored": STORED},
+        "z is dense",
+        'formats={"z": "ds"} beside stored=',
+        "z(i,j) = x(i,j)*y(j)",
+    ),
     ((), {"setup": ["init"]}, "setup has something that is no call", "", "'init'"),
     ((), {"library": None}, "its symbol is of no library", "", "labs"),
     (
@@ -203,3 +215,59 @@ def test_types_that_only_some_semirings_have() -> None:
         z[...] = x + y
 
     assert external.check(added).trials == 200
+
+
+def test_results_that_are_stored_are_returned() -> None:
+    said = {"formats": {"z": "ds"}, "types": "float64"}
+    with refused("""
+        fills is given its result z, which is stored as ds:0,1
+          --> external.make_function("fills", "z(i,j) = x(i,j)", python=fills, **said)
+          expected: a function without z that returns it, such as sparse.tensor(...)
+          given:    x, z
+    """):
+
+        def fills(x: Any, z: Any) -> None:
+            del x, z
+
+        external.make_function("fills", "z(i,j) = x(i,j)", python=fills, **said)
+    with refused("""
+        z is added to, and is stored as ds:0,1
+          --> external.make_capability("z(i,j) += x(i,j)", **said)
+          expected: = in place of +=: what a function stores it returns
+          given:    z(i,j) += x(i,j)
+    """):
+        external.make_capability("z(i,j) += x(i,j)", **said)
+    with refused("""
+        labs cannot be called: z is stored as ds:0,1
+          --> external.make_function("labs", "z(i,j) = x(i,j)", call=_call(), library=LIBC, **said)
+          expected: stored=external.StoredResult(...), which says where its arrays are
+          given:    z(i,j) = x(i,j)
+    """):
+        external.make_function("labs", "z(i,j) = x(i,j)", call=_call(), library=LIBC, **said)
+
+
+def test_formats_of_dense_tensors() -> None:
+    """How these lie in memory is said by steps; beside others they are arrays of numpy."""
+    assert (
+        external.make_capability("z(i) = x(i,j)", formats={"x": "dd"}).needs_of("x").formats == ()
+    )
+    with refused("""
+        the format dd:1,0 of x is that of a dense tensor
+          --> external.make_capability("z(i) = x(i,j)", formats={"x": "dd:1,0|ds"})
+          expected: formats of tensors that are not dense, or dense ones by rows
+          hint:     strides={"x": "columns"} says how a dense matrix lies in memory
+    """):
+        external.make_capability("z(i) = x(i,j)", formats={"x": "dd:1,0|ds"})
+
+    @external.function("z(i) = x(i,j)", types="float64", formats={"x": "dd|ds"})
+    def total(x: Any, z: Any) -> None:
+        z[...] = (x if isinstance(x, np.ndarray) else x.to_dense()).sum(1)
+
+    assert external.check(total).trials == 200
+    for letters in ("dd", "dd:1,0", "ds", "ss"):
+        assignment = sparse.parse("a(i) = B(i,j)", {"B": letters})
+        part = sparse.Notation(parse_expression("B(i,j)"), {})
+        plan = sparse.compile(assignment, Schedule().map(part, total))
+        assert plan.run({"B": np.eye(3)[:, :2]}).output.tolist() == [1, 1, 0]
+        steps = [type(step).__name__ for step in plan.program.steps]
+        assert steps == (["ConvertStep", "CallStep"] if letters == "ss" else ["CallStep"])

@@ -9,7 +9,7 @@ import pytest
 
 from t2s import Float, UserError, Var, external, sparse
 from t2s.capability.conditions import mode_name
-from t2s.capability.match import part_form
+from t2s.capability.normal import part_form
 from t2s.capability.parts import find_part
 from t2s.capability.printer import print_capability
 from t2s.capability.properties import symmetric_in
