@@ -99,7 +99,6 @@ def make_function(
     index: Type | None = None,
     checker: Callable[[Any], bool] | None = None,
     trusted: bool = False,
-    cost: Mapping[str, str] | None = None,
     location: SourceLocation | None = None,
     **said: Any,
 ) -> ExternalFunction:
@@ -109,6 +108,8 @@ def make_function(
     parameters are not its tensors, and for a call that names what the statement does not have.
     """
     where = location or user_location()
+    _check_name(name, where)
+    _check_interface(name, index, checker, where)
     if isinstance(capability, Capability) and not said:
         made = capability  # as make_capability has checked it
     else:
@@ -135,7 +136,6 @@ def make_function(
         index=index,
         checker=checker,
         trusted=trusted,
-        cost=dict(cost or {}),
         location=where,
     )
     verify_call(found)
@@ -205,6 +205,41 @@ def _check_kinds(
                 expected=expected,
                 given=repr(given),
             )
+    if not semirings or not all(isinstance(one, Semiring) for one in semirings):
+        raise UserError(
+            "the semirings of a function are of another kind",
+            location=where,
+            expected="one or more of them, such as [sparse.MIN_PLUS]",
+            given=repr(semirings),
+        )
+
+
+def _check_name(name: Any, where: SourceLocation) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise UserError(
+            "a function has a name, for plans and errors",
+            location=where,
+            expected='a text of one line, such as "sgemm"',
+            given=repr(name),
+        )
+
+
+def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation) -> None:
+    """The integers of an interface are a type of these; a checker is called with a mapping."""
+    if index is not None and not (isinstance(index, Type) and index.is_integer):
+        raise UserError(
+            f"the integers of the interface of {name} are of another kind",
+            location=where,
+            expected="index=Int(32) or Int(64)",
+            given=str(index),
+        )
+    if checker is not None and not callable(checker):
+        raise UserError(
+            f"the checker of {name} is no function",
+            location=where,
+            expected="a function of a mapping that says whether it is one",
+            given=repr(checker),
+        )
 
 
 def _parameters(
@@ -212,7 +247,11 @@ def _parameters(
 ) -> tuple[str, ...]:
     tensors = dict.fromkeys(access.tensor for access in (*accesses(made.value), made.result))
     try:
-        given = tuple(inspect.signature(python).parameters)
+        given = tuple(
+            one.name
+            for one in inspect.signature(python).parameters.values()
+            if one.name in tensors or one.default is inspect.Parameter.empty
+        )
     except (TypeError, ValueError):
         given = ()
     operands = {one for one in tensors if one != made.result.tensor or made.overwritten}

@@ -17,7 +17,14 @@ from t2s.capability.mapping import OperandView
 from t2s.capability.more_refusals import dense_refused, order_refused, several_refused
 from t2s.capability.normal import PartForm, Summand, normal_form
 from t2s.capability.printer import print_capability, print_condition
-from t2s.capability.reshape import EVERYTHING, Asked, Reshape, known_modes, mappings
+from t2s.capability.reshape import (
+    EVERYTHING,
+    Asked,
+    Reshape,
+    accepted,
+    known_modes,
+    mappings,
+)
 from t2s.capability.slices import fits, fixed_modes, sliced_format
 from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
@@ -104,7 +111,7 @@ class Refusal:
             return None
         condition = found.condition
         known = known_modes(condition, self.extents)
-        if self.function.checker is not None and not self.function.checker(found):
+        if not accepted(replace(found, function=self.function)):
             return self._error("a match that its checker refuses", expected="one that it accepts")
         shown = ", ".join(f"{name} is {extent}" for name, extent in known.items())
         original = print_condition(self.function.capability.condition)

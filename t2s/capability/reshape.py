@@ -29,6 +29,7 @@ from t2s.capability.match import MatchState, Way, states, view_of
 from t2s.capability.normal import PartForm, normal_form
 from t2s.capability.slices import fixed_modes, format_in_order, rows_of, sliced_format
 from t2s.capability.tiles import tiles_of
+from t2s.core.errors import UserError
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access, accesses
 
@@ -86,11 +87,27 @@ def mappings(
                 continue
             if not _may_hold(made, reshape, known):
                 continue
-            if function.checker is not None and not function.checker(made):
+            if not accepted(made):
                 continue
             if not any(_same(made, other) for other in found):
                 found.append(made)
                 yield made
+
+
+def accepted(made: PartMapping) -> bool:
+    """Whether the function's checker accepts a mapping.  Raises ``UserError`` if it fails."""
+    function = made.function
+    if function.checker is None:
+        return True
+    try:
+        return bool(function.checker(made))
+    except Exception as error:
+        raise UserError(
+            f"the checker of {function.name} failed: {type(error).__name__}: {error}",
+            location=function.location,
+            expected="a function of a mapping that says whether it is one",
+            given=repr(made)[1:-1],
+        ) from error
 
 
 def alike(part: PartForm, function: ExternalFunction) -> bool:
