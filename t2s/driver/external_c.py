@@ -48,6 +48,13 @@ def emit_plan(
             location=user_location(),
             expected="type=Float(32), for example",
         )
+    nothing = next((name for name, extent in binding.extents.items() if not extent), None)
+    if nothing is not None:
+        raise UserError(
+            f"the extent of {nothing} is 0, and C has no arrays of nothing",
+            location=user_location(),
+            expected="inputs with elements",
+        )
     for step in plan.program.calls:
         library_of(step.mapping.function, step.location)
     made = _PlanInC(plan.program, binding)
