@@ -138,12 +138,14 @@ class FoundPlans(NotebookDisplay):
     def misses(self) -> tuple[str, ...]:
         """Of functions that compute no part: the first rule that failed, of the nearest part."""
         used = {one.function for one in self.mappings}
+        for one in self.plans:  # parts of what a function gave are none of the statement
+            used |= {step.mapping.function for step in one.plan.program.calls}
         task = self.task
         return tuple(
-            f"{one.name} computes no part: "
-            f"{nearest_miss(self.assignment, one, task.reshape, task.facts.extents)}"
-            for one in task.functions
-            if one not in used and not self.interrupted
+            f"{function.name} computes no part: "
+            f"{nearest_miss(self.assignment, function, task.reshape, task.facts.extents)}"
+            for function in task.functions
+            if function not in used and not self.interrupted
         )
 
     @property

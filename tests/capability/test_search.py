@@ -372,3 +372,26 @@ def test_only_plans_are_emitted(tmp_path: Path) -> None:
         """
     ):
         external.emit(kernel, str(tmp_path), {})
+
+
+def test_what_computes_parts_of_workspaces_is_no_miss() -> None:
+    statement = sparse.parse("A(i,k) = B(j,i)*C(j,k) + D(i,k)", dict.fromkeys("ABCD", "ds"))
+    shapes = {"B": (30, 20), "C": (30, 10), "D": (20, 10)}
+    functions = [external.scipy.spgemm, external.scipy.spadd, external.blas.dger]
+    found = external.search(
+        statement, functions, shapes=shapes, densities=dict.fromkeys("BCD", 0.2), limit=20
+    )
+    both = "map(B(j,i)*C(j,k),scipy.spgemm), map(T(i,k)+D(i,k),scipy.spadd)"
+    assert both in [one.schedule for one in found.plans]
+    (miss,) = found.misses
+    assert miss.startswith("dger computes no part")
+    generator = np.random.default_rng(1)
+    given = {
+        name: generator.integers(1, 5, shape) * (generator.random(shape) < 0.2) * 1.0
+        for name, shape in shapes.items()
+    }
+    expected = given["B"].T @ given["C"] + given["D"]
+    for one in found.plans:
+        assert np.array_equal(one.plan.run(given).output, expected), one.schedule
+        if one.schedule:
+            assert str(sparse.compile(statement, one.schedule)) == str(one.plan)
