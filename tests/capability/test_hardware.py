@@ -444,6 +444,17 @@ def test_patterns_on_capstan_are_a_function() -> None:
     spmv = external.from_kernel(kernel)
     assert spmv.hardware is not None
     assert (spmv.hardware.kind, spmv.hardware.device) == (HardwareKind.PATTERNS, "capstan")
+    with refused(
+        """\
+        patterns run on the chip that they were compiled for
+          --> external.from_kernel(kernel, device="arria10")
+          expected: device='capstan', or none
+          given:    arria10
+          hint:     sparse.compile without target= makes streams, which run on any device
+        """
+    ):
+        external.from_kernel(kernel, device="arria10")
+    assert external.from_kernel(kernel, device="capstan").name == spmv.name
     z[i] = B[i, j] * x[j] + x[i]
     given = {"B": _inputs(8, 30)["B"], "x": np.arange(8, dtype=np.float32)}
     found = sparse.compile(z, Schedule().bind(B[i, j] * x[j], spmv)).run(given)
