@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2s import external, sparse
-from t2s.driver.plan_facts import facts_of_binding
-from t2s.driver.plan_inputs import bind_plan
+from t2s.driver.plan_inputs import bind_plan, facts_of_binding
 from t2s.plan.cost import PlanFacts, predict
 
 STATEMENT = sparse.parse("A(i,j) = B(i,j)*C(i,k)*D(k,j)", {"A": "ds", "B": "ds"})

@@ -18,7 +18,9 @@ from t2s.capability.description import (
 )
 from t2s.capability.ir import Capability, OperandNeeds, Strides
 from t2s.capability.parse import parse_capability
+from t2s.capability.slices import is_dense
 from t2s.capability.verify import verify_capability
+from t2s.capability.verify_call import verify_call
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
@@ -97,16 +99,17 @@ def make_function(
     index: Type | None = None,
     checker: Callable[[Any], bool] | None = None,
     trusted: bool = False,
-    cost: Mapping[str, str] | None = None,
     location: SourceLocation | None = None,
     **said: Any,
 ) -> ExternalFunction:
     """A function of a library (``call``) or of Python (``python``); ``said`` goes to its statement.
 
-    Raises ``UserError`` for a statement that means nothing, and for a function in Python whose
-    parameters are not its tensors.
+    Raises ``UserError`` for a statement that means nothing, for a function in Python whose
+    parameters are not its tensors, and for a call that names what the statement does not have.
     """
     where = location or user_location()
+    _check_name(name, where)
+    _check_interface(name, index, checker, where)
     if isinstance(capability, Capability) and not said:
         made = capability  # as make_capability has checked it
     else:
@@ -118,7 +121,7 @@ def make_function(
             expected="a call of a library, or a function in Python",
         )
     parameters = () if python is None else _parameters(name, python, made, where)
-    return ExternalFunction(
+    found = ExternalFunction(
         name=name,
         capability=made,
         call=call,
@@ -133,9 +136,10 @@ def make_function(
         index=index,
         checker=checker,
         trusted=trusted,
-        cost=dict(cost or {}),
         location=where,
     )
+    verify_call(found)
+    return found
 
 
 def function(
@@ -201,6 +205,41 @@ def _check_kinds(
                 expected=expected,
                 given=repr(given),
             )
+    if not semirings or not all(isinstance(one, Semiring) for one in semirings):
+        raise UserError(
+            "the semirings of a function are of another kind",
+            location=where,
+            expected="one or more of them, such as [sparse.MIN_PLUS]",
+            given=repr(semirings),
+        )
+
+
+def _check_name(name: Any, where: SourceLocation) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise UserError(
+            "a function has a name, for plans and errors",
+            location=where,
+            expected='a text of one line, such as "sgemm"',
+            given=repr(name),
+        )
+
+
+def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation) -> None:
+    """The integers of an interface are a type of these; a checker is called with a mapping."""
+    if index is not None and not (isinstance(index, Type) and index.is_integer):
+        raise UserError(
+            f"the integers of the interface of {name} are of another kind",
+            location=where,
+            expected="index=Int(32) or Int(64)",
+            given=str(index),
+        )
+    if checker is not None and not callable(checker):
+        raise UserError(
+            f"the checker of {name} is no function",
+            location=where,
+            expected="a function of a mapping that says whether it is one",
+            given=repr(checker),
+        )
 
 
 def _parameters(
@@ -208,10 +247,15 @@ def _parameters(
 ) -> tuple[str, ...]:
     tensors = dict.fromkeys(access.tensor for access in (*accesses(made.value), made.result))
     try:
-        given = tuple(inspect.signature(python).parameters)
+        given = tuple(
+            one.name
+            for one in inspect.signature(python).parameters.values()
+            if one.name in tensors or one.default is inspect.Parameter.empty
+        )
     except (TypeError, ValueError):
         given = ()
     operands = {one for one in tensors if one != made.result.tensor or made.overwritten}
+    _check_returned(name, given, made, where)
     if set(given) - set(tensors) or operands - set(given):
         raise UserError(
             f"the parameters of {name} are not the tensors of its statement",
@@ -223,6 +267,21 @@ def _parameters(
             given=", ".join(given) or "no parameters",
         )
     return given
+
+
+def _check_returned(
+    name: str, given: Sequence[str], made: Capability, where: SourceLocation
+) -> None:
+    """A sparse result is returned: nobody knows before how much it stores."""
+    result = made.result.tensor
+    formats = made.needs_of(result).formats
+    if formats and result in given and not made.overwritten:
+        raise UserError(
+            f"{name} is given its result {result}, which is stored as {formats[0]}",
+            location=where,
+            expected=f"a function without {result} that returns it, such as sparse.tensor(...)",
+            given=", ".join(given),
+        )
 
 
 def _check_said(
@@ -240,13 +299,22 @@ def _check_said(
 
 def _formats(given: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
     if isinstance(given, Format):
-        return (given,)
+        given = (given,)
     words = given.split("|") if isinstance(given, str) else given
     words = words if isinstance(words, Sequence) else (words,)
-    return tuple(
+    found = [
         as_format(word.strip() if isinstance(word, str) else word, what=name, location=where)
         for word in words
-    )
+    ]
+    for one in found:
+        if is_dense(one) and one.modes != tuple(range(one.order)):
+            raise UserError(
+                f"the format {one} of {name} is that of a dense tensor",
+                location=where,
+                expected="formats of tensors that are not dense, or dense ones by rows",
+                hint=f'strides={{"{name}": "columns"}} says how a dense matrix lies in memory',
+            )
+    return () if all(map(is_dense, found)) else tuple(found)
 
 
 def _strides(given: Any, where: SourceLocation) -> Strides:
@@ -262,14 +330,15 @@ def _strides(given: Any, where: SourceLocation) -> Strides:
 
 def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
     words = given.split() if isinstance(given, str) else given
+    numbers = [type for type in TYPES if not type.is_bool]
     found = []
     for word in words:
-        known = [type for type in TYPES if word in (type, str(type))]
+        known = [type for type in numbers if word in (type, str(type))]
         if not known:
             raise UserError(
                 f"there is no type {word} for values",
                 location=where,
-                expected=f"one of {', '.join(map(str, TYPES))}",
+                expected=f"one of {', '.join(map(str, numbers))}",
             )
         found.append(known[0])
     return tuple(found)

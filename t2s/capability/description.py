@@ -6,8 +6,8 @@ terms can be printed as C.  A function in Python takes numpy views, by the names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from t2s.capability.hardware import Hardware
@@ -336,7 +336,6 @@ class ExternalFunction:
     index: Type | None = None
     checker: Callable[[Any], bool] | None = None
     trusted: bool = False
-    cost: Mapping[str, str] = field(default_factory=dict)
     location: SourceLocation | None = None
 
     @property

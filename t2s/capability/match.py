@@ -15,10 +15,9 @@ from itertools import permutations
 from t2s.capability.conditions import Mode
 from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import OperandView
-from t2s.capability.normal import Summand, free_of, normal_form
-from t2s.capability.slices import fixed_modes, sliced_format
+from t2s.capability.normal import PartForm, Summand, normal_form
+from t2s.capability.slices import fits, fixed_modes, sliced_format
 from t2s.core.walk import walk
-from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
@@ -26,61 +25,10 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     Sum,
-    accesses,
 )
-from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 MOST_PERMUTED = 5
 """Modes of an operand of which all orders are tried."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartForm:
-    """A part in normal form, and what is known of its tensors."""
-
-    value: Expression
-    summands: tuple[Summand, ...]
-    free: tuple[str, ...]
-    formats: Mapping[str, Format]
-    properties: Mapping[str, tuple[str, ...]]
-    semiring: Semiring
-
-    def dense(self, tensor: str) -> bool:
-        """Whether all levels of a tensor are dense and whole modes."""
-        stored = self.formats[tensor]
-        return stored.plain and all(level.full for level in stored.levels)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Free variables, then those that are summed."""
-        summed = (name for one in self.summands for name in one.summed)
-        return tuple(dict.fromkeys((*self.free, *summed)))
-
-    @property
-    def reads(self) -> tuple[Access, ...]:
-        """All accesses."""
-        return tuple(
-            access for one in self.summands for factor in one.factors for access in accesses(factor)
-        )
-
-
-def part_form(
-    value: Expression,
-    formats: Mapping[str, Format],
-    properties: Mapping[str, tuple[str, ...]] | None = None,
-    semiring: Semiring = PLUS_TIMES,
-) -> PartForm:
-    """The normal form of a part; its sums are private to it."""
-    summands = normal_form(value, semiring)
-    free = tuple(dict.fromkeys(name for one in summands for name in free_of(one)))
-    return PartForm(
-        value=value,
-        summands=summands,
-        free=free,
-        formats=formats,
-        properties=properties or {},
-        semiring=semiring,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +49,15 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Which concrete tensor an abstract one is, at which slice, in which modes."""
+    """Which concrete tensor an abstract one is, at which slice, in which modes.
+
+    ``pattern`` has the number of variables of each mode, 0 of a promoted one.
+    """
 
     access: Access
     modes: tuple[Mode, ...]
     transposed: bool
+    pattern: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +87,6 @@ class MatchState:
 def states(part: PartForm, function: ExternalFunction, way: Way) -> Iterator[MatchState]:
     """All ways to match a part with a function under these reshapings."""
     yield from _Matcher(part, function, way).states()
-
-
-def alike(part: PartForm, function: ExternalFunction) -> bool:
-    """Whether a part has as many terms and factors as a function, which no reshaping changes."""
-    wanted = normal_form(function.capability.value, part.semiring)
-    shapes = [
-        sorted((one.coefficient, len(one.factors)) for one in terms)
-        for terms in (wanted, part.summands)
-    ]
-    return shapes[0] == shapes[1]
 
 
 class _Matcher:
@@ -287,16 +229,34 @@ class _Matcher:
         left = tuple((name,) for name in given.variables if name not in self.way.fixed)
         if stays and left != modes:
             return  # what stays sparse is not fused
-        for order in self._orders(modes, transposes=self.way.transposes and not stays):
+        transposes = self.way.transposes and (not stays or self._may_reorder(given))
+        for order in self._orders(modes, transposes=transposes):
             if before is not None and self._reordered(order, modes) != self._reordered(
                 before.modes, self._modes_of(before.access)
             ):
                 continue  # one array is handed over, in one order
             for found in _unified(names, order, self.capability.lists, state):
-                seen = Seen(given, order, order != modes)
+                pattern = self._pattern(wanted, found)
+                if before is not None and pattern != before.pattern:
+                    continue  # and in one shape
+                seen = Seen(given, order, order != modes, pattern)
                 tensors = {wanted.tensor: seen, **found.tensors}
                 reads = (*found.reads, (wanted.tensor, given))
                 yield replace(found, tensors=tensors, reads=reads)
+
+    def _pattern(self, wanted: Access, state: MatchState) -> tuple[int, ...]:
+        """The number of variables of each mode of an abstract access."""
+        found: list[int] = []
+        for name in wanted.variables:
+            modes = ((),) if name in self.way.promoted else state.all_of([name])
+            found += map(len, modes)
+        return tuple(found)
+
+    def _may_reorder(self, given: Access) -> bool:
+        """Whether a sparse operand may be stored with its modes in another order."""
+        names = given.variables
+        once = len(set(names)) == len(names) and not set(names) & set(self.way.fixed)
+        return once and self.way.converts and self.part.formats[given.tensor].plain
 
     def _modes_of(self, access: Access) -> tuple[Mode, ...]:
         left = [name for name in access.variables if name not in self.way.fixed]
@@ -336,9 +296,9 @@ class _Matcher:
         if fixed and sparse:
             left = sliced_format(stored, fixed)
             kept = len(set(given.variables) - set(self.way.fixed))
-            fits = any(format.plain and format.order == kept for format in needs.formats)
-            return left in needs.formats or (fits and self.way.converts and stored.plain)
-        return stored in needs.formats or (sparse and self.way.converts and stored.plain)
+            alike = any(format.plain and format.order == kept for format in needs.formats)
+            return left in needs.formats or (alike and self.way.converts and stored.plain)
+        return fits(stored, needs.formats) or (sparse and self.way.converts and stored.plain)
 
     @staticmethod
     def _orders(modes: tuple[Mode, ...], *, transposes: bool) -> Iterator[tuple[Mode, ...]]:

@@ -7,13 +7,15 @@ the normal form is the same function is a theorem about sums of products in a co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from t2s.capability.slices import is_dense
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.walk import Term, rebuild
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
@@ -21,6 +23,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     Sum,
+    accesses,
     free_variables,
     variables_of,
 )
@@ -157,3 +160,52 @@ def free_of(one: Summand) -> tuple[str, ...]:
     """The variables of a term that it does not sum over."""
     found = (name for factor in one.factors for name in free_variables(factor))
     return tuple(dict.fromkeys(name for name in found if name not in one.summed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartForm:
+    """A part in normal form, and what is known of its tensors."""
+
+    value: Expression
+    summands: tuple[Summand, ...]
+    free: tuple[str, ...]
+    formats: Mapping[str, Format]
+    properties: Mapping[str, tuple[str, ...]]
+    semiring: Semiring
+
+    def dense(self, tensor: str) -> bool:
+        """Whether all levels of a tensor are dense and whole modes."""
+        stored = self.formats[tensor]
+        return is_dense(stored)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Free variables, then those that are summed."""
+        summed = (name for one in self.summands for name in one.summed)
+        return tuple(dict.fromkeys((*self.free, *summed)))
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """All accesses."""
+        return tuple(
+            access for one in self.summands for factor in one.factors for access in accesses(factor)
+        )
+
+
+def part_form(
+    value: Expression,
+    formats: Mapping[str, Format],
+    properties: Mapping[str, tuple[str, ...]] | None = None,
+    semiring: Semiring = PLUS_TIMES,
+) -> PartForm:
+    """The normal form of a part; its sums are private to it."""
+    summands = normal_form(value, semiring)
+    free = tuple(dict.fromkeys(name for one in summands for name in free_of(one)))
+    return PartForm(
+        value=value,
+        summands=summands,
+        free=free,
+        formats=formats,
+        properties=properties or {},
+        semiring=semiring,
+    )

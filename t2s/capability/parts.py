@@ -21,6 +21,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Sum,
+    accesses,
     free_variables,
     print_expression,
     with_sums,
@@ -80,10 +81,16 @@ def product_of(factors: Sequence[Expression]) -> Expression:
 
 
 def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
-    """The sum of one signed term or more."""
-    sign, value = terms[0]
+    """The sum of one signed term or more; it begins with no negative number, if it can be."""
+    first, *others = terms
+    if first[0] < 0 and not accesses(first[1]):  # -3 is no uint8, and b - 3 has a value
+        at = next((at for at, (_, one) in enumerate(others) if accesses(one)), None)
+        if at is not None:
+            others = [first, *others[:at], *others[at + 1 :]]
+            first = terms[at + 1]
+    sign, value = first
     value = value if sign > 0 else Negative(value=value)
-    for sign, one in terms[1:]:
+    for sign, one in others:
         operator = Op.ADD if sign > 0 else Op.SUBTRACT
         value = Combine(operator=operator, left=value, right=one)
     return value

@@ -5,7 +5,7 @@ One rule after the other is relaxed; if the part then matches, that rule is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -14,11 +14,18 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import ALWAYS
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import PartForm
-from t2s.capability.normal import normal_form
+from t2s.capability.more_refusals import dense_refused, order_refused, several_refused
+from t2s.capability.normal import PartForm, Summand, normal_form
 from t2s.capability.printer import print_capability, print_condition
-from t2s.capability.reshape import EVERYTHING, Asked, Reshape, known_modes, mappings
-from t2s.capability.slices import fixed_modes, sliced_format
+from t2s.capability.reshape import (
+    EVERYTHING,
+    Asked,
+    Reshape,
+    accepted,
+    known_modes,
+    mappings,
+)
+from t2s.capability.slices import fits, fixed_modes, sliced_format
 from t2s.capability.tiles import TileOf, tiles_of
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -52,47 +59,37 @@ class Refusal:
 
     def ranked(self) -> tuple[int, UserError]:
         """The reason, and how far the part is from what the function computes, from 0."""
-        for distance, rule in enumerate(
-            (
-                self._semiring,
-                self._condition,
-                self._order,
-                self._format,
-                self._property,
-                self._sparse_result,
-                self._outside,
-                self._unsummed,
-                self._reshaped,
-            )
-        ):
-            reason = rule()
+        for distance, rule in enumerate(_RULES):
+            reason = rule(self)
             if reason is not None:
                 return distance, reason
-        return 9, self._structure()
+        return len(_RULES), self._structure()
 
     @property
-    def _text(self) -> str:
+    def text(self) -> str:
+        """The part, as the user has written it."""
         value = self.part.value
         return print_expression(value.value if isinstance(value, Sum) else value)
 
     @property
-    def _claim(self) -> str:
+    def claim(self) -> str:
+        """The statement of the function."""
         return print_capability(replace(self.function.capability, condition=ALWAYS))
 
     def _error(self, given: str, hint: str | None = None, expected: str | None = None) -> UserError:
         return UserError(
-            f"{self._text} is not what {self.function.name} computes",
+            f"{self.text} is not what {self.function.name} computes",
             location=self.location,
-            expected=expected or self._claim,
+            expected=expected or self.claim,
             given=given,
             hint=hint,
         )
 
-    def _first(
+    def first(
         self, function: ExternalFunction | None = None, **changes: bool
     ) -> PartMapping | None:
         """The first mapping under a reshaping with these changes, whatever the extents are."""
-        free = _without_condition(function or self.function)
+        free = replace(function or self.function, checker=None)
         found = mappings(self.part, free, replace(self.reshape, **changes), {}, self.asked)
         return next(found, None)
 
@@ -109,12 +106,12 @@ class Refusal:
 
     def _condition(self) -> UserError | None:
         """Matched, and refused because of the extents."""
-        found = self._first()
+        found = self.first()
         if found is None:
             return None
         condition = found.condition
         known = known_modes(condition, self.extents)
-        if self.function.checker is not None and not self.function.checker(found):
+        if not accepted(replace(found, function=self.function)):
             return self._error("a match that its checker refuses", expected="one that it accepts")
         shown = ", ".join(f"{name} is {extent}" for name, extent in known.items())
         original = print_condition(self.function.capability.condition)
@@ -133,7 +130,7 @@ class Refusal:
         elif tiles:
             hint = "pad=False forbids the tiles that there are"
         return UserError(
-            f"the extents of {self._text} are not those that {self.function.name} is for",
+            f"the extents of {self.text} are not those that {self.function.name} is for",
             location=self.location,
             expected=original,
             given=shown or "no extents",
@@ -142,7 +139,7 @@ class Refusal:
 
     def _order(self) -> UserError | None:
         """Matches if operands are transposed."""
-        found = None if self.reshape.transpose else self._first(transpose=True)
+        found = None if self.reshape.transpose else self.first(transpose=True)
         if found is None:
             return None
         one = next((one for one in found.operands if one.transposed), None)
@@ -162,13 +159,13 @@ class Refusal:
 
     def _format(self) -> UserError | None:
         for convert, densify in ((True, False), (False, True), (True, True)):
-            found = self._first(convert=convert, densify=densify)
+            found = self.first(convert=convert, densify=densify)
             if found is None:
                 continue
             for one in found.operands:
                 stored = self.part.formats[one.access.tensor]
                 formats = self.function.capability.needs_of(one.name).formats
-                if stored in formats or (not formats and self.part.dense(one.access.tensor)):
+                if fits(stored, formats) or (not formats and self.part.dense(one.access.tensor)):
                     continue
                 fixed = fixed_modes(one.access, found.fixed)
                 if fixed and formats and not self.part.dense(one.access.tensor):
@@ -208,7 +205,7 @@ class Refusal:
         if not self.asked.fixed or not formats or all(level.full for level in formats[0].levels):
             return None
         bare = replace(self, asked=replace(self.asked, fixed=()))
-        if bare._first() is None:
+        if bare.first() is None:
             return None
         return self._error(
             f"calls for each {', '.join(self.asked.fixed)}",
@@ -230,7 +227,7 @@ class Refusal:
         needs = self.function.capability.needs
         bare = tuple(replace(one, properties=()) for one in needs)
         capability = replace(self.function.capability, needs=bare)
-        found = self._first(replace(self.function, capability=capability))
+        found = self.first(replace(self.function, capability=capability))
         if found is None:
             return None
         for one in found.operands:
@@ -250,7 +247,7 @@ class Refusal:
     def _reshaped(self) -> UserError | None:
         """Matches with more reshapings than were asked for."""
         everything = replace(EVERYTHING, densify=self.reshape.densify, pad=self.reshape.pad)
-        free = _without_condition(self.function)
+        free = replace(self.function, checker=None)
         found = next(mappings(self.part, free, everything, {}, self.asked), None)
         if found is None or self.reshape == everything:
             return None
@@ -297,7 +294,7 @@ class Refusal:
                 f"{other}*{print_expression(partner)} first, then its product with the rest is one"
             )
         return UserError(
-            f"the sum over {name} is not of {self._text} alone",
+            f"the sum over {name} is not of {self.text} alone",
             location=self.location,
             expected=f"no other factor with {name}",
             given=other,
@@ -311,23 +308,23 @@ class Refusal:
         sums = all(one.summed for one in wanted)
         if not alike or not sums or any(one.summed for one in self.part.summands):
             return None
-        return self._error(f"{self._text}, of which nothing is summed")
+        return self._error(f"{self.text}, of which nothing is summed")
 
     def _structure(self) -> UserError:
         """Nothing relaxed helps: other operators, or other sums."""
         wanted = normal_form(self.function.capability.value, self.part.semiring)
         given = self.part.summands
         if len(given) == 1 != len(wanted):
-            return self._error(f"a product of {_count(len(given[0].factors), 'factor')}")
+            return self._error(_product(given[0]))
         if len(wanted) != len(given):
             return self._error(f"a sum of {_count(len(given), 'term')}")
         for one, other in zip(wanted, given, strict=True):
             if len(one.factors) != len(other.factors):
-                return self._error(f"a product of {_count(len(other.factors), 'factor')}")
+                return self._error(_product(other))
             if one.coefficient != other.coefficient:
                 return self._error(f"a term with the coefficient {other.coefficient}")
             if other.summed and not one.summed:
-                return self._error(f"{self._text}, summed over {', '.join(other.summed)}")
+                return self._error(f"{self.text}, summed over {', '.join(other.summed)}")
         shown = ", ".join(dict.fromkeys(map(print_expression, self.part.reads)))
         return self._error(f"{shown}, summed over {self._sums() or 'nothing'}")
 
@@ -335,13 +332,21 @@ class Refusal:
         return ", ".join(dict.fromkeys(name for one in self.part.summands for name in one.summed))
 
 
+_RULES: tuple[Callable[[Refusal], UserError | None], ...] = (
+    *(Refusal._semiring, Refusal._condition, Refusal._order, Refusal._format, Refusal._property),
+    *(Refusal._sparse_result, Refusal._outside, Refusal._unsummed, Refusal._reshaped),
+    *(order_refused, dense_refused, several_refused),
+)
+"""From what is nearly right to what is not."""
+
+
+def _product(one: Summand) -> str:
+    factors = _count(len(one.factors), "factor")
+    return f"a product of {factors}" if one.factors else f"the number {one.coefficient}"
+
+
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'s' if number != 1 else ''}"
-
-
-def _without_condition(function: ExternalFunction) -> ExternalFunction:
-    capability = replace(function.capability, condition=function.capability.condition)
-    return replace(function, capability=capability, checker=None)
 
 
 def tiles_text(tile: TileOf) -> str:

@@ -22,12 +22,14 @@ from t2s.capability.conditions import (
     names_of,
 )
 from t2s.capability.description import ExternalFunction
-from t2s.capability.ir import Condition
+from t2s.capability.ir import Capability, Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import MatchState, PartForm, Way, alike, states, view_of
-from t2s.capability.slices import fixed_modes, rows_of, sliced_format
+from t2s.capability.match import MatchState, Way, states, view_of
+from t2s.capability.normal import PartForm, normal_form
+from t2s.capability.slices import fixed_modes, format_in_order, rows_of, sliced_format
 from t2s.capability.tiles import tiles_of
+from t2s.core.errors import UserError
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access, accesses
 
@@ -85,11 +87,37 @@ def mappings(
                 continue
             if not _may_hold(made, reshape, known):
                 continue
-            if function.checker is not None and not function.checker(made):
+            if not accepted(made):
                 continue
             if not any(_same(made, other) for other in found):
                 found.append(made)
                 yield made
+
+
+def accepted(made: PartMapping) -> bool:
+    """Whether the function's checker accepts a mapping.  Raises ``UserError`` if it fails."""
+    function = made.function
+    if function.checker is None:
+        return True
+    try:
+        return bool(function.checker(made))
+    except Exception as error:
+        raise UserError(
+            f"the checker of {function.name} failed: {type(error).__name__}: {error}",
+            location=function.location,
+            expected="a function of a mapping that says whether it is one",
+            given=repr(made)[1:-1],
+        ) from error
+
+
+def alike(part: PartForm, function: ExternalFunction) -> bool:
+    """Whether a part has as many terms and factors as a function, which no reshaping changes."""
+    wanted = normal_form(function.capability.value, part.semiring)
+    shapes = [
+        sorted((one.coefficient, len(one.factors)) for one in terms)
+        for terms in (wanted, part.summands)
+    ]
+    return shapes[0] == shapes[1]
 
 
 def fewest(
@@ -236,7 +264,12 @@ def _mapping(
         promoted=way.promoted,
         condition=condition,
         exact=tuple(mode for mode in used if _may_be_padded(part, mode)),
-        whole=tuple(_stays_whole(part, function, operands, stored, way.fixed)),
+        whole=tuple(
+            _stays_whole(
+                *(part, function, operands, stored, way.fixed),
+                _differing(capability, images, state.lists),
+            )
+        ),
         proof=_proof(images, state, operands, way, fixed_sums),
     )
 
@@ -294,14 +327,36 @@ def known_modes(condition: Condition, extents: Mapping[str, int]) -> dict[str, i
     return found
 
 
+def _differing(
+    capability: Capability, images: Mapping[str, Mode], lists: Mapping[str, tuple[Mode, ...]]
+) -> list[Mode]:
+    """The modes at which one tensor has different variables in its accesses."""
+    seen: dict[str, list[tuple[Mode, ...]]] = {}
+    for access in accesses(capability.value):
+        modes = (lists[one] if one in lists else (images[one],) for one in access.variables)
+        seen.setdefault(access.tensor, []).append(tuple(mode for some in modes for mode in some))
+    return [
+        mode
+        for places in seen.values()
+        for at in zip(*places, strict=True)
+        if len(set(at)) > 1
+        for mode in at
+    ]
+
+
 def _stays_whole(
     part: PartForm,
     function: ExternalFunction,
     made: Sequence[OperandView],
     stored: set[str],
     fixed: Sequence[str],
+    differing: Sequence[Mode],
 ) -> list[Mode]:
-    """The modes that are not tiled; of ``stored`` operands windows of rows are handed over."""
+    """The modes that are not tiled; of ``stored`` operands windows of rows are handed over.
+
+    ``differing`` ones are those of an operand that stands at several places: its tiles would be
+    several, and one is handed over.
+    """
     capability = function.capability
     gives = capability.needs_of(capability.result.tensor).formats
     if gives and not all(level.full for level in gives[0].levels):
@@ -312,6 +367,9 @@ def _stays_whole(
             formats = capability.needs_of(view.name).formats
             given: Format | None = part.formats[view.access.tensor]
             at = fixed_modes(view.access, fixed)
+            if view.transposed and given is not None:
+                modes = [view.access.variables.index(name) for (name,) in view.modes]
+                given = format_in_order(given, modes, formats)
             if at and given is not None:
                 given = sliced_format(given, at)
             rows = rows_of(given if given in formats and given is not None else formats[0])
@@ -322,7 +380,7 @@ def _stays_whole(
             names <= set(one.summed) for one in part.summands
         ):
             found.append(mode)
-    return list(dict.fromkeys(found))
+    return [*dict.fromkeys((*found, *differing))]
 
 
 def _may_hold(made: PartMapping, reshape: Reshape, extents: Mapping[str, int]) -> bool:

@@ -7,6 +7,7 @@ positions are copied, because they count from 0.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ Array = np.ndarray[Any, Any]
 
 PARTED = {"d", "s", "u", "q"}
 """Letters of levels of which parts are windows: dense, compressed, singleton."""
+
+
+def is_dense(format: Format) -> bool:
+    """Whether a tensor stores all of its values, in whole levels."""
+    return format.plain and all(level.full for level in format.levels)
+
+
+def fits(stored: Format, wanted: Sequence[Format]) -> bool:
+    """Whether a format is one of those; how dense ones lie in memory is said by steps."""
+    return stored in wanted or (is_dense(stored) and any(map(is_dense, wanted)))
 
 
 def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
@@ -49,6 +60,28 @@ def format_with_slices(format: Format, fixed: Sequence[int], order: int) -> Form
     outer: tuple[Level, ...] = (Dense(),) * len(fixed)
     modes = (*fixed, *(kept[mode] for mode in format.modes))
     return Format(levels=(*outer, *format.levels), parts=tuple(Part(mode=mode) for mode in modes))
+
+
+def reordered_format(format: Format, modes: Sequence[int]) -> Format:
+    """What a tensor is stored as where its axis ``at`` is called ``modes[at]`` before."""
+    parts = tuple(replace(part, mode=modes.index(part.mode)) for part in format.parts)
+    return replace(format, parts=parts)
+
+
+def format_in_order(stored: Format, modes: Sequence[int], wanted: Sequence[Format]) -> Format:
+    """The format in which a tensor is handed over with its modes in this order.
+
+    That is the one that it has then, if it is wanted, else the first one that is.
+    """
+    seen = reordered_format(stored, modes)
+    return seen if seen in wanted else wanted[0]
+
+
+def reordered(tensor: SparseTensor, modes: Sequence[int]) -> SparseTensor:
+    """The tensor with its modes in another order, over the same arrays."""
+    shape = tuple(tensor.shape[mode] for mode in modes)
+    format = reordered_format(tensor.format, modes)
+    return as_stored(shape, format, tensor.levels, tensor.values, fill=tensor.fill)
 
 
 def rows_of(format: Format) -> int | None:

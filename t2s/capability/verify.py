@@ -26,14 +26,28 @@ from t2s.capability.printer import print_capability, print_condition
 from t2s.capability.solver import Solver
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
+from t2s.core.types import Float, Type
 from t2s.core.walk import Term, children, walk
-from t2s.sparse_repr.notation.ir import Access, Sum, accesses, free_variables, variables_of
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Sum,
+    accesses,
+    free_variables,
+    variables_of,
+)
+from t2s.sparse_repr.notation.types import check_type
+from t2s.sparse_repr.semiring import Semiring
 
 MOST_SHAPES = 20_000
 """Shapes that are tried before the solver is asked whether there is any."""
 
 LONGEST_LIST = 12
 """Numbers up to which a condition may ask for the length of a list."""
+
+
+ANY_TYPE = (Float(64), Float(32))
+"""Types in which a claim that names none is tried."""
 
 
 def verify_capability(capability: Capability) -> None:
@@ -43,6 +57,8 @@ def verify_capability(capability: Capability) -> None:
     _check_names(capability)
     _check_tensors(capability)
     _check_condition(capability)
+    for ring in capability.semirings:
+        types_over(capability, ring)
 
 
 def _error(capability: Capability, message: str, expected: str, given: str = "") -> UserError:
@@ -124,6 +140,13 @@ def _check_orders(capability: Capability) -> None:
                 "the same number of variables and lists wherever a tensor is",
             )
     result = capability.result
+    stored = capability.needs_of(result.tensor).formats
+    if stored and capability.accumulates:
+        raise _error(
+            capability,
+            f"{result.tensor} is added to, and is stored as {stored[0]}",
+            "= in place of +=: what a function stores it returns",
+        )
     if capability.overwritten is not None:
         for access in accesses(capability.value):
             if access.tensor == result.tensor and access.variables != result.variables:
@@ -273,3 +296,28 @@ def _some_shape(condition: Condition) -> bool:
         if holds(condition, extents) is Answer.TRUE:
             return True
     return False
+
+
+def types_over(capability: Capability, ring: Semiring) -> tuple[Type, ...]:
+    """The types of a capability in which its statement can be computed over a semiring.
+
+    Raises ``UserError`` if there is none: the reason why the first one does not do.
+    """
+    statement = Assignment(
+        result=capability.result,
+        value=capability.value,
+        tensors=(),
+        semiring=ring,
+        location=capability.location,
+    )
+    found, refused = [], None
+    for type in capability.types or ANY_TYPE:
+        try:
+            check_type(statement, type)
+        except UserError as error:
+            refused = refused or error
+        else:
+            found.append(type)
+    if refused is not None and not found:
+        raise refused
+    return tuple(found)

@@ -17,6 +17,7 @@ from t2s.capability.printer import print_condition
 from t2s.capability.properties import check_property
 from t2s.capability.refusals import wrong_type
 from t2s.capability.tiles import condition_holds, tiles_for
+from t2s.core.checks import checked_kind
 from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_file, write_texts
 from t2s.core.location import SourceLocation, user_location
@@ -39,12 +40,20 @@ def emit_plan(
     plan: ExternalPlan, directory: str, inputs: Mapping[str, Any], *, type: Type | None = None
 ) -> tuple[Path, ...]:
     """Write a plan as C into a folder; see ``t2s.external.emit``."""
+    checked_kind("the plan", plan, ExternalPlan, "what sparse.compile makes of a plan's schedule")
     binding = bind_plan(plan.assignment, inputs, type)
     if binding.type.is_float and binding.type.bits == 16:
         raise UserError(
             "float16 is no type of C",
             location=user_location(),
             expected="type=Float(32), for example",
+        )
+    nothing = next((name for name, extent in binding.extents.items() if not extent), None)
+    if nothing is not None:
+        raise UserError(
+            f"the extent of {nothing} is 0, and C has no arrays of nothing",
+            location=user_location(),
+            expected="inputs with elements",
         )
     for step in plan.program.calls:
         library_of(step.mapping.function, step.location)

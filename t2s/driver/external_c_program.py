@@ -35,7 +35,7 @@ from t2s.loops.machine import machine_code
 from t2s.loops.stage_memory import StageMemory, StageRun, loop_stage, names_read, ready
 from t2s.loops.whole_program import bind_values
 from t2s.sparse_repr.concrete.ir import result_of
-from t2s.sparse_repr.notation.ir import Assignment
+from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.types import TYPES
 from t2s.sparse_repr.semiring import Semiring
 from t2s.sparse_repr.tensors.tensor import SparseTensor
@@ -147,6 +147,8 @@ class CProgram:
             read = {one: ready(tensors[one], binding.type) for one in names_read(stage)}
             if name in sources or loop_stage(run, read).writes != run.writes:
                 source = sources.get(name, name)
+                if source in {access.tensor for access in accesses(assignment.value)}:
+                    raise _read_and_written(source, location)
                 raise _converted(source, f"as {assignment.tensor(source).format}", location)
             for one, operand in read.items():
                 self._find_operand(one, sources.get(one, one), operand, location)
@@ -325,6 +327,15 @@ def _prototype(nest: NestedCall) -> str:
 def _element(array: Array) -> str:
     """The type of C of the elements of an array."""
     return c_type(next(type for type in TYPES if type.numpy == array.dtype))
+
+
+def _read_and_written(name: str, location: SourceLocation | None) -> UserError:
+    return UserError(
+        f"{name} is read and written, and loops in C have one place for it",
+        location=location,
+        expected="a result that the statement does not read",
+        hint="a result of another name",
+    )
 
 
 def _converted(name: str, how: str, location: SourceLocation | None) -> UserError:

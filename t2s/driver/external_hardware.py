@@ -94,21 +94,21 @@ def from_design(
 def from_kernel(
     kernel: Kernel | CapstanKernel | Tensor | Assignment,
     *,
-    device: str | Device = "ideal",
+    device: str | Device | None = None,
     link: HostLink | None = None,
 ) -> ExternalFunction:
     """A compiled kernel as an external function: streams on a device, or patterns on Capstan.
 
     It computes the kernel's assignment, of tensors in the kernel's formats; cycles depend on
-    values.  ``device`` is that of the streams; patterns are on their own chip.  Operands and
-    results go over ``link``.
+    values.  ``device`` is that of the streams, ideal if nothing is said; patterns are on their own
+    chip.  Operands and results go over ``link``.  Raises ``UserError`` for patterns on another one.
     """
     where = user_location()
     _check_link(link)
     if isinstance(kernel, Tensor | Assignment):
         kernel = Kernel(assignment_of(kernel))
     if isinstance(kernel, Kernel):
-        return streams_function(kernel, _device(device), link, where)
+        return streams_function(kernel, _device(device or "ideal"), link, where)
     from t2s.driver.capstan_kernel import CapstanKernel
 
     checked_kind("the kernel", kernel, CapstanKernel, "what t2s.sparse.compile returns")
@@ -119,6 +119,14 @@ def from_kernel(
         return result.tensor, result.cycles
 
     chip = _device("capstan")
+    if device is not None and _device(device).name != chip.name:
+        raise UserError(
+            "patterns run on the chip that they were compiled for",
+            location=where,
+            expected="device='capstan', or none",
+            given=_device(device).name,
+            hint="sparse.compile without target= makes streams, which run on any device",
+        )
     hardware = Hardware(
         kind=HardwareKind.PATTERNS,
         device=chip.name,

@@ -23,7 +23,14 @@ from t2s.core.svg import SvgPicture
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.external_hardware import streams_function
-from t2s.driver.plan_inputs import PlanBinding, bind_plan, dense_view, places_of, stored_as
+from t2s.driver.plan_inputs import (
+    PlanBinding,
+    bind_plan,
+    dense_view,
+    in_order,
+    places_of,
+    stored_as,
+)
 from t2s.driver.plan_loops import calls_in_loops, run_loops
 from t2s.driver.plan_picture import DrawnPlan, plan_picture
 from t2s.driver.plan_result import PlanResult, StepRecord, bytes_of, call_record
@@ -108,7 +115,7 @@ class ExternalPlan(NotebookDisplay):
         calls = [step.mapping.function for step in self.program.calls]
         if all(one.library is None or not one.library.threaded for one in calls):
             return _PlanRun(self.program, binding).result()
-        from t2s.libraries.threads import threads_of_libraries
+        from t2s.libraries.finding import threads_of_libraries
 
         with threads_of_libraries(count, [one.library for one in calls]):
             return _PlanRun(self.program, binding).result()
@@ -228,7 +235,7 @@ class _PlanRun:
                 value = self.values[source]
                 zero = self.program.assignment.semiring.zero
                 if modes != tuple(range(len(modes))):
-                    value = dense_view(value).transpose(modes)
+                    value = in_order(value, modes)
                 made = stored_as(value, format, zero)
                 dense = all(level.full for level in format.levels) and format.plain
                 copied = bytes_of(made)

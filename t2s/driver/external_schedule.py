@@ -42,17 +42,26 @@ def _text(one: LoopDirective) -> str:
         case AssumeExtents(condition=condition):
             return f"assume({condition})"
         case BindPart(value=value, function=function):
-            return f"bind({_spaceless(print_expression(value))},{function_name(function)})"
-        case MapPart(value=value, function=function, densify=densify):
-            more = ",densify" if densify else ""
             part = _spaceless(print_expression(value))
-            return f"map({part},{function_name(function)}{more})"
+            return f"bind({','.join((part, function_name(function), *_options(one)))})"
+        case MapPart(value=value, function=function):
+            part = _spaceless(print_expression(value))
+            return f"map({','.join((part, function_name(function), *_options(one)))})"
     raise UnsupportedError(
         "this directive has no text",
         location=one.location,
         expected="directives of plans",
         given=type(one).__name__,
     )
+
+
+def _options(one: BindPart | MapPart) -> list[str]:
+    """What is said behind the function of a part."""
+    found = ["trusted"] if one.trusted else []
+    if isinstance(one, MapPart):
+        found += ["densify"] if one.densify else []
+        found += [] if one.pad else ["pad=False"]
+    return [*found, *([] if one.fallback else ["else_=None"])]
 
 
 def _spaceless(text: str) -> str:

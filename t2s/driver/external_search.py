@@ -19,7 +19,7 @@ from t2s.core.types import Type
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.external_plan import ExternalPlan, PlanResolver
 from t2s.driver.external_schedule import schedule_text
-from t2s.driver.plan_facts import facts_for
+from t2s.driver.plan_inputs import facts_for
 from t2s.driver.plan_result import PlanResult
 from t2s.driver.plan_times import shown_seconds
 from t2s.plan.candidates import MappedPart, candidates, nearest_miss
@@ -122,7 +122,7 @@ class FoundPlans(NotebookDisplay):
     mappings: each part in each order of its operands, with the mappings of it by a function.
     plans: the best ones, the fastest first; one of loops alone is among them if it is.
     tried: how many plans were predicted.
-    skipped: functions that are not there, and why.
+    skipped: functions that are not there, or compute in other types, and why.
     interrupted: whether Ctrl-C ended the search.
     """
 
@@ -138,12 +138,14 @@ class FoundPlans(NotebookDisplay):
     def misses(self) -> tuple[str, ...]:
         """Of functions that compute no part: the first rule that failed, of the nearest part."""
         used = {one.function for one in self.mappings}
+        for one in self.plans:  # parts of what a function gave are none of the statement
+            used |= {step.mapping.function for step in one.plan.program.calls}
         task = self.task
         return tuple(
-            f"{one.name} computes no part: "
-            f"{nearest_miss(self.assignment, one, task.reshape, task.facts.extents)}"
-            for one in task.functions
-            if one not in used and not self.interrupted
+            f"{function.name} computes no part: "
+            f"{nearest_miss(self.assignment, function, task.reshape, task.facts.extents)}"
+            for function in task.functions
+            if function not in used and not self.interrupted
         )
 
     @property
@@ -164,7 +166,11 @@ class FoundPlans(NotebookDisplay):
         runs: int = 3,
         type: Type | None = None,
     ) -> TuneReport:
-        """Run the best plans, and say what they took beside what was predicted."""
+        """Run the best plans, and say what they took beside what was predicted.
+
+        ``type`` is that of the search if nothing is said.
+        """
+        type = type or self.task.facts.type
         counts = [whole(top), whole(runs)]
         if any(count is None or count < 1 for count in counts):
             raise UserError(
@@ -243,8 +249,9 @@ def search(
     What is stored is counted in the ``inputs``, or expected from ``shapes`` and ``densities`` (of
     tensors that store all of it: 1).  ``machine`` has the rates for predictions;
     ``external.calibrate()`` measures those of this one.  ``reshape`` says what may be done to a
-    part, such as ``"fix transpose tile pad"``; all but ``densify`` if nothing is said.  ``limit``
-    is how many plans are kept; no plan that is left out is predicted to be faster than these.
+    part, such as ``"fix transpose tile pad"``; all but ``densify`` if nothing is said.  Functions
+    that do not compute in the ``type``, which is that of the inputs, are left out.  ``limit`` is
+    how many plans are kept; no plan that is left out is predicted to be faster than these.
     Ctrl-C ends the search with what there is.
     """
     where = user_location()
@@ -259,7 +266,8 @@ def search(
             given=repr(limit),
         )
     facts = facts_for(made, inputs, shapes, densities, type, where)
-    known, skipped = _available(_listed(functions, where))
+    there, missing = _available(_listed(functions, where))
+    known, others = _of_type(there, facts.type)
     allowed = _reshape(reshape, where)
     task = SearchTask(
         assignment=made,
@@ -285,7 +293,7 @@ def search(
         mappings=mapped,
         plans=tuple(_found(made, one) for one in found.kept),
         tried=found.tried,
-        skipped=skipped,
+        skipped=(*missing, *others),
         task=task,
         interrupted=interrupted,
     )
@@ -342,13 +350,37 @@ def _available(
             there.append(one)
         else:
             missing.setdefault(found, []).append(one.name)
-    skipped = []
-    for found, names in missing.items():
-        rest = f" and {len(names) - SKIPPED_NAMES} more" if len(names) > SKIPPED_NAMES else ""
-        are = "is" if len(names) == 1 else "are"
-        shown = f"{', '.join(names[:SKIPPED_NAMES])}{rest} {are} skipped"
-        skipped.append(f"{shown}: {found.name} is not there: {found.why_not}")
+    skipped = (
+        f"{_skipped(names)}: {found.name} is not there: {found.why_not}"
+        for found, names in missing.items()
+    )
     return tuple(there), tuple(skipped)
+
+
+def _of_type(
+    functions: tuple[ExternalFunction, ...], type: Type | None
+) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
+    """The functions that compute in a type, if it is known, and a line for those that do not."""
+    there: list[ExternalFunction] = []
+    others: dict[str, list[str]] = {}
+    for one in functions:
+        types = one.capability.types
+        if type is None or not types or type in types:
+            there.append(one)
+        else:
+            others.setdefault(" or ".join(map(str, types)), []).append(one.name)
+    lines = (
+        f"{_skipped(names)}: what is computed is {type}, and not {types}"
+        for types, names in others.items()
+    )
+    return tuple(there), tuple(lines)
+
+
+def _skipped(names: list[str]) -> str:
+    """``one, two, three and 4 more are skipped``."""
+    rest = f" and {len(names) - SKIPPED_NAMES} more" if len(names) > SKIPPED_NAMES else ""
+    are = "is" if len(names) == 1 else "are"
+    return f"{', '.join(names[:SKIPPED_NAMES])}{rest} {are} skipped"
 
 
 def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:

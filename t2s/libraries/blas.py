@@ -85,7 +85,6 @@ class _BlasRoutine:
     symbol: str
     returns: Type | None
     properties: dict[str, str] | None
-    flops: str
 
 
 def _blas(
@@ -98,7 +97,6 @@ def _blas(
     symbol: str = "",
     returns: Type | None = None,
     properties: dict[str, str] | None = None,
-    flops: str = "",
 ) -> _BlasRoutine:
     return _BlasRoutine(
         name=name,
@@ -109,7 +107,6 @@ def _blas(
         symbol=symbol or name,
         returns=returns,
         properties=properties,
-        flops=flops,
     )
 
 
@@ -124,7 +121,6 @@ def _gemm(letter: str, type: Type) -> _BlasRoutine:
             *(_number(0, type), _data("z"), _lead("z")),
         ),
         {"x": "one is 1", "y": "one is 1", "z": "rows"},
-        flops="2*i*j*k",
     )
 
 
@@ -135,7 +131,6 @@ def _gemv(letter: str, type: Type) -> _BlasRoutine:
         type,
         _gemv_arguments(type),
         {"x": "rows", "y": "steps", "z": "steps"},
-        flops="2*i*j",
     )
 
 
@@ -159,7 +154,6 @@ def _gemv_columns(letter: str, type: Type) -> _BlasRoutine:
         ),
         {"x": "rows", "y": "steps", "z": "steps"},
         symbol=f"{letter}gemv",
-        flops="2*i*j",
     )
 
 
@@ -175,7 +169,6 @@ def _symv(letter: str, type: Type) -> _BlasRoutine:
         ),
         {"x": "one is 1", "y": "steps", "z": "steps"},
         properties={"x": "symmetric"},
-        flops="2*i*j",
     )
 
 
@@ -187,7 +180,6 @@ def _dot(letter: str, type: Type) -> _BlasRoutine:
         (_size("i"), _data("x"), _step("x"), _data("y"), _step("y")),
         {"x": "steps", "y": "steps"},
         returns=type,
-        flops="2*i",
     )
 
 
@@ -198,7 +190,6 @@ def _axpy(letter: str, type: Type) -> _BlasRoutine:
         type,
         (_size("i"), _number(1, type), _data("y"), _step("y"), _data("x"), _step("x")),
         {"x": "steps", "y": "steps"},
-        flops="i",
     )
 
 
@@ -212,7 +203,6 @@ def _ger(letter: str, type: Type) -> _BlasRoutine:
             *(_data("x"), _step("x"), _data("z"), _lead("z")),
         ),
         {"x": "steps", "y": "steps", "z": "rows"},
-        flops="2*i*j",
     )
 
 
@@ -284,7 +274,6 @@ def blas_functions(library: LibraryOf, *, of_c: bool) -> Mapping[str, ExternalFu
                 library=library,
                 index=INT32,
                 trusted=True,
-                cost={"flops": one.flops},
                 types=(one.type,),
                 strides=one.strides,
                 properties=one.properties,

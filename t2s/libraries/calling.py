@@ -7,6 +7,7 @@ of the call.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
@@ -52,6 +53,7 @@ from t2s.libraries.call_objects import (
     steps_of,
     struct_of,
 )
+from t2s.libraries.child import CAME_BACK
 from t2s.libraries.finding import symbol_address
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.notation.types import TYPES
@@ -86,13 +88,23 @@ class CallFrame:
 def call(frame: CallFrame) -> Any:
     """Call the function; what it returns, where that is its result.
 
-    Raises ``UserError`` with the function and the user's line if it says that it failed.
+    Raises ``UserError`` with the function and the user's line if it says that it failed.  A copy of
+    the process that a function made ends here: it never goes on as the process itself would.
     """
     function = frame.function
     if function.hardware is not None:
         return call_hardware(function.hardware, frame)[0]
-    if function.python is not None:
-        return _call_python(frame)
+    process = os.getpid()
+    try:
+        return _call_python(frame) if function.python is not None else _call_library(frame)
+    finally:
+        if os.getpid() != process:
+            os._exit(CAME_BACK)
+
+
+def _call_library(frame: CallFrame) -> Any:
+    """All calls of a function of a library; those behind it whatever became of it."""
+    function = frame.function
     try:
         returned = _checked_calls(frame)
         stored = None if function.stored is None else _stored_result(frame)

@@ -18,14 +18,17 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.printer import print_capability
 from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
-from t2s.core.location import user_location
-from t2s.libraries.child import ChildCrash, Say, in_child
+from t2s.core.location import SourceLocation, user_location
+from t2s.libraries.child import SECONDS, ChildCrash, Say, in_child
+from t2s.libraries.finding import symbol_address
 from t2s.libraries.probing import check_available
 from t2s.libraries.trial import LARGEST_EXTENT, ClaimTrial, Finding
 
 Array = np.ndarray[Any, Any]
 
 FIRST_TRIALS = 10
+FIRST_SECONDS = 60.0
+"""Seconds that the first use of a function may take: what it compiles, among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +45,13 @@ class CheckReport:
         return f"{self.function.name}: {claim}: {self.trials} trials of {shapes}, all right"
 
 
-def check(function: ExternalFunction, trials: int = 200, *, seed: int = 0) -> CheckReport:
+def check(
+    function: ExternalFunction, trials: int = 200, *, seed: int = 0, seconds: float = SECONDS
+) -> CheckReport:
     """Run a function on shapes and values that its capability allows, and compare with the oracle.
 
     Raises ``UserError`` with the smallest case that was found wrong, or the one in which the
-    function crashed.
+    function crashed, or did not end within these seconds.
     """
     checked_kind("what is checked", function, ExternalFunction, "an external function")
     count = whole(trials)
@@ -62,9 +67,10 @@ def check(function: ExternalFunction, trials: int = 200, *, seed: int = 0) -> Ch
         check_available(function.library, function.name, location)
 
     def work(say: Say) -> tuple[list[Finding], int]:
+        _check_symbols(function, location)
         return _trials(function, trials, seed, say)
 
-    found = in_child(work)
+    found = in_child(work, seconds)
     claim = print_capability(function.capability)
     if isinstance(found, ChildCrash):
         raise UserError(
@@ -91,7 +97,24 @@ def check(function: ExternalFunction, trials: int = 200, *, seed: int = 0) -> Ch
 @lru_cache(maxsize=256)
 def first_use(function: ExternalFunction) -> None:
     """Try a claim that nobody has tried, once.  Raises ``UserError`` if it is refuted."""
-    check(function, FIRST_TRIALS)
+    check(function, FIRST_TRIALS, seconds=FIRST_SECONDS)
+
+
+def _check_symbols(function: ExternalFunction, location: SourceLocation | None) -> None:
+    """Raise ``UserError`` for a symbol that the library does not have."""
+    library = function.library
+    if library is None or function.call is None:
+        return
+    for one in (*function.setup, function.call, *function.unpack, *function.teardown):
+        try:
+            symbol_address(library, one.symbol)
+        except UserError as error:
+            raise UserError(
+                f"{function.name} is not available: {error.message}",
+                location=location,
+                expected=error.expected,
+                given=error.given,
+            ) from None
 
 
 def _trials(

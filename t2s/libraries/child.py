@@ -21,6 +21,9 @@ SECONDS = 120.0
 BROKEN = 120
 """The status of a child that could not tell what became of its work."""
 
+CAME_BACK = 121
+"""The status of a copy of the process that came back from a call of the function that made it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildCrash:
@@ -126,6 +129,25 @@ def _unpickled(data: bytes) -> list[tuple[str, Any]]:
         except Exception:  # noqa: BLE001 - the end is missing, or somebody else wrote
             break
     return found
+
+
+def copy_came_back(seconds: float = 1.0) -> bool:
+    """Whether a process that was made since then is a copy of this one that came back from a call.
+
+    One that goes on is waited for this long; what it is to become is not known.
+    """
+    end = time.monotonic() + seconds
+    while hasattr(os, "fork"):
+        try:
+            process, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False  # there is none
+        if process and os.waitstatus_to_exitcode(status) == CAME_BACK:
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01 if not process else 0)
+    return False
 
 
 def _how_it_ended(status: int) -> str:

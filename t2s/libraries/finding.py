@@ -1,13 +1,15 @@
 """Symbols of libraries: of capsules, of a shared object that is installed, or compiled here.
 
 Nothing searches the file system: a file is a path that somebody gives, one that the list of files
-of an installed wheel has, or a name that the loader of the system knows.
+of an installed wheel has, or a name that the loader of the system knows.  Libraries use one thread
+unless more are asked for, because bits depend on it.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -113,3 +115,26 @@ def _address_in_capsule(capsule: Any) -> int:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return int(pointer(capsule, name(capsule)))
+
+
+@cache
+def _controller(files: int) -> Any:
+    """What tells the libraries of this process, found anew when there are more ``files``.
+
+    Those of scipy and numpy are loaded before.
+    """
+    late_module("scipy.linalg.cython_blas")
+    return late_module("threadpoolctl").ThreadpoolController()
+
+
+@contextmanager
+def threads_of_libraries(count: int, libraries: Iterable[LibraryOf | None] = ()) -> Iterator[None]:
+    """Let the BLAS and the OpenMP of this process use so many threads inside of the block.
+
+    These libraries, which are there, are among them: they are loaded first.
+    """
+    for one in libraries:
+        if one is not None and one.files:
+            loaded_files(one)
+    with _controller(loaded_files.cache_info().currsize).limit(limits=count):
+        yield

@@ -61,7 +61,6 @@ FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
             trusted=True,
             types="float32",
             strides={"x": "one is 1", "y": "one is 1", "z": "rows"},
-            cost={"flops": "2*i*j*k"},
         )
     }
 )

@@ -16,15 +16,18 @@ import numpy as np
 
 from t2s.capability.conditions import Answer, holds, instantiated, names_of, numbers_of
 from t2s.capability.description import ExternalFunction
-from t2s.capability.ir import OperandNeeds, Strides
+from t2s.capability.ir import Condition, ListExtent, ListOrder, OperandNeeds, Strides
 from t2s.capability.printer import print_capability
+from t2s.capability.slices import is_dense
 from t2s.capability.steps_in_memory import suits
 from t2s.capability.tiles import tiles_of
+from t2s.capability.verify import types_over
 from t2s.core.errors import T2SError, UserError
 from t2s.core.ops import OPERATORS, Op
-from t2s.core.types import Float, Type
+from t2s.core.types import Type
 from t2s.core.walk import Term, rebuild, walk
 from t2s.libraries.calling import CallFrame, call, returned_numbers
+from t2s.libraries.child import copy_came_back
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (
@@ -43,9 +46,12 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor, from_dense
 Array = np.ndarray[Any, Any]
 
 LONGEST_LIST = 3
+LONGEST_ASKED_FOR = 8
+"""Variables in a list, and in one of which a condition asks for the order, or for a position."""
+
 LARGEST_EXTENT = 9
 MOST_ELEMENTS = 20_000
-TRIES_FOR_A_SHAPE = 60
+TRIES_FOR_A_SHAPE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +71,13 @@ class ClaimTrial:
         self.function = function
         self.capability = function.capability
         self.random = random
-        self.type: Type = random.choice(self.capability.types or (Float(64), Float(32)))
+        rings = {ring: types_over(self.capability, ring) for ring in self.capability.semirings}
+        types = dict.fromkeys(type for some in rings.values() for type in some)
+        self.type: Type = random.choice(tuple(types))
         self.kind = self.type.numpy
-        self.ring: Semiring = random.choice(self.capability.semirings)
+        self.ring: Semiring = random.choice(
+            [one for one, some in rings.items() if self.type in some]
+        )
         self.lists, self.extents = self._shape(largest)
         self.bases: list[Array] = []
         self.tensors = self._tensors()
@@ -82,9 +92,10 @@ class ClaimTrial:
         used = (capability.result, *accesses(capability.value))
         names = dict.fromkeys(name for access in used for name in access.variables)
         singles = [name for name in names if name not in capability.lists]
+        longest = _longest_list(capability.condition)
         for attempt in range(TRIES_FOR_A_SHAPE):
             lists = {
-                name: tuple(f"{name}{at}" for at in range(self.random.randint(0, LONGEST_LIST)))
+                name: tuple(f"{name}{at}" for at in range(self.random.randint(0, longest)))
                 for name in capability.lists
             }
             images = {name: (name,) for name in singles}
@@ -158,6 +169,8 @@ class ClaimTrial:
             values = np.where(np.tri(shape[0], dtype=bool), values, values.T)
         if needs.formats:
             chosen = self.random.choice(needs.formats)
+            if is_dense(chosen):
+                return self._placed(values, needs.strides)
             part = self._random_array(shape) < self.random.choice((0.0, 0.3, 0.7, 1.0))
             zero = np.asarray(self.ring.zero, self.kind)
             made = from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)
@@ -238,9 +251,11 @@ class ClaimTrial:
             lists = {name: len(found) for name, found in self.lists.items()}
             frame = CallFrame(self.function, handed, self.extents, None, self.ring, lists)
             returned = call(frame)
+            if copy_came_back():
+                return self._finding("one process", "a copy of the process, as fork makes one")
             result = self._result(returned, place)
         except T2SError as error:
-            return self._finding(_short(expected), str(error).splitlines()[0])
+            return self._finding(_short(expected), _said(error))
         if result.shape != expected.shape or not self._equal(result, expected):
             return self._finding(_short(expected), _short(result))
         return self._written(place, before)
@@ -334,6 +349,14 @@ class ClaimTrial:
         return f"{', '.join(parts)} of {self.type}"
 
 
+def _longest_list(condition: Condition) -> int:
+    """How many variables lists have in trials."""
+    if not any(isinstance(term, ListOrder | ListExtent) for term in walk(condition)):
+        return LONGEST_LIST
+    small = [number + 1 for number in numbers_of(condition) if number < LONGEST_ASKED_FOR]
+    return max([LONGEST_LIST, *small])
+
+
 def _like(one: OperandNeeds, other: OperandNeeds) -> bool:
     return (one.formats, one.strides, one.properties) == (
         other.formats,
@@ -349,6 +372,13 @@ def _window(base: Array, place: Array) -> Array:
     view = np.ndarray(place.shape, there.dtype, there, offset, place.strides)
     view[...] = 1
     return np.asarray(there != 0)
+
+
+def _said(error: T2SError) -> str:
+    """An error in one line: what it says, and what was given."""
+    said = str(error).splitlines()[0]
+    given = error.given if isinstance(error, UserError) else None
+    return said if given is None or given in said else f"{said}: {given}"
 
 
 def _names(variables: tuple[str, ...], lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from t2s.capability.conditions import names_of
 from t2s.capability.ir import Condition
-from t2s.capability.match import PartForm
+from t2s.capability.normal import PartForm
 from t2s.capability.parse import is_list, parse_condition
 from t2s.capability.reshape import Asked
 from t2s.core.errors import UserError
@@ -63,6 +63,15 @@ def check_asked(part: PartForm, asked: Asked, location: SourceLocation) -> None:
             f"promote of {', '.join(sorted(tensors))}",
             given=names[0],
         )
+    for name, position in asked.promoted:
+        order = next(len(one.variables) for one in part.reads if one.tensor == name)
+        if position > order + sum(other == name for other, _ in asked.promoted) - 1:
+            raise UserError(
+                "a dimension is added at a position of a tensor",
+                location=location,
+                expected=f"a position of {name} from 0 to {order}",
+                given=str(position),
+            )
 
 
 def declared_extents(assignment: Assignment) -> Mapping[str, int]:

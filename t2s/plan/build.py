@@ -9,7 +9,7 @@ from t2s.capability.conditions import Answer, holds
 from t2s.capability.description import ExternalFunction
 from t2s.capability.hardware import HOST
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.match import PartForm, part_form
+from t2s.capability.normal import PartForm, part_form
 from t2s.capability.parts import TakenOut, find_part
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in
@@ -183,10 +183,9 @@ class _PlanBuilder:
         proof: Proof,
     ) -> None:
         hardware = mapping.function.hardware
-        if hardware is not None:
-            if hardware.link is not None:
-                self.made.links[hardware.memory] = hardware.link
-            mapping = self.made.in_order(mapping)
+        if hardware is not None and hardware.link is not None:
+            self.made.links[hardware.memory] = hardware.link
+        mapping = self.made.in_order(mapping)
         reads = tuple((view.name, self.made.operand(view, mapping)) for view in mapping.operands)
         target, meaning = self._workspace(mapping.function, mapping, taken)
         self.made.add(

@@ -13,7 +13,7 @@ from itertools import combinations, permutations
 
 from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.match import part_form
+from t2s.capability.normal import part_form
 from t2s.capability.parts import factors_of, find_part, product_of, sum_of, terms_of
 from t2s.capability.refusals import Refusal
 from t2s.capability.reshape import EVERYTHING, Asked, Reshape, fewest

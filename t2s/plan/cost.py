@@ -18,6 +18,7 @@ from t2s.capability.mapping import OperandView
 from t2s.capability.normal import normal_form
 from t2s.capability.steps_in_memory import suits
 from t2s.capability.tiles import TileOf, condition_holds, tiles_for
+from t2s.core.types import Type
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -35,11 +36,12 @@ from t2s.sparse_repr.notation.ir import Assignment, accesses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """What a prediction is for: extents of variables, inputs, and bytes of a value."""
+    """What a prediction is for: extents of variables, inputs, a value's bytes, its type."""
 
     extents: Mapping[str, int]
     tensors: Mapping[str, TensorFacts]
     itemsize: int = 4
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 from t2s.capability.hardware import HOST, HostLink, MemoryOf
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.slices import fixed_modes, format_with_slices, sliced_format
+from t2s.capability.slices import (
+    fits,
+    fixed_modes,
+    format_in_order,
+    format_with_slices,
+    is_dense,
+    sliced_format,
+)
 from t2s.core.names import NameSupply
 from t2s.plan.ir import ConvertStep, MoveStep, Step, sources_of, target_of
 from t2s.plan.verify import memory_of
@@ -55,8 +62,7 @@ class OperandSteps:
         access = view.access
         needs = mapping.function.capability.needs_of(view.name)
         stored = self.formats[access.tensor]
-        is_dense = stored.plain and all(level.full for level in stored.levels)
-        if stored in needs.formats or (not needs.formats and is_dense):
+        if fits(stored, needs.formats or (dense(len(access.variables)),)):
             return access.tensor
         order = len(access.variables)
         format = needs.formats[0] if needs.formats else dense(order)
@@ -85,7 +91,10 @@ class OperandSteps:
         return target
 
     def in_order(self, mapping: PartMapping) -> PartMapping:
-        """The mapping with operands of hardware in its own order: to transpose them is a step."""
+        """The mapping with operands stored in the order of the function, each by a step.
+
+        Those are all of hardware, and sparse ones: the steps of others are handed over.
+        """
         views = tuple(self._in_order(view, mapping) for view in mapping.operands)
         seen = {view.name: view for view in views}
         reads = tuple(
@@ -102,13 +111,16 @@ class OperandSteps:
         single = all(len(mode) <= 1 for mode in view.modes)
         access = view.access
         whole = sorted(names) == sorted(access.variables) and len(set(names)) == len(names)
-        if not view.transposed or not single or not whole:
+        stored = self.formats[access.tensor]
+        formats = mapping.function.capability.needs_of(view.name).formats
+        by_steps = mapping.function.hardware is None and (not formats or is_dense(stored))
+        if not view.transposed or by_steps or not single or not whole:
             return view
         modes = tuple(access.variables.index(name) for name in names)
         wanted = mapping.function.name
         target = self.converted(
             access.tensor,
-            dense(len(modes)),
+            format_in_order(stored, modes, formats) if formats else dense(len(modes)),
             modes,
             f"{access.tensor}_{''.join(names)}",
             f"{wanted} takes {view.name} at ({','.join(names)})",

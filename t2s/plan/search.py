@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from t2s.capability.description import ExternalFunction
-from t2s.capability.match import PartForm, part_form
+from t2s.capability.normal import PartForm, part_form
 from t2s.capability.parts import find_part
 from t2s.capability.reshape import Reshape, fewest
 from t2s.core.errors import UserError

@@ -13,8 +13,7 @@ from random import Random
 
 import pytest
 
-from t2s.capability.match import part_form
-from t2s.capability.normal import Summand, normal_form
+from t2s.capability.normal import Summand, normal_form, part_form
 from t2s.capability.parse import parse_capability
 from t2s.capability.reshape import Reshape, fewest
 from t2s.capability.verify import verify_capability
@@ -76,6 +75,17 @@ def _written(summands: tuple[Summand, ...], fixed: tuple[str, ...]) -> Iterator[
         yield one.coefficient, tuple(sorted(factors)), summed
 
 
+def _one_shape(wanted: tuple[Summand, ...], promoted: tuple[str, ...]) -> bool:
+    """Whether each tensor of a function has its modes of extent 1 at the same places everywhere."""
+    places: dict[str, set[tuple[bool, ...]]] = {}
+    for one in wanted:
+        for factor in one.factors:
+            assert isinstance(factor, Access)
+            pattern = tuple(name in promoted for name in factor.variables)
+            places.setdefault(factor.tensor, set()).add(pattern)
+    return all(len(patterns) == 1 for patterns in places.values())
+
+
 def _some_map(function: str, summands: tuple[Summand, ...], fixed: tuple[str, ...]) -> bool:
     """Whether some map makes the function's statement the part, for some promoted variables."""
     made = parse_capability(function)
@@ -95,7 +105,7 @@ def _some_map(function: str, summands: tuple[Summand, ...], fixed: tuple[str, ..
     for size in range(len(names) + 1):
         for promoted in itertools.combinations(names, size):
             left = [name for name in names if name not in promoted]
-            if len(left) != len(variables):
+            if len(left) != len(variables) or not _one_shape(wanted, promoted):
                 continue
             for images in itertools.permutations(variables):
                 image = dict(zip(left, images, strict=True))

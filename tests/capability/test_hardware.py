@@ -14,8 +14,7 @@ from t2s import Float, Func, ImageParam, Int, Param, RDom, UserError, Var, exter
 from t2s.capability.hardware import HardwareKind
 from t2s.capability.printer import print_capability
 from t2s.core.errors import UnsupportedError
-from t2s.driver.plan_facts import facts_of_binding
-from t2s.driver.plan_inputs import bind_plan
+from t2s.driver.plan_inputs import bind_plan, facts_of_binding
 from t2s.plan.cost import predict
 from t2s.plan.ir import CallStep, ConvertStep, MoveStep
 from t2s.sparse import Schedule, Tensor, csr, dense
@@ -445,6 +444,17 @@ def test_patterns_on_capstan_are_a_function() -> None:
     spmv = external.from_kernel(kernel)
     assert spmv.hardware is not None
     assert (spmv.hardware.kind, spmv.hardware.device) == (HardwareKind.PATTERNS, "capstan")
+    with refused(
+        """\
+        patterns run on the chip that they were compiled for
+          --> external.from_kernel(kernel, device="arria10")
+          expected: device='capstan', or none
+          given:    arria10
+          hint:     sparse.compile without target= makes streams, which run on any device
+        """
+    ):
+        external.from_kernel(kernel, device="arria10")
+    assert external.from_kernel(kernel, device="capstan").name == spmv.name
     z[i] = B[i, j] * x[j] + x[i]
     given = {"B": _inputs(8, 30)["B"], "x": np.arange(8, dtype=np.float32)}
     found = sparse.compile(z, Schedule().bind(B[i, j] * x[j], spmv)).run(given)

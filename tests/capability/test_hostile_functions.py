@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -102,3 +103,28 @@ def test_what_is_no_number(returned: Any, said: str) -> None:
     dot = external.make_function("wild", "s = x(i) * y(i)", python=lambda x, y: returned)
     with pytest.raises(UserError, match="given:    wild returned no real numbers"):
         external.check(dot, trials=3)
+
+
+def test_a_function_that_copies_the_process() -> None:
+    """A copy that comes back from the call ends there: nothing is done twice."""
+    made: list[int] = []
+
+    def forks(x: Any, y: Any, z: Any) -> None:
+        z[...] = x @ y
+        if not made:  # no more than one, whatever becomes of it
+            made.append(1)
+            os.fork()
+
+    with pytest.raises(UserError, match="forks does not compute") as caught:
+        external.check(external.make_function("forks", PRODUCT, python=forks), trials=3)
+    assert "expected: one process" in str(caught.value)
+    assert "given:    a copy of the process, as fork makes one" in str(caught.value)
+    assert "1 of 3 trials differ" in str(caught.value)
+
+
+def test_a_function_that_has_a_process_of_its_own() -> None:
+    def asks(x: Any, y: Any, z: Any) -> None:
+        subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+        z[...] = x @ y
+
+    external.check(external.make_function("asks", PRODUCT, python=asks), trials=2)

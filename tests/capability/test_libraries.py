@@ -19,9 +19,9 @@ from t2s.capability.description import NULL, ForType, enumerator
 from t2s.core.types import INT32
 from t2s.libraries.blas import OPENBLAS
 from t2s.libraries.calling import CallFrame, call
+from t2s.libraries.finding import threads_of_libraries
 from t2s.libraries.probing import availability
 from t2s.libraries.shelf import LIBRARIES
-from t2s.libraries.threads import threads_of_libraries
 from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.semiring import OR_AND

@@ -9,7 +9,7 @@ import pytest
 
 from t2s import Float, UserError, Var, external, sparse
 from t2s.capability.conditions import mode_name
-from t2s.capability.match import part_form
+from t2s.capability.normal import part_form
 from t2s.capability.parts import find_part
 from t2s.capability.printer import print_capability
 from t2s.capability.properties import symmetric_in
@@ -261,6 +261,10 @@ PARTS = [
     ("A(i) = B(i,j)*c(j)/d(i)", "B(i,j)*c(j)", "B(i,j)*c(j)", "sum(j, W/d(i))"),
     ("A(i) = max(sum(j, B(i,j)*c(j)), 0)", "B(i,j)*c(j)", "sum(j, B(i,j)*c(j))", "max(W, 0)"),
     ("A(i) = a*sum(j, B(i,j))*c", "sum(j, B(i,j))", "sum(j, B(i,j))", "a*W*c"),
+    ("A(i) = b(i) - 3", "b(i)", "b(i)", "W - 3"),
+    ("A(i) = b(i) - 3 - c(i) - 2", "b(i) - c(i)", "b(i) - c(i)", "W - 3 - 2"),
+    ("A(i) = b(i) - 3 - c(i)", "b(i) - c(i)", "b(i) - c(i)", "W - 3"),
+    ("A(i) = -b(i) - 3", "b(i)", "b(i)", "(-W) - 3"),
 ]
 
 
@@ -335,3 +339,15 @@ def test_types_are_chosen_in_a_run() -> None:
     assert plan.run({"B": np.ones((2, 2)), "C": np.ones((2, 2))}, type=Float(32)).output.dtype == (
         np.float32
     )
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint64", "int8", "float32"])
+def test_numbers_that_are_subtracted_stay_numbers_of_the_type(kind: str) -> None:
+    """There is no -3 of uint8, so what is left does not begin with one."""
+    given = {"b": np.array([9, 2], kind), "c": np.array([1, 5], kind)}
+    for text in ("a(i) = b(i) - 3 - c(i)", "a(i) = b(i) - c(i) - 3", "a(i) = -3 + b(i) - c(i)"):
+        assignment = sparse.parse(text)
+        if text.startswith("a(i) = -3") and kind.startswith("u"):
+            continue
+        plan = sparse.compile(assignment, "bind(b(i)-c(i),numpy.subtract)")
+        assert np.array_equal(plan.run(given).output, sparse.interpret(assignment, given))

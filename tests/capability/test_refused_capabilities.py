@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from t2s import UserError, external
+from t2s import Float, UserError, external, sparse
 from t2s.capability import solver
 from t2s.core.location import SourceLocation
+from t2s.sparse_repr.notation.parse import parse_expression
 from tests.errors.refusal import refused
 
 
@@ -142,6 +143,9 @@ SAID = [
     ({"strides": {"x": "columns"}}, "the steps of x are those of a matrix"),
     ({"properties": {"x": "large"}}, "there is no property 'large'"),
     ({"semirings": 3}, "the semirings of a function are of another kind"),
+    ({"semirings": [3]}, "the semirings of a function are of another kind"),
+    ({"semirings": "min"}, "the semirings of a function are of another kind"),
+    ({"semirings": ()}, "the semirings of a function are of another kind"),
 ]
 
 
@@ -179,3 +183,47 @@ def test_numbers_of_trials(trials: Any) -> None:
 def test_only_functions_are_checked() -> None:
     with pytest.raises(UserError, match="what is checked is of another kind"):
         external.check(3)  # type: ignore[arg-type]
+
+
+FUNCTIONS = [
+    ({"name": 3}, "a function has a name, for plans and errors", "3"),
+    ({"name": "two\nlines"}, "a function has a name, for plans and errors", r"'two\nlines'"),
+    ({"index": Float(32)}, "the integers of the interface of made are of another kind", "float32"),
+    ({"checker": 3}, "the checker of made is no function", "3"),
+]
+
+
+@pytest.mark.parametrize(("said", "message", "given"), FUNCTIONS)
+def test_what_is_said_of_a_function(said: dict[str, Any], message: str, given: str) -> None:
+    given_name = {"name": "made"} | said
+    with pytest.raises(UserError) as caught:
+        external.make_function(capability="z(i) = x(i)", python=_nothing, **given_name)
+    assert (caught.value.message, caught.value.given) == (message, given)
+    assert caught.value.location is not None
+
+
+def test_a_checker_that_fails() -> None:
+    made = external.make_function(
+        "divides", "z(i) = x(i)", python=lambda x: x, trusted=True, checker=lambda found: 1 // 0
+    )
+    assignment = sparse.parse("a(i) = b(i)")
+    part = sparse.Notation(parse_expression("b(i)"), {})
+    for work in (
+        lambda: sparse.compile(assignment, sparse.Schedule().bind(part, made)),
+        lambda: external.search(assignment, made, shapes={"b": (4,)}),
+    ):
+        with pytest.raises(UserError) as caught:
+            work()
+        assert caught.value.message == (
+            "the checker of divides failed: ZeroDivisionError: integer division or modulo by zero"
+        )
+        assert caught.value.given == "b(i) by divides"
+
+
+def test_further_parameters_keep_their_defaults() -> None:
+    @external.function("z(i) = x(i)", types="float64")
+    def scaled(x: Any, z: Any, factor: float = 1.0) -> None:
+        z[...] = factor * x
+
+    assert scaled.parameters == ("x", "z")
+    assert external.check(scaled, trials=20).trials == 20

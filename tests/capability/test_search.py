@@ -341,3 +341,57 @@ def test_everything_is_allowed_but_dense_copies_of_sparse_operands() -> None:
     plan = sparse.compile(A, text)
     given = inputs(4, 0.5, "rows")
     assert np.array_equal(plan.run(given).output, sparse.interpret(A, given))
+
+
+def test_functions_of_other_types_are_left_out() -> None:
+    """What is found can be run: values of the inputs have a type."""
+    given = {name: np.ones((5, 5)) for name in "BCD"}
+    found = external.search(A, [external.blas, external.scipy.spmv], inputs=given, limit=30)
+    names = {name for plan in found.plans for name in plan.ranked.functions}
+    assert names
+    assert all(name.startswith("d") for name in names)
+    assert found.skipped == (
+        "sgemm, sgemv, sgemv_columns and 4 more are skipped: what is computed is float64, "
+        "and not float32",
+    )
+    report = found.tune(given, top=30, runs=1)
+    assert len(report.plans) == len(found.plans)
+    single = external.search(A, external.blas, inputs=given, type=Float(32), limit=30)
+    assert "dgemm, dgemv" in single.skipped[0]
+    assert single.tune(given, top=3, runs=1).plans[0].result.output.dtype == np.float32
+
+
+def test_only_plans_are_emitted(tmp_path: Path) -> None:
+    kernel: Any = sparse.compile(A)
+    with refused(
+        """\
+        the plan is of another kind
+          --> external.emit(kernel, str(tmp_path), {})
+          expected: what sparse.compile makes of a plan's schedule
+          given:    <Kernel A(i,j) = sum(k, B(i,j)*C(i,k)*D(k,j))>
+        """
+    ):
+        external.emit(kernel, str(tmp_path), {})
+
+
+def test_what_computes_parts_of_workspaces_is_no_miss() -> None:
+    statement = sparse.parse("A(i,k) = B(j,i)*C(j,k) + D(i,k)", dict.fromkeys("ABCD", "ds"))
+    shapes = {"B": (30, 20), "C": (30, 10), "D": (20, 10)}
+    functions = [external.scipy.spgemm, external.scipy.spadd, external.blas.dger]
+    found = external.search(
+        statement, functions, shapes=shapes, densities=dict.fromkeys("BCD", 0.2), limit=20
+    )
+    both = "map(B(j,i)*C(j,k),scipy.spgemm), map(T(i,k)+D(i,k),scipy.spadd)"
+    assert both in [one.schedule for one in found.plans]
+    (miss,) = found.misses
+    assert miss.startswith("dger computes no part")
+    generator = np.random.default_rng(1)
+    given = {
+        name: generator.integers(1, 5, shape) * (generator.random(shape) < 0.2) * 1.0
+        for name, shape in shapes.items()
+    }
+    expected = given["B"].T @ given["C"] + given["D"]
+    for one in found.plans:
+        assert np.array_equal(one.plan.run(given).output, expected), one.schedule
+        if one.schedule:
+            assert str(sparse.compile(statement, one.schedule)) == str(one.plan)

@@ -301,6 +301,29 @@ def test_results_that_are_stored_anew_are_refused(tmp_path: Path) -> None:
         external.emit(plan, str(tmp_path), dict.fromkeys("BCD", np.ones((2, 2))))
 
 
+def test_what_has_no_elements_is_refused(tmp_path: Path) -> None:
+    plan = sparse.compile(sparse.parse("A(i) = B(i,j)"), "assume(1 == 1)")
+    with refused("""
+        the extent of i is 0, and C has no arrays of nothing
+          --> external.emit(plan, str(tmp_path), {"B": np.zeros((0, 3))})
+          expected: inputs with elements
+    """):
+        external.emit(plan, str(tmp_path), {"B": np.zeros((0, 3))})
+
+
+def test_a_result_that_is_read_is_refused(tmp_path: Path) -> None:
+    A, B = sparse.Tensor("A", "dd"), sparse.Tensor("B", "dd")
+    A[i, j] = A[i, j] + B[i, j]
+    plan = sparse.compile(A, "assume(1 == 1)")
+    with refused("""
+        A is read and written, and loops in C have one place for it
+          --> A[i, j] = A[i, j] + B[i, j]
+          expected: a result that the statement does not read
+          hint:     a result of another name
+    """):
+        external.emit(plan, str(tmp_path), {"A": np.ones((2, 3)), "B": np.ones((2, 3))})
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -123,15 +124,8 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
     def append(
         schedule: Schedule, arguments: list[str], location: SourceLocation | None
     ) -> Schedule:
-        if name == "map" and len(arguments) > 1 and _is_external(*arguments[:2]):
-            if arguments[2:] not in ([], ["densify"]):
-                raise UserError(
-                    f"map({', '.join(arguments)}) does not say a directive",
-                    location=location,
-                    expected="map(B(i,k)*C(k,j),blas.sgemm), or with densify behind it",
-                )
-            part = Notation(parse_expression(arguments[0], location=location), {})
-            return schedule.map(part, arguments[1], densify=bool(arguments[2:]))
+        if name == "map" and _is_external(*arguments[:2]):
+            return _external("map", schedule, arguments, location)
         if len(arguments) not in (2, 3):
             raise UserError(
                 f"{name}({', '.join(arguments)}) does not say a directive",
@@ -145,16 +139,48 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
     return append
 
 
-def _is_external(part: str, function: str) -> bool:
+def _is_external(part: str = "", function: str = "") -> bool:
     """Whether a ``map`` is of a part of the expression, and not of a loop."""
     return "." in function or not part.isidentifier()
 
 
+_OPTIONS: Mapping[str, tuple[str, object]] = MappingProxyType(
+    {
+        "densify": ("densify", True),
+        "densify=True": ("densify", True),
+        "trusted": ("trusted", True),
+        "trusted=True": ("trusted", True),
+        "pad=False": ("pad", False),
+        "else_=None": ("else_", None),
+    }
+)
+"""What may be said behind the function of a part, and the argument that it is."""
+
+_BOUND = ("trusted", "else_")
+"""Those that ``bind`` takes, too."""
+
+
+def _external(
+    name: str, schedule: Schedule, arguments: list[str], location: SourceLocation | None
+) -> Schedule:
+    """``map(B(i,k)*C(k,j),blas.sgemm,pad=False)``, and the same for ``bind``."""
+    words = [word.replace(" ", "") for word in arguments[2:]]
+    known = [word for word, (said, _) in _OPTIONS.items() if name == "map" or said in _BOUND]
+    if len(arguments) < 2 or not set(words) <= set(known):
+        raise UserError(
+            f"{name}({', '.join(arguments)}) does not say a directive",
+            location=location,
+            expected=f"{name}(B(i,k)*C(k,j),blas.sgemm), and behind it any of "
+            + ", ".join(word for word in known if not word.endswith("True")),
+        )
+    part = Notation(parse_expression(arguments[0], location=location), {})
+    said: dict[str, Any] = dict(_OPTIONS[word] for word in words)
+    return (schedule.map if name == "map" else schedule.bind)(part, arguments[1], **said)
+
+
 def _bind(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
     """``bind(B(i,k)*C(k,j),blas.sgemm)``."""
-    return schedule.bind(
-        Notation(parse_expression(arguments[0], location=location), {}), arguments[1]
-    )
+    return _external("bind", schedule, arguments, location)
 
 
 def _promote(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
@@ -228,7 +254,7 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
             ),
         ),
         "promote": _Form(shown="promote()", count=None, append=_promote),
-        "bind": _Form(shown="bind(B(i,k)*C(k,j),blas.sgemm)", count=2, append=_bind),
+        "bind": _Form(shown="bind(B(i,k)*C(k,j),blas.sgemm)", count=None, append=_bind),
         "fix": _Form(shown="fix(i,k)", count=None, append=lambda s, words, _: s.fix(*words)),
         "assume": _Form(
             shown="assume(i % 16 == 0)", count=1, append=lambda s, words, _: s.assume(words[0])

@@ -1,0 +1,185 @@
+"""A library in C that a user has written: right, wrong, and hostile; the user's process lives."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2s import Float, Int, UserError, Var, external, sparse
+from t2s.core.types import INT32, Type
+from t2s.sparse import Schedule, Tensor, dense
+from tests.errors.refusal import refused
+
+SOURCE = r"""
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+typedef int64_t I;
+#define VECTORS(name) name(I n, double *x, double *y, double *z)
+static void sum(I n, const double *x, const double *y, double *z) {
+    for (I i = 0; i < n; i++) z[i] = x[i] + y[i];
+}
+void VECTORS(good) { sum(n, x, y, z); }
+void VECTORS(aborts) { abort(); }
+void VECTORS(faults) { *(volatile int *)0 = 1; }
+void VECTORS(leaves) { exit(7); }
+void VECTORS(leaves_well) { exit(0); }
+void VECTORS(spins) { for (volatile I k = 0;; k++) ; }
+void VECTORS(scribbles) { sum(n, x, y, z); for (I i = 0; i < n; i++) x[i] = 7; }
+void VECTORS(stops_early) { sum(n - 1, x, y, z); }
+void VECTORS(closes) { sum(n, x, y, z); for (int k = 3; k < 300; k++) close(k); }
+int VECTORS(refuses) { sum(n, x, y, z); return n > 5 ? 42 : 0; }
+double dot(I n, const double *x, const double *y) {
+    double s = 0; for (I i = 0; i < n; i++) s += x[i] * y[i]; return s;
+}
+struct matrix { I rows, columns; double *values; I lead; };
+void gemv(const struct matrix *a, const double *y, double *z) {
+    for (I i = 0; i < a->rows; i++) {
+        z[i] = 0;
+        for (I j = 0; j < a->columns; j++) z[i] += a->values[i * a->lead + j] * y[j];
+    }
+}
+"""
+
+ADD = "z(i) = x(i) + y(i)"
+i = Var("i")
+a, b, c = (Tensor(name, dense(1)) for name in "abc")
+a[i] = b[i] + c[i]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> external.LibraryOf:
+    compiler = which("cc")
+    if compiler is None:
+        pytest.skip("there is no compiler of C")
+    folder: Path = tmp_path_factory.mktemp("own")
+    (folder / "own.c").write_text(SOURCE)
+    made = folder / "libown.so"
+    command = [compiler, "-O1", "-w", "-shared", "-fPIC", "-o", str(made), str(folder / "own.c")]
+    subprocess.run(command, check=True)
+    return external.LibraryOf(name="own", path=str(made))
+
+
+def _vectors(
+    library: external.LibraryOf, symbol: str, *, returns: Type | None = None, **said: Any
+) -> external.ExternalFunction:
+    data = tuple(external.DataOf(tensor=name) for name in "xyz")
+    return external.make_function(
+        symbol,
+        ADD,
+        call=external.ExternalCall(
+            symbol=symbol, arguments=(external.DimensionOf(variable="i"), *data), returns=returns
+        ),
+        library=library,
+        index=Int(64),
+        types="float64",
+        **said,
+    )
+
+
+def test_a_good_one(library: external.LibraryOf) -> None:
+    plan = sparse.compile(a, Schedule().bind(b[i] + c[i], _vectors(library, "good")))
+    given = {"b": np.arange(5.0), "c": np.ones(5)}
+    assert np.array_equal(plan.run(given).output, np.arange(5.0) + 1)
+
+
+HOSTILE = [
+    ("aborts", "aborts was killed by SIGABRT"),
+    ("faults", "faults was killed by SIGSEGV"),
+    ("leaves", "leaves ended the process with status 7"),
+    ("leaves_well", "leaves_well ended the process with status 0"),
+    ("scribbles", r"scribbles does not compute z\(i\) = x\(i\) \+ y\(i\)"),
+    ("stops_early", "stops_early does not compute"),
+    ("closes", "closes broke the process, which could not tell how"),
+]
+
+
+@pytest.mark.parametrize(("symbol", "said"), HOSTILE)
+def test_hostile_ones(library: external.LibraryOf, symbol: str, said: str) -> None:
+    """Refused where they are bound, before they see anything of the user's."""
+    given = {"b": np.arange(5.0), "c": np.ones(5)}
+    with pytest.raises(UserError, match=said) as caught:
+        sparse.compile(a, Schedule().bind(b[i] + c[i], _vectors(library, symbol))).run(given)
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    assert np.array_equal(given["b"], np.arange(5.0))
+    assert np.array_equal(given["c"], np.ones(5))
+
+
+def test_one_that_does_not_end(library: external.LibraryOf) -> None:
+    with pytest.raises(UserError, match=r"spins did not end within 0\.3 seconds"):
+        external.check(_vectors(library, "spins"), seconds=0.3)
+
+
+def test_one_that_says_that_it_failed(library: external.LibraryOf) -> None:
+    status = external.ReturnedStatus(meanings=((42, "too long"),))
+    function = _vectors(library, "refuses", returns=INT32, status=status)
+    with pytest.raises(UserError, match="given:    refuses failed: status 42, too long"):
+        external.check(function)
+    trusted = _vectors(library, "refuses", returns=INT32, status=status, trusted=True)
+    plan = sparse.compile(a, Schedule().bind(b[i] + c[i], trusted))
+    assert np.array_equal(plan.run({"b": np.ones(5), "c": np.ones(5)}).output, np.full(5, 2.0))
+    with pytest.raises(UserError, match="given:    status 42, too long"):
+        plan.run({"b": np.ones(6), "c": np.ones(6)})
+
+
+def test_one_that_is_not_there(library: external.LibraryOf) -> None:
+    with refused("""
+        lost is not available: own has no function lost
+          --> lost = external.make_function("lost", "z(i) = x(i)", call=call, library=library)
+          expected: the name of one of its functions
+          given:    lost
+    """):
+        call = external.ExternalCall(symbol="lost", arguments=())
+        lost = external.make_function("lost", "z(i) = x(i)", call=call, library=library)
+        external.check(lost)
+
+
+@pytest.mark.parametrize("type", [Float(32), Int(64), None])
+def test_a_result_of_another_type(library: external.LibraryOf, type: Type | None) -> None:
+    data = (external.DataOf(tensor="x"), external.DataOf(tensor="y"))
+    call = external.ExternalCall(
+        symbol="dot", arguments=(external.DimensionOf(variable="i"), *data), returns=type
+    )
+    with pytest.raises(UserError, match="dot does not compute"):
+        external.check(
+            external.make_function(
+                *("dot", "s = x(i) * y(i)"),
+                call=call,
+                library=library,
+                index=Int(64),
+                types="float64",
+            )
+        )
+
+
+def _gemv(library: external.LibraryOf, *fields: Any) -> external.ExternalFunction:
+    arguments = (external.StructOf(fields=fields), *map(_data, "yz"))
+    return external.make_function(
+        "gemv",
+        "z(i) = x(i,j) * y(j)",
+        call=external.ExternalCall(symbol="gemv", arguments=arguments),
+        library=library,
+        index=Int(64),
+        types="float64",
+        strides={"x": "rows"},
+    )
+
+
+def _data(name: str) -> external.DataOf:
+    return external.DataOf(tensor=name)
+
+
+def test_structs(library: external.LibraryOf) -> None:
+    rows, columns = (external.DimensionOf(variable=name) for name in "ij")
+    lead = external.LeadOf(tensor="x")
+    right = _gemv(library, rows, columns, _data("x"), lead)
+    assert external.check(right).trials == 200
+    for wrong in ((columns, rows, _data("x"), lead), (_data("x"), rows, columns, lead), (rows,)):
+        with pytest.raises(UserError, match=r"gemv (does not compute|was killed by SIG)"):
+            external.check(_gemv(library, *wrong))
