@@ -20,7 +20,7 @@ def kept_place(parameters: Signed, state: Signed, kept: Word, burst: Word) -> Wo
     found = np.int64(-1)
     for place in range(kept + 1, kept + 1 + parameters[STREAM_BURSTS]):
         if state[place] == burst:
-            found = place
+            found = np.int64(place)
     return found
 
 
