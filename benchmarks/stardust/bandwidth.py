@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stardust.runtimes import HBM, QUICK, TIMED, TimedKernel
-from t2s.backends.capstan.log_plot import BOTTOM, RIGHT, TOP, LogPlot, powers
+from t2s.backends.capstan.log_plot import BOTTOM, RIGHT, TOP, LogPlot, legend_line, powers
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Dram
@@ -60,17 +60,22 @@ def largest_rise(cycles: list[int]) -> float:
 
 
 def figure_10(cycles: Mapping[str, list[int]]) -> SvgPicture:
-    """Times beside those at the highest bandwidth over GB/s, a line for each kernel."""
+    """Times beside those at the highest bandwidth over GB/s, a line for each kernel.
+
+    When all colors are used the next lines are dashed.
+    """
     relative = {name: [one / row[-1] for one in row] for name, row in cycles.items()}
     rates = [rate for row in relative.values() for rate in row]
     plot = LogPlot(x=powers(map(float, BANDWIDTHS)), y=powers(rates))
     drawn = []
     for number, (name, row) in enumerate(relative.items()):
         color, y = PALETTE[number % len(PALETTE)], TOP + 18 * number
+        dashed = number >= len(PALETTE)
         said = hover(f"{name}: {row[0]:.2f} at {BANDWIDTHS[0]} GB/s")
-        drawn.append(plot.line([*zip(map(float, BANDWIDTHS), row, strict=True)], color, said))
-        drawn.append(element("rect", x=RIGHT, y=y, width=12, height=12, fill=color))
-        drawn.append(element("text", text=name, x=RIGHT + 18, y=y + 11))
+        points = [*zip(map(float, BANDWIDTHS), row, strict=True)]
+        drawn.append(plot.line(points, color, said, dashed=dashed))
+        drawn.append(legend_line(RIGHT, y + 7, color, dashed=dashed))
+        drawn.append(element("text", text=name, x=RIGHT + 30, y=y + 11))
     return picture(
         RIGHT + 140,
         BOTTOM,

@@ -136,6 +136,8 @@ class Tensor(Term):
     what was stored needs.  Elements never stored are zero, also where a machine loads them again.
     Only machines access open tensors, tensors on the chip and shared ones.  A shared tensor is not
     open; a ``swizzled`` one is spread over the units of the banks by a hash of its addresses.
+    A ``streamed`` one is in the device's memory, and machines load neighboring parts of it at about
+    the same time: see ``Dram.stream_bursts``.
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
@@ -165,6 +167,7 @@ class Tensor(Term):
     open: bool = False
     place: Place = Place.MEMORY
     swizzled: bool = False
+    streamed: bool = False
     ascending: str | None = None
     origin: tuple[str, ...] = ()
     copy_of: str | None = None
@@ -199,7 +202,7 @@ class Tensor(Term):
         """Where it is, unless that is the device's memory; begins with a space."""
         match self.place:
             case Place.MEMORY:
-                return ""
+                return " streamed" if self.streamed else ""
             case Place.CHIP:
                 return " on the chip"
             case Place.SHARED:

@@ -91,6 +91,7 @@ _OPTIONAL = (
     (StreamType, "values_under_tags"),
     (Register, "initial"),
     (Tensor, "swizzled"),
+    (Tensor, "streamed"),
 )
 """Fields that are written only where they are neither ``None`` nor ``False`` nor the integer 0."""
 

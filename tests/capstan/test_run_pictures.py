@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -130,6 +131,18 @@ def test_figure_10() -> None:
     flat = [point.split()[1] for point in (lines[1].get("d") or "")[1:].split("L")]
     assert len(flat) == 12
     assert len(set(flat)) == 1
+
+
+def test_ten_lines_of_figure_10_are_told_apart() -> None:
+    cycles = {row.name: [12 + n] * 12 for n, row in enumerate(PAPER)}
+    root = _checked(bandwidth.figure_10(cycles))
+    looks = Counter(
+        (path.get("stroke"), path.get("stroke-dasharray"))
+        for path in root.findall(f"{SVG}path")
+        if path.get("stroke-width") == "2"
+    )
+    # the line and its piece in the legend
+    assert list(looks.values()) == 10 * [2]
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,7 +60,7 @@ def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:
     cells = _cells(capsys.readouterr().out)
     rows, sensitive = (
         [row for row in cells if len(row) == 9],
-        [row for row in cells if len(row) == 7],
+        [row for row in cells if len(row) == 8],
     )
     assert [row[0] for row in rows] == 4 * ["InnerProd"] + 4 * ["Plus2"]
     assert [row[1] for row in rows[:4]] == [*map(str, RANDOM_TENSORS), "geometric mean"]
@@ -89,6 +91,40 @@ def test_a_run_is_timed_with_all_memories() -> None:
     run = runtimes.timed(kernel, kernel.data[1], 0.05)
     assert run.faster < 1 < run.slower * 1.1
     assert sum(run.hbm.parts.cycles.values()) == run.hbm.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [kernel.name for kernel in TIMED])
+def test_bounds_of_all_kernels(name: str) -> None:
+    kernel = _kernel(name)
+    for data in kernel.data:
+        run = runtimes.timed(kernel, data, 0.05 * kernel.part)
+        assert run.words > 0 < run.vectors
+        assert run.broken(runtimes.SLACK) == []
+
+
+def test_broken_bounds_are_said() -> None:
+    kernel = _kernel("SpMV")
+    run = runtimes.timed(kernel, kernel.data[0], 0.01)
+    assert run.broken() == []
+    # 200 rows and the entries of a band: a vector of each row
+    assert run.vectors == 200
+    assert run.once == 4 * (2 * run.words + 201 + 200 + 200)
+    hbm, ddr = f"{run.hbm.cycles:,}", f"{run.ddr.cycles:,}"
+    assert replace(run, hbm=run.ddr, ddr=run.hbm).broken() == [
+        f"{ddr} cycles with hbm2e-1800, {hbm} with ddr4-2133x4"
+    ]
+    cycles = f"{run.ideal.cycles:,}"
+    assert replace(run, vectors=16 * run.ideal.cycles + 1).broken() == [
+        f"{cycles} cycles with ideal for {16 * run.ideal.cycles + 1:,} vectors"
+    ]
+    assert replace(run, once=run.hbm.dram_bytes + 1).broken() == [
+        f"{run.hbm.dram_bytes:,} bytes with hbm2e-1800 for {run.hbm.dram_bytes + 1:,}"
+    ] + [f"{run.ddr.dram_bytes:,} bytes with ddr4-2133x4 for {run.hbm.dram_bytes + 1:,}"] * (
+        run.ddr.dram_bytes <= run.hbm.dram_bytes
+    )
+    slow = replace(run, words=10**6, once=0).broken()
+    assert [line.split(" with ")[1].split()[0] for line in slow] == ["hbm2e-1800", "ddr4-2133x4"]
 
 
 @pytest.mark.slow

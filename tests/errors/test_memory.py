@@ -263,6 +263,7 @@ FIELDS: dict[str, list[object]] = {
     "burst_bytes": [True, 2.0, 10**30],
     "write_queue": [-1, 2.0, True, "x", 1 << 20],
     "read_queue": [-1, 2.0, True, "x", 1 << 20],
+    "stream_bursts": [-1, 2.0, True, "x", 1 << 20],
     "write_batch": [1, -1, None],
     "burst_clocks": [True, 10**30, 1.5, None],
     "channels": [1.0, True, None, "2"],

@@ -63,6 +63,20 @@ def test_swizzled_and_not_shared() -> None:
     )
 
 
+def test_streamed_tensors() -> None:
+    streamed = with_x(Gathering().graph, streamed=True)
+    verify_graph(streamed)
+    assert "input x: int32[64] streamed\n" in print_graph(streamed)
+    assert graph_from_json(graph_to_json(streamed)) == streamed
+    assert "streamed" not in graph_to_json(Gathering().graph)
+    refuse(
+        with_x(BANKED, streamed=True),
+        "tensor 'x': it is streamed and not in the device's memory",
+        "  expected: Place.MEMORY, or a tensor that is not streamed",
+        "  given:    Place.SHARED",
+    )
+
+
 def test_pe_arrays_use_no_banks() -> None:
     graph = systolic_gemm(2, 2, 2)
     shared = replace(graph.tensors[0], place=Place.SHARED)

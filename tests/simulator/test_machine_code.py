@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import subprocess
 import sys
@@ -17,10 +18,13 @@ from t2s.simulator.emit.compile import compile_when_new
 from t2s.simulator.emit.kernels import Argument, Callback, CompiledKernel
 from t2s.simulator.emit.object_cache import ObjectCache
 from t2s.simulator.run import simulate_cycles
+from t2s.simulator.times.banked_layout import advance_with_banks, advance_with_banks_and_dram
 from t2s.simulator.times.table_layout import advance_with_credit as advance
+from t2s.simulator.times.table_layout import advance_with_dram
 from t2s.simulator.values.point_block import HEADER, HEAP, SIZE, TABLE, new_block
 from t2s.simulator.values.sorted_memory import addresses
 from tests.simulator.designs import chain
+from tests.sources import PACKAGE, tree
 
 MADE = b"machine code"
 
@@ -132,3 +136,18 @@ def test_a_function_keeps_its_code() -> None:
     gc.collect()
     assert engine() is not None
     assert run(0, 7) == 7
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [advance, advance_with_dram, advance_with_banks, advance_with_banks_and_dram],
+    ids=lambda kernel: kernel.module.rpartition(".")[2],
+)
+def test_machine_code_is_made_again_for_every_module_it_is_of(kernel: CompiledKernel) -> None:
+    room = "t2s.simulator.times."
+    for source in kernel.sources:
+        if source.startswith(room):
+            path = PACKAGE.parent / f"{source.replace('.', '/')}.py"
+            imports = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)]
+            found = {node.module for node in imports if (node.module or "").startswith(room)}
+            assert found <= set(kernel.sources)

@@ -46,6 +46,7 @@ class _Begun:
 
     firing: int
     line: int
+    streamed: bool
     asked_by: int = -1
     number: int = -1
 
@@ -72,7 +73,7 @@ class MachinePort(UnitPort):
     def prepare(self, firing: int) -> None:
         """Find the requests of the next firing."""
         self.plan = self.plans[firing] if firing < len(self.plans) else FiringPlan()
-        self.requests = [(begun.line, write) for begun, write in self.plan.asked]
+        self.requests = [(begun.line, write, begun.streamed) for begun, write in self.plan.asked]
 
     def free(self) -> int:
         """The cycle from which the next firing may ask."""
@@ -106,7 +107,7 @@ class MachineFirings:
     """What is known of one machine: its rules, the tensors that they access and where these are.
 
     ``codes`` are those of its firings, all of them if the machine has ``ended``; ``addresses`` are
-    the tokens of ``AddressedGraph.channels``.
+    the tokens of ``AddressedGraph.channels``; ``streamed`` names tensors.
     """
 
     rules: Sequence[RuleAccesses]
@@ -115,6 +116,7 @@ class MachineFirings:
     codes: Sequence[int]
     ended: bool
     addresses: Sequence[Sequence[Array]]
+    streamed: frozenset[str] = frozenset()
 
 
 def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
@@ -128,9 +130,10 @@ def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
             lines = begun[access.tensor, access.store]
             base = machine.bases[access.tensor]
             touched = _touched(access, next(streams[access.channel]), base, size)
+            streamed = not access.store and access.tensor in machine.streamed
             for line in touched:
                 if not lines or lines[-1].line != line:
-                    lines.append(_Begun(firing, line))
+                    lines.append(_Begun(firing, line, streamed))
             if touched and not access.store:
                 plans[firing].loads.append((access, lines[-1]))
     starts = _starts(machine)

@@ -136,6 +136,7 @@ class MachineRequests:
         """What the next firings, at most ``count``, ask for, as of a PE.
 
         Of what they need there is a column for each level, and then for each level of what decides.
+        Reads of a streamed tensor are 2 more than others.
         """
         here = slice(self.produced, self.produced + min(count, self.left))
         asked, begin = self.asked[here], self._made
@@ -231,8 +232,8 @@ class MachineRequests:
                 here = accesses.chosen(accesses.port == port)
             chosen.append(here)
             found.append(self._begun(here, store, starts, firings - 1 if ended else -1))
-        stores = [store for _, store in self._ports]
-        lines = _joined(item.line * 2 + store for item, store in zip(found, stores, strict=True))
+        kinds = [1 if store else 2 * self._graph.tensor(t).streamed for t, store in self._ports]
+        lines = _joined(item.line * 4 + kind for item, kind in zip(found, kinds, strict=True))
         asking = _joined(item.asked_by for item in found)
         ports = _joined(np.full(len(item.line), port) for port, item in enumerate(found))
         made = np.flatnonzero(asking >= 0)

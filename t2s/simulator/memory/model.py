@@ -22,6 +22,9 @@ the end of the run is written then.
 those whose rows are not open yet, where the data bus is free between theirs, and so does its
 activation; but requests of one bank stay in order, and no read goes ahead of a write.  A read of a
 burst that is under way takes its data from there, when they have moved.
+
+**Kept bursts**, where there are some: the last bursts of streamed tensors that a channel has read,
+until they are written.  A read of one takes its data from there, at once if they have moved.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
+from t2s.simulator.memory.kept_bursts import KeptBursts
 from t2s.simulator.memory.overtaking import NEVER, KnownActivations, ReadQueue
 from t2s.simulator.memory.spec import Dram, DramPlace
 
@@ -61,8 +65,8 @@ class Command:
 class ChannelCounts:
     """What a channel has done: bursts read and written, by what became of their row, refreshes.
 
-    ``forwarded`` counts reads that found their data in the write queue, and ``joined`` those of a
-    burst that was under way; they never reached a bank.
+    ``forwarded`` counts reads that found their data in the write queue, ``joined`` those of a
+    burst that was under way, and ``kept`` those of one that was kept; they never reached a bank.
     """
 
     reads: int = 0
@@ -73,6 +77,7 @@ class ChannelCounts:
     refreshes: int = 0
     forwarded: int = 0
     joined: int = 0
+    kept: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +111,7 @@ class _Rank:
 class _Channel:
     ranks: list[_Rank]
     reads: ReadQueue
+    kept: KeptBursts
     column: int = NEVER
     bus: int = NEVER
     user: tuple[int, bool] | None = None
@@ -134,27 +140,42 @@ class DramModel:
                     for _ in range(dram.ranks)
                 ],
                 ReadQueue(dram),
+                KeptBursts(dram.stream_bursts),
             )
             for _ in range(dram.channels)
         ]
 
-    def access(self, clock: int, burst: int, write: bool) -> int:
+    def access(self, clock: int, burst: int, write: bool, streamed: bool = False) -> int:
         """The clock in which a burst is done, if it is asked for at ``clock``: its data have moved.
 
-        A write is done when it is in the write queue, where there is one.  Requests have to come in
-        the order of their clocks.
+        A write is done when it is in the write queue, where there is one; ``streamed`` is a read
+        that may use kept bursts.  Requests have to come in the order of their clocks.
         """
         channel = self.channels[self.dram.place(burst).channel]
-        if write and self.dram.write_queue:
+        if not write:
+            return self._read(channel, clock, burst, streamed)
+        channel.kept.drop(burst)
+        if self.dram.write_queue:
             return self._queue(channel, clock, burst)
-        if not write and burst in channel.queued:
+        return self._access(clock, burst, write)
+
+    def _read(self, channel: _Channel, clock: int, burst: int, streamed: bool) -> int:
+        """A read: of what waits to be written, is under way, or is kept, if it can."""
+        if burst in channel.queued:
             channel.counts.forwarded += 1
             return clock
-        joined = None if write else channel.reads.joined(clock, burst)
+        joined = channel.reads.joined(clock, burst)
         if joined is not None:
             channel.counts.joined += 1
             return joined
-        return self._access(clock, burst, write)
+        kept = channel.kept.end(burst) if streamed else None
+        if kept is not None:
+            channel.counts.kept += 1
+            return max(clock, kept)
+        end = self._access(clock, burst, False)
+        if streamed:
+            channel.kept.note(burst, end)
+        return end
 
     def flush(self, clock: int) -> int:
         """Write what waits in the queues; when the last write of all has moved, 0 without any."""

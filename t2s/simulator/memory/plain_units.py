@@ -66,6 +66,7 @@ class Ports:
             )
 
     def _add_machines(self, timing: NodeTiming, node: Machine, recorded: RecordedMachines) -> None:
+        streamed = frozenset(t.name for t in self.program.graph.tensors if t.streamed)
         for place, found in enumerate(recorded.machines(node)):
             rules = [rule.at(Place.MEMORY) for rule in found.rules]
             if not any(rule.accesses for rule in rules):
@@ -77,6 +78,7 @@ class Ports:
                 codes=found.codes,
                 ended=found.ended,
                 addresses=found.addresses,
+                streamed=streamed,
             )
             self._check(machine)
             self.ports[timing.first + place] = MachinePort(

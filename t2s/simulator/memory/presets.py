@@ -11,7 +11,8 @@ The one of 1800 GB/s is what published results of Capstan use: 64 pseudo-channel
 of the first one at a rate of 3.515625 Gbit/s per pin, rounded up again.
 
 The two memories of Capstan have controllers that choose among 32 reads of a channel, as those of
-public simulators of DRAMs do; the others keep the order of requests.
+public simulators of DRAMs do; the others keep the order of requests.  They keep some KiB of what
+they have read of streamed tensors: 128 bursts of 32 bytes, or 88 of 64.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ IDEAL = "ideal"
 """The name of the memory without banks: the device's latency and bandwidth, whatever is asked."""
 
 _READ_QUEUE = 32
+_STREAM_BURSTS_HBM = 128
+_STREAM_BURSTS_DDR = 88
 
 _DDR4_2133 = Timing(
     CL=15,
@@ -156,6 +159,7 @@ _HBM2E_1800 = replace(
     ),
     timing=_HBM2E_3516,
     read_queue=_READ_QUEUE,
+    stream_bursts=_STREAM_BURSTS_HBM,
     units=Units(line_bursts=2, load_lines=64, store_lines=64, outstanding=256),
 )
 """Pseudo-channels take turns every 1024 bytes, so that units ask for 4096 at once."""
@@ -166,6 +170,7 @@ _ALL = (
     replace(
         _ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s"),
         read_queue=_READ_QUEUE,
+        stream_bursts=_STREAM_BURSTS_DDR,
     ),
     _HBM2E,
     _HBM2E_1800,

@@ -80,23 +80,23 @@ class _Statement:
         return firings[access[new]], line[new]
 
     def requests(self, begin: int, end: int) -> Begun:
-        """What firings ``begin`` to ``end - 1`` ask for: 2 times the line, plus 1 for a write."""
+        """What firings ``begin`` to ``end - 1`` ask for: 4 times the line, plus 1 for a write."""
         number = self.first + np.arange(len(self.lines))
         if self.store:
             asking = (number // self.group + 1) * self.group - self.first
             written = asking < len(number)
             at = self.firings[asking[written]]
             chosen = (begin <= at) & (at < end)
-            return at[chosen], 2 * self.lines[written][chosen] + 1
+            return at[chosen], 4 * self.lines[written][chosen] + 1
         leader = self.firings[number // self.group * self.group - self.first]
         chosen = (begin <= leader) & (leader < end)
-        return leader[chosen], 2 * self.lines[chosen]
+        return leader[chosen], 4 * self.lines[chosen]
 
     def rest(self, last: int) -> Begun:
         """What the last firing of a unit writes: lines that nothing has written yet."""
         number = self.first + np.arange(len(self.lines))
         lines = self.lines[(number // self.group + 1) * self.group >= self.first + len(number)]
-        return np.full(len(lines), last), 2 * lines + 1
+        return np.full(len(lines), last), 4 * lines + 1
 
     def forget(self, end: int) -> None:
         """Drop the groups that are complete: asked for and begun, or written, before ``end``."""
@@ -145,7 +145,7 @@ class RequestStream:
         """What the next firings, at most ``count``, ask for.
 
         For each firing the number of its requests and which request of the unit it needs (-1 is
-        none), in a column; and the requests, each 2 times its line, plus 1 for a write.
+        none), in a column; and the requests, each 4 times its line, plus 1 for a write.
         """
         begin, end = self.produced, self.produced + min(count, self.left)
         with np.errstate(all="ignore"):

@@ -141,6 +141,8 @@ class Dram:
     read_queue: reads under way that the controller of a channel knows of: a younger read goes ahead
         of those that wait for their row, and one of a burst that is under way takes its data from
         there; 0 keeps the order of the requests.
+    stream_bursts: bursts of streamed tensors that the controller of a channel has read last and
+        keeps, so that a read of one of them takes its data from there; 0 keeps none.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -161,6 +163,7 @@ class Dram:
     write_queue: int = 0
     write_batch: int = 0
     read_queue: int = 0
+    stream_bursts: int = 0
     timing: Timing = field(repr=False)
     units: Units = field(default=Units(), repr=False)
 
@@ -277,11 +280,11 @@ class Dram:
         if not _is_whole(batch) or not least <= batch <= queue:
             expected = f"an integer from {least} to the write_queue, {queue}"
             raise _refusal(self.name, "write_batch", expected, repr(batch))
-        reads = self.read_queue
-        if not _is_whole(reads) or not 0 <= reads <= _MOST_QUEUED:
-            raise _refusal(
-                self.name, "read_queue", f"an integer from 0 to {_MOST_QUEUED}", repr(reads)
-            )
+        for what in ("read_queue", "stream_bursts"):
+            count = getattr(self, what)
+            if not _is_whole(count) or not 0 <= count <= _MOST_QUEUED:
+                expected = f"an integer from 0 to {_MOST_QUEUED}"
+                raise _refusal(self.name, what, expected, repr(count))
 
     def _check_refresh(self) -> None:
         t = self.timing

@@ -14,6 +14,7 @@ from t2s.simulator.emit.kernels import Argument, CompiledKernel, Record
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.times.table_layout import (
     CREDIT_RECORD,
+    DRAM_SOURCES,
     DRAM_UNITS,
     SOURCES,
     TABLES,
@@ -129,14 +130,7 @@ advance_with_banks = CompiledKernel(
 advance_with_banks_and_dram = CompiledKernel(
     module=f"{_ROOM}.table_banked_dram",
     name="advance",
-    sources=(
-        *(
-            f"{_ROOM}.{name}"
-            for name in ("table_banked_dram", "table_dram", "dram_kernel", "dram_overtaking")
-        ),
-        f"{_ROOM}.dram_layout",
-        *_SOURCES,
-    ),
+    sources=(f"{_ROOM}.table_banked_dram", *DRAM_SOURCES, *_SOURCES),
     arguments=(
         TABLES,
         Record(DramBanks, (*DRAM_UNITS.fields, *_ARRAYS)),

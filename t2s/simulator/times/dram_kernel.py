@@ -9,6 +9,7 @@ import numpy as np
 
 from t2s.simulator.memory.overtaking import NEVER
 from t2s.simulator.times.compiled import compiled, within
+from t2s.simulator.times.dram_kept import drop_kept, kept_place, note_kept
 from t2s.simulator.times.dram_layout import (
     ACTIVATION_WORDS,
     B_ACTIVATE,
@@ -25,6 +26,7 @@ from t2s.simulator.times.dram_layout import (
     CHANNELS,
     CL,
     CONFLICTS,
+    COUNT_WORDS,
     CWL,
     DUE,
     FORWARDED,
@@ -33,6 +35,7 @@ from t2s.simulator.times.dram_layout import (
     GROUPS,
     HITS,
     JOINED,
+    KEPT,
     MISSES,
     OLDEST,
     PIECES,
@@ -57,6 +60,7 @@ from t2s.simulator.times.dram_layout import (
     S_ACTIVATE,
     S_READ,
     S_WRITE,
+    STREAM_BURSTS,
     TCCD_L,
     TCCD_S,
     TFAW,
@@ -106,12 +110,12 @@ def _refresh(
         start += parameters[TRP]
     start = max(start, closed)
     state[rank + DUE] += parameters[TREFI]
-    counts[8 * channel + REFRESHES] += 1
+    counts[COUNT_WORDS * channel + REFRESHES] += 1
     if clock >= state[rank + DUE]:
         more = (clock - state[rank + DUE]) // parameters[TREFI] + 1
         start = state[rank + DUE] + (more - 1) * parameters[TREFI]
         state[rank + DUE] += more * parameters[TREFI]
-        counts[8 * channel + REFRESHES] += more
+        counts[COUNT_WORDS * channel + REFRESHES] += more
     for number in range(banks):
         bank = first + 4 * number
         state[bank + ROW] = -1
@@ -164,6 +168,16 @@ def _queue_of(parameters: Signed, channel: Word) -> Word:
     groups = ranks * parameters[GROUPS]
     before = 4 * groups * (parameters[BANKS] + 1) + RANK_WORDS * ranks + 4 * parameters[CHANNELS]
     return before + channel * (QUEUE_WORDS + 2 * parameters[QUEUE])
+
+
+@within
+def _kept_of(parameters: Signed, channel: Word) -> Word:
+    """Where the kept bursts of a channel are."""
+    before = _queue_of(parameters, parameters[CHANNELS])
+    if parameters[READ_QUEUE]:
+        before += parameters[CHANNELS] * read_room(parameters)
+        before += parameters[CHANNELS] * parameters[RANKS] * ACTIVATION_WORDS
+    return before + channel * (1 + 2 * parameters[STREAM_BURSTS])
 
 
 @within
@@ -278,11 +292,11 @@ def _access(
         if column < state[at_rank + DUE]:
             break
         _refresh(parameters, state, counts, channel, first_bank, at_rank, clock)
-    counts[8 * channel + (WRITES if write else READS)] += 1
+    counts[COUNT_WORDS * channel + (WRITES if write else READS)] += 1
     if opened == row:
-        counts[8 * channel + HITS] += 1
+        counts[COUNT_WORDS * channel + HITS] += 1
     else:
-        counts[8 * channel + (CONFLICTS if opened >= 0 else MISSES)] += 1
+        counts[COUNT_WORDS * channel + (CONFLICTS if opened >= 0 else MISSES)] += 1
         _activate(parameters, state, activate, row, at_bank, at_group, at_rank, at_activations)
     state[at_channel + C_USER] = user
     end = _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel, reads)
@@ -319,29 +333,22 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
 
 @within
 def access(
-    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, kind: Word
 ) -> Word:
-    """See ``DramModel.access``."""
+    """See ``DramModel.access``; ``kind`` is 1 for a write, 2 for a read of a streamed tensor."""
+    write = kind & 1
     places = parameters[QUEUE]
-    if places == 0 and (write or parameters[READ_QUEUE] == 0):
+    if parameters[READ_QUEUE] + parameters[STREAM_BURSTS] + places == 0:
         return _access(parameters, state, counts, clock, burst, write)
     channel = _locate(parameters, burst)[0]
-    if not write and parameters[READ_QUEUE]:
-        reads = _queue_of(parameters, parameters[CHANNELS]) + channel * read_room(parameters)
-        end = joined(state, reads, clock, burst)
-        if end >= 0:
-            counts[8 * channel + JOINED] += 1
-            return end
+    if not write:
+        return _read(parameters, state, counts, clock, burst, kind > 1, channel)
+    if parameters[STREAM_BURSTS]:
+        drop_kept(parameters, state, _kept_of(parameters, channel), burst)
     if places == 0:
         return _access(parameters, state, counts, clock, burst, write)
     queue = _queue_of(parameters, channel)
     put, drained = state[queue + Q_PUT], state[queue + Q_DRAINED]
-    if not write:
-        for number in range(drained, put):
-            if state[queue + QUEUE_WORDS + number % places] == burst:
-                counts[8 * channel + FORWARDED] += 1
-                return clock
-        return _access(parameters, state, counts, clock, burst, write)
     place = queue + QUEUE_WORDS + put % places
     accepted = clock if put < places else max(clock, state[place + places])
     state[place] = burst
@@ -351,13 +358,43 @@ def access(
     return accepted
 
 
+@within
+def _read(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, streamed: bool,
+    channel: Word,
+) -> Word:  # fmt: skip
+    """See ``DramModel._read``."""
+    if parameters[QUEUE]:
+        queue = _queue_of(parameters, channel)
+        for number in range(state[queue + Q_DRAINED], state[queue + Q_PUT]):
+            if state[queue + QUEUE_WORDS + number % parameters[QUEUE]] == burst:
+                counts[COUNT_WORDS * channel + FORWARDED] += 1
+                return clock
+    if parameters[READ_QUEUE]:
+        reads = _queue_of(parameters, parameters[CHANNELS]) + channel * read_room(parameters)
+        end = joined(state, reads, clock, burst)
+        if end >= 0:
+            counts[COUNT_WORDS * channel + JOINED] += 1
+            return end
+    if not streamed or parameters[STREAM_BURSTS] == 0:
+        return _access(parameters, state, counts, clock, burst, np.int64(0))
+    kept = _kept_of(parameters, channel)
+    place = kept_place(parameters, state, kept, burst)
+    if place >= 0:
+        counts[COUNT_WORDS * channel + KEPT] += 1
+        return max(clock, state[place + parameters[STREAM_BURSTS]])
+    end = _access(parameters, state, counts, clock, burst, np.int64(0))
+    note_kept(parameters, state, kept, burst, end)
+    return end
+
+
 @compiled
 def access_all(
     parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
-    writes: Signed, ends: Signed,
+    kinds: Signed, ends: Signed,
 ) -> None:  # fmt: skip
     """``access`` for a list of requests in the order of their clocks."""
     for request in range(len(clocks)):
         ends[request] = access(
-            parameters, state, counts, clocks[request], bursts[request], writes[request]
+            parameters, state, counts, clocks[request], bursts[request], kinds[request]
         )

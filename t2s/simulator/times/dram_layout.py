@@ -4,14 +4,15 @@
 bank, then for every bank group, then 12 words for every rank and 4 for every channel, and behind
 them the write queue of every channel: 4 words, the bursts and the ends of its places.  With a read
 queue come that of every channel, 4 words and 4 of each read, and the activations of every rank, 2
-words and 2 of each, both in the order of their clocks.  ``counts`` has a record of 8 words for
-every channel.
+words and 2 of each, both in the order of their clocks.  Last come the kept bursts of every channel
+(``dram_kept``).  ``counts`` has a record of 9 words for every channel.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from t2s.simulator.memory.kept_bursts import EMPTY
 from t2s.simulator.memory.model import ChannelCounts
 from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
 from t2s.simulator.memory.spec import Coordinate, Dram
@@ -20,8 +21,8 @@ from t2s.simulator.times.table_layout import Signed
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
     TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, QUEUE, BATCH, READ_QUEUE,
-    PIECES,
-) = range(27)  # fmt: skip
+    STREAM_BURSTS, PIECES,
+) = range(28)  # fmt: skip
 """Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
 
 ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
@@ -50,8 +51,9 @@ of twice as many places are free before them."""
 A_HEAD = 4
 ACTIVATION_WORDS = A_HEAD + 4 * ACTIVATIONS
 
-READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED = range(8)
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED, KEPT = range(9)
 """Words of a record of ``counts``."""
+COUNT_WORDS = 9
 
 RANK_WORDS = 12
 COORDINATES = tuple(Coordinate)
@@ -65,7 +67,7 @@ def new_parameters(dram: Dram) -> Signed:
         t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
         t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
         dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
-        dram.write_queue, dram.write_batch, dram.read_queue, len(dram.mapping),
+        dram.write_queue, dram.write_batch, dram.read_queue, dram.stream_bursts, len(dram.mapping),
     ]  # fmt: skip
     for coordinate, bits in dram.mapping:
         values += [COORDINATES.index(coordinate), bits]
@@ -89,14 +91,18 @@ def new_state(dram: Dram) -> Signed:
         reads = [0, NEVER, NEVER, 0] + [0] * (2 * READ_WORDS * dram.read_queue)
         activations = [0, NEVER] + [0] * (ACTIVATION_WORDS - 2)
         parts += np.tile(reads, dram.channels), np.tile(activations, ranks)
+    if dram.stream_bursts:
+        kept = [0] + [EMPTY] * dram.stream_bursts + [0] * dram.stream_bursts
+        parts += (np.tile(kept, dram.channels),)
     return np.concatenate(parts).astype(np.int64)
 
 
 def new_counts(dram: Dram) -> Signed:
     """The counters of every channel."""
-    return np.zeros(8 * dram.channels, np.int64)
+    return np.zeros(COUNT_WORDS * dram.channels, np.int64)
 
 
 def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
     """The counters as the plain model has them."""
-    return tuple(ChannelCounts(*(int(value) for value in row)) for row in counts.reshape(-1, 8))
+    rows = counts.reshape(-1, COUNT_WORDS)
+    return tuple(ChannelCounts(*(int(value) for value in row)) for row in rows)

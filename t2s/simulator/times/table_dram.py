@@ -84,16 +84,16 @@ def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
     at = units[record + REQUEST_AT]
     arrival = _scaled(now, ways[UP], ways[DOWN])
     for number in range(asked):
-        line, write = memory.requests[at + number] >> 1, memory.requests[at + number] & 1
+        line, kind = memory.requests[at + number] >> 2, memory.requests[at + number] & 3
         finished = units[record + DONE]
         for burst in range(line * bursts, (line + 1) * bursts):
-            end = access(memory.parameters, memory.state, memory.counts, arrival, burst, write)
+            end = access(memory.parameters, memory.state, memory.counts, arrival, burst, kind)
             finished = max(finished, _scaled(end, ways[DOWN], ways[UP]) + ways[PATH])
         made = units[record + READS] + units[record + WRITES]
         done[first + made % ways[KEPT]] = finished
         units[record + DONE] = finished
         units[record + LATENCIES] += finished - now
-        if write:
+        if kind == 1:
             units[record + WRITES] += 1
             clock[LAST_STORE] = max(clock[LAST_STORE], finished)
         else:

@@ -129,6 +129,13 @@ CREDIT_RECORD = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
 DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
 SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
+DRAM_SOURCES = (
+    *(f"{_ROOM}.{name}" for name in ("table_dram", "dram_kernel", "dram_overtaking", "dram_kept")),
+    f"{_ROOM}.dram_layout",
+    "t2s.simulator.memory.overtaking",
+    "t2s.simulator.memory.kept_bursts",
+    *SOURCES,
+)
 
 advance_with_credit = CompiledKernel(
     module=f"{_ROOM}.table_credit",
@@ -141,11 +148,7 @@ advance_with_credit = CompiledKernel(
 advance_with_dram = CompiledKernel(
     module=f"{_ROOM}.table_dram",
     name="advance",
-    sources=(
-        *(f"{_ROOM}.{name}" for name in ("table_dram", "dram_kernel", "dram_overtaking")),
-        f"{_ROOM}.dram_layout",
-        *SOURCES,
-    ),
+    sources=DRAM_SOURCES,
     arguments=(TABLES, DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a DRAM."""

@@ -188,6 +188,7 @@ def test_ports_are_those_of_tensors_in_memory() -> None:
     path=st.sampled_from((0, 9)),
     queue=st.sampled_from((0, 1, 3)),
     reads=st.sampled_from((0, 1, 32)),
+    kept=st.sampled_from((0, 1, 8)),
     limit=st.one_of(st.none(), st.integers(1, 200)),
     seed=st.integers(0, 99),
 )
@@ -199,16 +200,20 @@ def test_random_graphs(
     path: int,
     queue: int,
     reads: int,
+    kept: int,
     limit: int | None,
     seed: int,
 ) -> None:
     graph = given_in_memory(graph)
+    tensors = tuple(replace(t, streamed=t.place is Place.MEMORY) for t in graph.tensors)
+    graph = replace(graph, tensors=tensors) if kept else graph
     device = on(
         replace(
             MEMORIES[memory],
             write_queue=queue,
             write_batch=(queue + 1) // 2,
             read_queue=reads,
+            stream_bursts=kept,
         ),
         load_lines=group,
         store_lines=group,

@@ -25,7 +25,8 @@ PLAIN = replace(DDR4, rotate_banks=False, timing=replace(DDR4.timing, tREFI=0))
 ROW, BANK = 4 * 128 * 4, 4 * 128
 """Bursts from a row to the next of the same bank, and from a bank to the next of its group."""
 
-Request = tuple[int, int, bool]
+Request = tuple[int, int, bool] | tuple[int, int, bool, bool]
+"""The clock, the burst, whether it is a write, and whether it is a read of a streamed tensor."""
 
 
 def run(dram: Dram, requests: Iterable[Request]) -> list[int]:
@@ -39,10 +40,11 @@ def run(dram: Dram, requests: Iterable[Request]) -> list[int]:
 
 def compiled_run(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray]:
     """The ends by the compiled model, that of all that was written, and its counters."""
-    clocks, bursts, writes = (np.array(part, np.int64) for part in zip(*requests, strict=True))
+    rows = [(clock, burst, write + 2 * sum(more)) for clock, burst, write, *more in requests]
+    clocks, bursts, kinds = np.array(rows, np.int64).T
     counts, ends = dram_tables.new_counts(dram), np.zeros(len(requests), np.int64)
     state, parameters = dram_tables.new_state(dram), dram_tables.new_parameters(dram)
-    compiled.access_all(parameters, state, counts, clocks, bursts, writes, ends)
+    compiled.access_all(parameters, state, counts, clocks, bursts, kinds, ends)
     last = compiled.flush(parameters, state, counts, clocks[-1])
     return [*ends.tolist(), int(last)], counts
 

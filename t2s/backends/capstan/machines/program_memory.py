@@ -14,6 +14,7 @@ from t2s.graph.graph import Place, Tensor, TensorRole
 from t2s.patterns.ir import (
     Bind,
     Foreach,
+    LoadStream,
     MemoryKind,
     PatternMemory,
     PatternProgram,
@@ -36,6 +37,7 @@ class ProgramTensors:
         self._program, self._draft = program, draft
         self._memories = {memory.name: memory for memory in program.declared()}
         self._stored = Counter(_stored_by(program))
+        self._streamed = _streamed_by(program)
         self._indices: dict[str, list[Expr]] = {}
 
     def source(self, statement: PatternStatement, name: str) -> Tensor:
@@ -105,6 +107,7 @@ class ProgramTensors:
             role=role,
             open=True,
             once=once,
+            streamed=name in self._streamed,
             location=memory.location or self._program.location,
         )
 
@@ -114,6 +117,12 @@ def _stored_by(program: PatternProgram) -> Iterator[str]:
     for statement in statements(program.body):
         if isinstance(statement, StoreBlock | StoreStream):
             yield statement.target
+
+
+def _streamed_by(program: PatternProgram) -> frozenset[str]:
+    """The memories off chip that queues take segments of."""
+    loads = (one for one in statements(program.body) if isinstance(one, LoadStream))
+    return frozenset(one.source for one in loads)
 
 
 def _apart(first: Expr, second: Expr) -> bool:
