@@ -21,7 +21,7 @@ from t2s.driver.capstan_result import CapstanResult
 
 OF_BANKS = {"queue_depth": (1, 8), "rounds": (1, 3), "lane_moves": (0, 2)}
 """Values of ``Banked`` beside its own: 16, 2 and 1."""
-OF_UNITS = {"queue_words": (64, 512), "retiming": (16, 256)}
+OF_UNITS = {"queue_words": (64, 512)}
 """Values of ``CapstanTimes`` beside its own: 256."""
 
 

@@ -7,7 +7,7 @@ operands and the result once; ``bounds.py`` has what no run may beat, and the co
 an error if one does.  Dense extents, which the paper does not give, are 256 for
 SDDMM and 32 for TTM and MTTKRP.  A second table has SpMV in the style of the one that was written
 by hand there, with x in every partition.  ``--sensitivity`` times each run again with each latency
-of ours, the depth of queues and what controllers keep of streams, halved and doubled.
+of ours, the depth of queues and the bursts that controllers know, halved and doubled.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from t2s.simulator.memory.presets import MEMORIES
 from t2s.sparse import CapstanKernel, Schedule, Tensor, csr, dense
 
 HBM, DDR, IDEAL = "hbm2e-1800", "ddr4-2133x4", "ideal"
-OURS = ("hop", "memory_access", "dram_path", "queue_words", "retiming")
+OURS = ("hop", "memory_access", "dram_path", "queue_words")
 """Latencies that are not published, and the depth of queues, which is."""
-KEPT = "stream_bursts"
-"""Of the memory."""
+KEPT = "open_bursts"
+"""Of the memory: what each controller knows."""
 SLACK = 0.05
 """Of the bounds of a tenth of the data."""
 QUICK = 0.1
@@ -307,7 +307,7 @@ def table_7(runs: list[TimedRun]) -> Table:
 
 def sensitivity(runs: list[TimedRun]) -> Table:
     """How cycles with HBM2E change when a latency of ours is halved, and when it is doubled."""
-    kept = MEMORIES[HBM].stream_bursts
+    kept = MEMORIES[HBM].open_bursts
     table = Table("kernel", "data", *OURS, KEPT, title="cycles with each halved / doubled")
     for run in runs:
         cells = []
@@ -316,7 +316,7 @@ def sensitivity(runs: list[TimedRun]) -> Table:
             changed = [replace(run.hbm.times, **{name: n}) for n in (-(-value // 2), 2 * value)]
             cycles = [run.hbm.retime(times=times).cycles / run.hbm.cycles for times in changed]
             cells.append(f"{cycles[0]:.2f} / {cycles[1]:.2f}")
-        memories = [replace(MEMORIES[HBM], stream_bursts=n) for n in (kept // 2, 2 * kept)]
+        memories = [replace(MEMORIES[HBM], open_bursts=n) for n in (kept // 2, 2 * kept)]
         cycles = [run.hbm.retime(memory=memory).cycles / run.hbm.cycles for memory in memories]
         cells.append(f"{cycles[0]:.2f} / {cycles[1]:.2f}")
         table.add_row(run.kernel.name, str(run.data), *cells)

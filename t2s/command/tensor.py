@@ -25,7 +25,7 @@ from t2s.command.json_records import (
 )
 from t2s.command.options import Extents, RandomTensors, TensorFiles, TensorFormats
 from t2s.command.tensor_inputs import given_texts, tensor_inputs
-from t2s.core.errors import T2SError, UserError
+from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.serialize import graph_to_json
@@ -78,7 +78,7 @@ def tensor(
     memory: Annotated[
         str | None,
         typer.Option(
-            help="ideal, or a DRAM such as hbm2e; capstan is simulated with it",
+            help="ideal, or a DRAM such as hbm2e (capstan: hbm2e-1800 if none is named)",
             autocompletion=memory_names,
         ),
     ] = None,
@@ -118,8 +118,8 @@ def tensor(
 
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
-            memory = IDEAL if memory is None and json else memory
-            ran = _run_patterns(console, patterns, inputs(), out, (memory, engine), report)
+            simulated = _Simulated(memory, engine, json or report is not None or memory is not None)
+            ran = _run_patterns(console, patterns, inputs(), out, simulated, report)
         elif schedule.has_external:
             if target != "streams":
                 refuse_external(schedule, "cells do not know it")
@@ -157,6 +157,15 @@ class _Ran:
 
 
 @dataclass(frozen=True)
+class _Simulated:
+    """The memory, that of the chip if none is named, the engine, and whether cycles are wanted."""
+
+    memory: str | None
+    engine: str
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class _StreamOptions:
     device: str
     memory: str
@@ -191,13 +200,13 @@ def _run_patterns(
     kernel: sparse.CapstanKernel,
     inputs: dict[str, Any],
     folder: Path,
-    simulated: tuple[str | None, str],
+    simulated: _Simulated,
     page: Path | None,
 ) -> _Ran:
-    """Show loops, memories and resources, write Spatial, and check what the patterns compute.
+    """Show loops, memories and resources, write Spatial, simulate and check the patterns.
 
-    ``simulated`` is the memory to simulate with, if there is to be one, and the engine.  A page
-    needs a run, so that it is one with ideal memory if none is named.
+    Patterns that the chip's simulator has no units for are run without times, and it says so,
+    unless something is asked for that needs a run.
     """
     type = kernel.bind(inputs).type
     console.out(print_assignment(kernel.assignment) + "\n")
@@ -206,20 +215,22 @@ def _run_patterns(
     console.out(f"{kernel.resources()}\n")
     for path in kernel.emit(folder, type=type):
         console.out(f"wrote {path}")
-    memory, engine = simulated
-    memory = IDEAL if memory is None and page is not None else memory
-    found = kernel.interpret(inputs) if memory is None else None
     result = None
-    if memory is not None:
-        result = kernel.simulate(inputs, memory=memory, engine=engine)
+    try:
+        result = kernel.simulate(inputs, memory=simulated.memory, engine=simulated.engine)
+    except UnsupportedError as error:
+        if simulated.wanted:
+            raise
+        console.out(f"\nno cycles: {without_lines(str(error))}")
+    if result is not None:
         console.out(f"\n{result}")
         if result.run.machine_trace is not None:
             console.out(f"wrote {result.picture().write(folder / 'picture.svg')}")
             if result.dram_bytes and result.entries:
                 console.out(f"wrote {result.roofline().write(folder / 'roofline.svg')}")
-        found = result.tensor.to_dense()
         if page is not None:
             console.out(f"wrote {result.report(page)}")
+    found = kernel.interpret(inputs) if result is None else result.output
     name = kernel.assignment.result.tensor
     output = _compare(console, name, found, kernel.interpret(inputs, level="notation"))
     return _Ran(result, output)

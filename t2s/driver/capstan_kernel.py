@@ -15,6 +15,7 @@ from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
 from t2s.driver.capstan_fit import backend_is_there, backend_missing, fitted_program
+from t2s.driver.design import ChipKernel
 from t2s.patterns.dot import patterns_to_dot
 from t2s.patterns.interpret import PatternOutcome, interpret_patterns
 from t2s.patterns.ir import PatternProgram
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from t2s.simulator.memory.spec import Dram
 
 TYPES = (Int(32), Float(32), Int(64), Float(64))
+OWN_MEMORY = "hbm2e-1800"
+"""The memory of the chip, if no other one is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class _StartedPatterns:
     arrays: Mapping[str, Array]
 
 
-class CapstanKernel(NotebookDisplay):
+class CapstanKernel(ChipKernel, NotebookDisplay):
     """An assignment for Capstan.
 
     Attributes
@@ -65,6 +68,8 @@ class CapstanKernel(NotebookDisplay):
     assignment: the index notation.
     program: the scheduled concrete index notation: loops, patterns, workspaces on chip.
     """
+
+    chip = "capstan"
 
     def __init__(
         self,
@@ -212,7 +217,7 @@ class CapstanKernel(NotebookDisplay):
         self,
         inputs: Mapping[str, Any],
         *,
-        memory: str | Dram = "hbm2e-1800",
+        memory: str | Dram | None = None,
         type: Type | None = None,
         engine: str = "native",
         max_cycles: int | None = None,
@@ -221,12 +226,12 @@ class CapstanKernel(NotebookDisplay):
     ) -> CapstanResult:
         """Run the patterns on the chip's units, cycle by cycle.
 
-        ``memory`` is a ``Dram``, the name of one (``"hbm2e-1800"``, ``"ddr4-2133x4"``, ...), or
-        ``"ideal"``: no latency and no limit.  Values are those of ``run_patterns``, bit by bit, and
-        never depend on the memory; ``engine``, ``max_cycles`` and ``progress`` are those of
-        ``t2s.simulate``.  ``times`` are other latencies and sizes of the chip.  Raises
-        ``UnsupportedError`` for patterns that have no units yet, and ``CycleLimitError`` at
-        ``max_cycles``.
+        ``memory`` is a ``Dram``, the name of one (``"hbm2e-1800"``, which is taken if none is
+        named, ``"ddr4-2133x4"``, ...), or ``"ideal"``: no latency and no limit.  Values are those
+        of ``run_patterns``, bit by bit, and never depend on the memory; ``engine``, ``max_cycles``
+        and ``progress`` are those of ``t2s.simulate``.  ``times`` are other latencies and sizes of
+        the chip.  Raises ``UnsupportedError`` for patterns that have no units yet, and
+        ``CycleLimitError`` at ``max_cycles``.
         """
         if not backend_is_there():
             raise backend_missing("simulate()")
@@ -241,6 +246,7 @@ class CapstanKernel(NotebookDisplay):
         )
 
         chip = TIMES if times is None else times
+        memory = OWN_MEMORY if memory is None else memory
         started = self._start(inputs, type)
         program = started.lowered.program
         run = run_units(

@@ -13,6 +13,7 @@ from t2s.backends.capstan.roofline_picture import Roofline, roofline_picture
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.ops import Array
 from t2s.core.svg import SvgPicture
 from t2s.driver.capstan_bound import CycleCause, CycleParts, cycle_parts
 from t2s.driver.capstan_run_picture import MOST_BINS, MOST_CHARACTERS, run_picture
@@ -58,6 +59,11 @@ class CapstanResult(NotebookDisplay):
     def cycles(self) -> int:
         """Cycles of the chip until the last word is stored."""
         return self.run.cycles
+
+    @property
+    def output(self) -> Array:
+        """The result as a dense array."""
+        return self.tensor.to_dense()
 
     @property
     def nanoseconds(self) -> float:

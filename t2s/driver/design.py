@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from t2s.graph.graph import Graph
 if TYPE_CHECKING:
     from t2s.report.reasons import LoopReason
     from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
 
 Array = np.ndarray[Any, Any]
 Values = Array | dict[str, Array]
@@ -138,3 +139,24 @@ class Design(ABC):
                 hint=f"{verb} takes each of them: kernel.graphs(inputs)",
             )
         return self.begin(inputs).first
+
+
+class ChipKernel(ABC):
+    """Something that is compiled for one chip, and has no graph for other devices.
+
+    ``simulate`` and ``cycles`` run it there, with the chip's own memory if none is named.
+    """
+
+    chip: ClassVar[str]
+
+    @abstractmethod
+    def simulate(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        memory: str | Dram | None = None,
+        engine: str = "native",
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+    ) -> Any:
+        """Run it cycle by cycle; see ``t2s.simulate``."""

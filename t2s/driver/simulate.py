@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.checks import checked_kind
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.driver.design import Design, Stage
+from t2s.driver.design import ChipKernel, Design, Stage
 from t2s.driver.lower import over_budget
 from t2s.driver.page_writer import with_page
 from t2s.driver.recognize import design_of
@@ -44,7 +44,9 @@ def simulate(
     ``design`` is a Func or a tuple of Funcs, a product of a sparse matrix, an assignment of
     ``t2s.sparse`` or a graph; ``inputs`` holds arrays, matrices, tensors and scalars by name.
     Returns a ``SimResult``, and for an assignment, whose stages run one after the other, a
-    ``SparseResult`` with the tensor and the ``SimResult`` of each stage.
+    ``SparseResult`` with the tensor and the ``SimResult`` of each stage.  A ``CapstanKernel`` runs
+    on its own chip, with HBM2E at 1800 GB/s if no ``memory`` is named, and gives a
+    ``CapstanResult``.
 
     ``memory`` replaces the memory of the device: a ``Dram`` or the name of one (``"ddr4-2133"``,
     ``"ddr4-2133x2"``, ``"ddr4-2133x4"``, ``"hbm2e"``, ``"hbm2e-1800"``), or ``"ideal"``,
@@ -58,6 +60,15 @@ def simulate(
     """
     from t2s.simulator.run import simulate as simulate_graph
 
+    if isinstance(design, ChipKernel):
+        _check_chip(design, device, stalls)
+        return design.simulate(
+            {} if inputs is None else inputs,
+            memory=memory,
+            engine=engine,
+            max_cycles=max_cycles,
+            progress=progress,
+        )
     found = design_of(design)
     begun = found.begin({} if inputs is None else inputs)
     target = device_for(found, device, memory)
@@ -105,6 +116,11 @@ def cycles(
     from t2s.simulator.run import simulate as simulate_graph
     from t2s.simulator.run import simulate_cycles
 
+    if isinstance(design, ChipKernel):
+        _check_chip(design, device, stalls)
+        given = {} if inputs is None else inputs
+        result = design.simulate(given, memory=memory, max_cycles=max_cycles, progress=progress)
+        return int(result.cycles)
     found = design_of(design)
     begun = found.begin(inputs)
     target = device_for(found, device, memory)
@@ -135,6 +151,19 @@ def cycles(
         )
 
     return int(begun.run(run).cycles)
+
+
+def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls | None) -> None:
+    """Raises ``UserError`` for what cannot be said of a kernel that has a chip of its own."""
+    name = device if isinstance(device, str) else device.name
+    if name not in ("ideal", kernel.chip) or stalls is not None:
+        raise UserError(
+            f"{kernel!r} runs on its own chip, whose units nothing holds up at random",
+            location=user_location(),
+            expected=f"device={kernel.chip!r} or none, and no stalls",
+            given=f"device={name!r}, stalls={stalls!r}",
+            hint='memory="ddr4-2133x4" puts it on another memory',
+        )
 
 
 def climb_of(design: object, result: SimResult) -> tuple[Rung, ...]:

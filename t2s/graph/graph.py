@@ -136,8 +136,10 @@ class Tensor(Term):
     what was stored needs.  Elements never stored are zero, also where a machine loads them again.
     Only machines access open tensors, tensors on the chip and shared ones.  A shared tensor is not
     open; a ``swizzled`` one is spread over the units of the banks by a hash of its addresses.
-    A ``streamed`` one is in the device's memory, and machines load neighboring parts of it at about
-    the same time: see ``Dram.stream_bursts``.
+
+    A ``streamed`` one is in the device's memory, and machines load neighboring parts of it into
+    queues (see ``Dram.controllers``).  One that is stored ``in_parts`` is there, too: machines
+    store words of it here and there, so that its bursts are read before parts of them are stored.
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
@@ -168,6 +170,7 @@ class Tensor(Term):
     place: Place = Place.MEMORY
     swizzled: bool = False
     streamed: bool = False
+    in_parts: bool = False
     ascending: str | None = None
     origin: tuple[str, ...] = ()
     copy_of: str | None = None
@@ -202,7 +205,7 @@ class Tensor(Term):
         """Where it is, unless that is the device's memory; begins with a space."""
         match self.place:
             case Place.MEMORY:
-                return " streamed" if self.streamed else ""
+                return " streamed" * self.streamed + " stored in parts" * self.in_parts
             case Place.CHIP:
                 return " on the chip"
             case Place.SHARED:

@@ -92,6 +92,7 @@ _OPTIONAL = (
     (Register, "initial"),
     (Tensor, "swizzled"),
     (Tensor, "streamed"),
+    (Tensor, "in_parts"),
 )
 """Fields that are written only where they are neither ``None`` nor ``False`` nor the integer 0."""
 

@@ -176,6 +176,12 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
             expected="Place.MEMORY, or a tensor that is not streamed",
             given=str(tensor.place),
         )
+    if tensor.in_parts and tensor.place is not Place.MEMORY:
+        raise subject.error(
+            "it is stored in parts and not in the device's memory",
+            expected="Place.MEMORY, or a tensor that is not stored in parts",
+            given=str(tensor.place),
+        )
     if not tensor.open and tensor.place is Place.MEMORY:
         return
     if tensor.open and (

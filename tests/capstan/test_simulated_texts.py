@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,8 +58,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         _other_sizes,
         "the units of the chip would do something else|expected: times with the same lanes,"
         " block_buffers, burst_bytes|given:    CapstanTimes(lanes=16, stages=6, queue_words=256,"
-        " hop=6, memory_access=3, dram_path=50, block_buffers=2, burst_bytes=32,"
-        " retiming=128, bit_windows=256)"
+        " hop=6, memory_access=3, dram_path=24, block_buffers=2, burst_bytes=32,"
+        " bit_windows=256)"
         "|hint:     simulate again with these times",
     ),
     "no addresses": (
@@ -126,7 +127,8 @@ def test_the_text_of_a_result() -> None:
     assert lines[4] == f"bound by DRAM: {result.parts.share(result.parts.bound):.0%} of" + (
         f" {result.cycles} cycles"
     )
-    assert [line.split()[0] for line in lines[7:11]] == ["DRAM", "whole", "datapath:", "start-up"]
+    causes = [line.split()[0] for line in lines[7:12]]
+    assert causes == ["DRAM", "network", "whole", "datapath:", "start-up"]
     assert "reduce_total" in str(result)
     assert "<caption>bound by DRAM" in result._repr_html_()
     assert result.tensor.to_dense().tolist() == [13, 0]
@@ -160,7 +162,51 @@ def test_the_command_simulates(tmp_path: Path) -> None:
         assert (tmp_path / name).read_text(encoding="utf-8").startswith("<svg ")
         assert f"wrote {tmp_path / name}\n" in result.output
     assert "matches numpy" in result.output.splitlines()[-1]
-    assert "with memory" not in CliRunner().invoke(app, told).output
+    # no other memory is named, and the plain command, the record and the kernel take the same one
+    plain = CliRunner().invoke(app, told).output
+    assert plain == result.output
+    record = json.loads(CliRunner().invoke(app, [*told, "--json"]).output)
+    assert record["stages"][0]["dram"]["name"] == "hbm2e-1800"
+    assert f"{record['cycles']:,} cycles, " in plain
+
+
+def test_a_kernel_without_units_has_no_cycles(tmp_path: Path) -> None:
+    told = ["tensor", "A(i,j,k)=B(i,j,k)+C(i,j,k)", "-f", "A:dss", "-f", "B:dss", "-f", "C:dss"]
+    told += [
+        "--random",
+        "B",
+        "--random",
+        "C",
+        "-d",
+        "i=2",
+        "-d",
+        "j=3",
+        "-d",
+        "k=4",
+        "-s",
+        "env(sp,4)",
+    ]
+    told += ["--target", "capstan", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, told)
+    assert result.exit_code == 0
+    assert "no cycles: the simulator of Capstan has no unit for this" in result.output
+    assert "matches numpy" in result.output.splitlines()[-1]
+    for more in (["--json"], ["--memory", "ideal"], ["--report", str(tmp_path / "page.html")]):
+        assert CliRunner().invoke(app, [*told, *more]).exit_code == 1
+
+
+def test_results_are_as_those_of_other_targets(tmp_path: Path) -> None:
+    kernel = spmv()
+    result = kernel.simulate(INPUTS)
+    assert result.memory == "hbm2e-1800"
+    assert result.output.tolist() == [13, 0]
+    assert t2s.cycles(kernel, INPUTS) == result.cycles
+    ideal = t2s.simulate(kernel, INPUTS, device="capstan", memory="ideal")
+    assert ideal.cycles == t2s.cycles(kernel, INPUTS, memory="ideal") < result.cycles
+    assert t2s.compare(result, ideal).change == ideal.cycles - result.cycles
+    assert result.report(tmp_path / "page.html").exists()
+    with pytest.raises(UserError, match="runs on its own chip"):
+        t2s.simulate(kernel, INPUTS, device="arria10")
 
 
 def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,16 +63,19 @@ def test_swizzled_and_not_shared() -> None:
     )
 
 
-def test_streamed_tensors() -> None:
-    streamed = with_x(Gathering().graph, streamed=True)
-    verify_graph(streamed)
-    assert "input x: int32[64] streamed\n" in print_graph(streamed)
-    assert graph_from_json(graph_to_json(streamed)) == streamed
-    assert "streamed" not in graph_to_json(Gathering().graph)
+@pytest.mark.parametrize(
+    ("name", "text"), [("streamed", "streamed"), ("in_parts", "stored in parts")]
+)
+def test_tensors_whose_bursts_controllers_know(name: str, text: str) -> None:
+    said = with_x(Gathering().graph, **{name: True})
+    verify_graph(said)
+    assert f"input x: int32[64] {text}\n" in print_graph(said)
+    assert graph_from_json(graph_to_json(said)) == said
+    assert name not in graph_to_json(Gathering().graph)
     refuse(
-        with_x(BANKED, streamed=True),
-        "tensor 'x': it is streamed and not in the device's memory",
-        "  expected: Place.MEMORY, or a tensor that is not streamed",
+        with_x(BANKED, **{name: True}),
+        f"tensor 'x': it is {text} and not in the device's memory",
+        f"  expected: Place.MEMORY, or a tensor that is not {text}",
         "  given:    Place.SHARED",
     )
 

@@ -11,7 +11,9 @@ lines of its lanes, in the order of the lanes; a lane of -1 touches none.
   that begins the next line for as many again: a scanner asks for a fiber as soon as it knows where
   that is.
 * Stored lines are collected: when ``store_lines`` lines of a tensor are begun and another one
-  begins, all of them are written; the last firing of a machine that ends writes the rest.
+  begins, all of them are written; the last firing of a machine that ends writes the rest.  But
+  those of a tensor that is stored ``in_parts`` are updated (``open_bursts``), each by the firing
+  that begins it.
 * The tokens of a firing leave when its loads of level 0 are there, and later by the time that those
   of level 1 take, and so on: an access whose address another one loads comes after it.  (Both are
   asked for at once, so that requests come in the order of time.)  Tokens never leave before those
@@ -33,6 +35,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses
+from t2s.simulator.memory.open_bursts import Request
 from t2s.simulator.memory.port import UnitPort
 from t2s.simulator.memory.spec import Dram
 
@@ -46,7 +49,6 @@ class _Begun:
 
     firing: int
     line: int
-    streamed: bool
     asked_by: int = -1
     number: int = -1
 
@@ -55,7 +57,7 @@ class _Begun:
 class FiringPlan:
     """What a firing of a machine asks for, and what it loads: the line that is there last."""
 
-    asked: list[tuple[_Begun, bool]] = field(default_factory=list)
+    asked: list[tuple[_Begun, Request]] = field(default_factory=list)
     loads: list[tuple[RuleAccess, _Begun]] = field(default_factory=list)
 
 
@@ -73,7 +75,7 @@ class MachinePort(UnitPort):
     def prepare(self, firing: int) -> None:
         """Find the requests of the next firing."""
         self.plan = self.plans[firing] if firing < len(self.plans) else FiringPlan()
-        self.requests = [(begun.line, write, begun.streamed) for begun, write in self.plan.asked]
+        self.requests = [(begun.line, request) for begun, request in self.plan.asked]
 
     def free(self) -> int:
         """The cycle from which the next firing may ask."""
@@ -107,7 +109,7 @@ class MachineFirings:
     """What is known of one machine: its rules, the tensors that they access and where these are.
 
     ``codes`` are those of its firings, all of them if the machine has ``ended``; ``addresses`` are
-    the tokens of ``AddressedGraph.channels``; ``streamed`` names tensors.
+    the tokens of ``AddressedGraph.channels``; ``streamed`` and ``in_parts`` name tensors.
     """
 
     rules: Sequence[RuleAccesses]
@@ -117,6 +119,7 @@ class MachineFirings:
     ended: bool
     addresses: Sequence[Sequence[Array]]
     streamed: frozenset[str] = frozenset()
+    in_parts: frozenset[str] = frozenset()
 
 
 def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
@@ -130,21 +133,27 @@ def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
             lines = begun[access.tensor, access.store]
             base = machine.bases[access.tensor]
             touched = _touched(access, next(streams[access.channel]), base, size)
-            streamed = not access.store and access.tensor in machine.streamed
             for line in touched:
                 if not lines or lines[-1].line != line:
-                    lines.append(_Begun(firing, line, streamed))
+                    lines.append(_Begun(firing, line))
             if touched and not access.store:
                 plans[firing].loads.append((access, lines[-1]))
     starts = _starts(machine)
-    for (_, store), found in begun.items():
-        if store:
+    for (tensor, store), found in begun.items():
+        request = Request.WRITE if store else Request.READ
+        if not store and tensor in machine.streamed:
+            request = Request.STREAM
+        if store and tensor in machine.in_parts:
+            request = Request.UPDATE
+            for item in found:
+                item.asked_by = item.firing
+        elif store:
             _write(found, dram.units.store_lines, len(plans) - 1 if machine.ended else -1)
         else:
             _ask(found, dram.units.load_lines, starts)
         for item in found:
             if item.asked_by >= 0:
-                plans[item.asked_by].asked.append((item, store))
+                plans[item.asked_by].asked.append((item, request))
     for number, item in enumerate(item for plan in plans for item, _ in plan.asked):
         item.number = number
     return plans

@@ -13,6 +13,7 @@ from t2s.graph.graph import Graph
 from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.lane_addresses import Addresses, LaneAddresses
 from t2s.simulator.memory.machine_accesses import RuleAccesses, ports_of
+from t2s.simulator.memory.open_bursts import Request
 from t2s.simulator.memory.port import too_long
 from t2s.simulator.memory.spec import Dram
 
@@ -136,7 +137,6 @@ class MachineRequests:
         """What the next firings, at most ``count``, ask for, as of a PE.
 
         Of what they need there is a column for each level, and then for each level of what decides.
-        Reads of a streamed tensor are 2 more than others.
         """
         here = slice(self.produced, self.produced + min(count, self.left))
         asked, begin = self.asked[here], self._made
@@ -226,13 +226,14 @@ class MachineRequests:
         firings = self._count
         found: list[_Lines] = []
         chosen: list[_Accesses] = []
-        for port, (_, store) in enumerate(self._ports):
+        for port, (tensor, store) in enumerate(self._ports):
             here = accesses
             if len(self._ports) > 1:
                 here = accesses.chosen(accesses.port == port)
             chosen.append(here)
-            found.append(self._begun(here, store, starts, firings - 1 if ended else -1))
-        kinds = [1 if store else 2 * self._graph.tensor(t).streamed for t, store in self._ports]
+            request = self._request(tensor, store)
+            found.append(self._begun(here, request, starts, firings - 1 if ended else -1))
+        kinds = [self._request(tensor, store) for tensor, store in self._ports]
         lines = _joined(item.line * 4 + kind for item, kind in zip(found, kinds, strict=True))
         asking = _joined(item.asked_by for item in found)
         ports = _joined(np.full(len(item.line), port) for port, item in enumerate(found))
@@ -258,6 +259,13 @@ class MachineRequests:
                     self._need(here.firing[some], column, needed[some])
             at += len(item.line)
 
+    def _request(self, tensor: str, store: bool) -> Request:
+        """What is asked of the lines of a port."""
+        found = self._graph.tensor(tensor)
+        if store:
+            return Request.UPDATE if found.in_parts else Request.WRITE
+        return Request.STREAM if found.streamed else Request.READ
+
     def _need(self, firing: Numbers, column: Numbers, needed: Array) -> None:
         """Firings, in order, need these requests, too."""
         column = np.searchsorted(self._columns, column)
@@ -273,7 +281,7 @@ class MachineRequests:
         latest = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
         return np.where(runs_on, latest, -1)
 
-    def _begun(self, here: _Accesses, store: bool, starts: Numbers, last: int) -> _Lines:
+    def _begun(self, here: _Accesses, request: Request, starts: Numbers, last: int) -> _Lines:
         """The lines that the accesses of one port begin, and who asks for them."""
         touched, access = here.first, None
         if (here.last > here.first).any():
@@ -288,7 +296,9 @@ class MachineRequests:
         if access is not None:
             latest = latest[np.cumsum(span) - 1]
         position = np.arange(len(line))
-        if store:
+        if request is Request.UPDATE:
+            return _Lines(line=line, asked_by=firing, latest=latest)
+        if request is Request.WRITE:
             full = (position // self._dram.units.store_lines + 1) * self._dram.units.store_lines
             asked_by = np.append(firing, last)[np.minimum(full, len(line))]
             return _Lines(line=line, asked_by=asked_by, latest=latest)

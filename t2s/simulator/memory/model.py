@@ -20,11 +20,13 @@ the end of the run is written then.
 
 **The read queue**, where there is one: reads do not wait for each other.  A read goes ahead of
 those whose rows are not open yet, where the data bus is free between theirs, and so does its
-activation; but requests of one bank stay in order, and no read goes ahead of a write.  A read of a
-burst that is under way takes its data from there, when they have moved.
+activation; but requests of one bank stay in order, and no read goes ahead of a write.
 
-**Kept bursts**, where there are some: the last bursts of streamed tensors that a channel has read,
-until they are written.  A read of one takes its data from there, at once if they have moved.
+**Controllers in front of the channels**, where there are some, know the bursts that they have read
+last: a queue that asks for one of them is filled from there, and so is anybody who asks before its
+data have moved.  A burst of which a part is stored is read first and *changed*; it stays until
+another changed burst needs its place, or the run ends, and is written back then.  Without such
+controllers it is read and written each time.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
-from t2s.simulator.memory.kept_bursts import KeptBursts
+from t2s.simulator.memory.open_bursts import OpenBursts, Request
 from t2s.simulator.memory.overtaking import NEVER, KnownActivations, ReadQueue
 from t2s.simulator.memory.spec import Dram, DramPlace
 
@@ -65,8 +67,8 @@ class Command:
 class ChannelCounts:
     """What a channel has done: bursts read and written, by what became of their row, refreshes.
 
-    ``forwarded`` counts reads that found their data in the write queue, ``joined`` those of a
-    burst that was under way, and ``kept`` those of one that was kept; they never reached a bank.
+    ``forwarded`` counts reads that found their data in the write queue, and ``joined`` requests of
+    a burst that its controller knew; they never reached a bank.
     """
 
     reads: int = 0
@@ -77,7 +79,6 @@ class ChannelCounts:
     refreshes: int = 0
     forwarded: int = 0
     joined: int = 0
-    kept: int = 0
 
 
 @dataclass(slots=True)
@@ -111,7 +112,6 @@ class _Rank:
 class _Channel:
     ranks: list[_Rank]
     reads: ReadQueue
-    kept: KeptBursts
     column: int = NEVER
     bus: int = NEVER
     user: tuple[int, bool] | None = None
@@ -127,6 +127,7 @@ class DramModel:
     def __init__(self, dram: Dram, trace: list[Command] | None = None) -> None:
         self.dram = dram
         self.trace = trace
+        self.open = OpenBursts(dram.controllers, dram.open_bursts)
         due = dram.timing.tREFI or 1 << 62
         self.channels = [
             _Channel(
@@ -140,45 +141,60 @@ class DramModel:
                     for _ in range(dram.ranks)
                 ],
                 ReadQueue(dram),
-                KeptBursts(dram.stream_bursts),
             )
             for _ in range(dram.channels)
         ]
 
-    def access(self, clock: int, burst: int, write: bool, streamed: bool = False) -> int:
+    def access(self, clock: int, burst: int, request: Request) -> int:
         """The clock in which a burst is done, if it is asked for at ``clock``: its data have moved.
 
-        A write is done when it is in the write queue, where there is one; ``streamed`` is a read
-        that may use kept bursts.  Requests have to come in the order of their clocks.
+        A write is done when it is in the write queue, where there is one.  Requests have to come in
+        the order of their clocks.
         """
         channel = self.channels[self.dram.place(burst).channel]
-        if not write:
-            return self._read(channel, clock, burst, streamed)
-        channel.kept.drop(burst)
-        if self.dram.write_queue:
-            return self._queue(channel, clock, burst)
-        return self._access(clock, burst, write)
+        found = self.open.find(clock, burst, request)
+        if request is Request.WRITE:
+            return self._write(clock, burst)
+        if found is not None:
+            channel.counts.joined += 1
+            found.changed |= request is Request.UPDATE
+            return max(clock, found.end)
+        end = self._read(channel, clock, burst)
+        changed = request is Request.UPDATE
+        if self.dram.controllers:
+            replaced = self.open.open(burst, end, changed)
+            if replaced is not None:
+                self._write_back(clock, replaced)
+        elif changed:
+            end = max(end, self._write(clock, burst))
+        return end
 
-    def _read(self, channel: _Channel, clock: int, burst: int, streamed: bool) -> int:
-        """A read: of what waits to be written, is under way, or is kept, if it can."""
+    def _read(self, channel: _Channel, clock: int, burst: int) -> int:
+        """Read a burst: what waits to be written, if it can."""
         if burst in channel.queued:
             channel.counts.forwarded += 1
             return clock
-        joined = channel.reads.joined(clock, burst)
-        if joined is not None:
-            channel.counts.joined += 1
-            return joined
-        kept = channel.kept.end(burst) if streamed else None
-        if kept is not None:
-            channel.counts.kept += 1
-            return max(clock, kept)
-        end = self._access(clock, burst, False)
-        if streamed:
-            channel.kept.note(burst, end)
-        return end
+        return self._access(clock, burst, False)
+
+    def _write(self, clock: int, burst: int) -> int:
+        """Write a burst, or let it wait for that."""
+        if self.dram.write_queue:
+            return self._queue(self.channels[self.dram.place(burst).channel], clock, burst)
+        return self._access(clock, burst, True)
+
+    def _write_back(self, clock: int, burst: int) -> None:
+        """Write a burst for which nobody waits."""
+        end = self._write(clock, burst)
+        channel = self.channels[self.dram.place(burst).channel]
+        channel.written = max(channel.written, end)
 
     def flush(self, clock: int) -> int:
-        """Write what waits in the queues; when the last write of all has moved, 0 without any."""
+        """Write what is changed, and what waits in the queues.
+
+        The clock in which the last write of all that nobody waits for has moved, 0 without any.
+        """
+        for burst in self.open.close():
+            self._write_back(clock, burst)
         for channel in self.channels:
             self._drain(channel, clock, len(channel.queued))
         return max(channel.written for channel in self.channels)
@@ -220,7 +236,7 @@ class DramModel:
         if write:
             channel.reads.write(column, end)
         elif self.dram.read_queue:
-            channel.reads.note(column, place, burst, end)
+            channel.reads.note(column, place)
         return end
 
     def _plan(

@@ -64,8 +64,6 @@ class _Read:
     column: int
     rank: int
     group: int
-    burst: int
-    end: int
 
 
 @dataclass(slots=True)
@@ -77,11 +75,6 @@ class ReadQueue:
     floor: int = NEVER
     written: int = NEVER
 
-    def joined(self, clock: int, burst: int) -> int | None:
-        """When the data of a burst that is under way have moved."""
-        ends = (read.end for read in self.known if read.burst == burst and read.end > clock)
-        return next(ends, None)
-
     def slot(self, clock: int, place: DramPlace) -> int:
         """The first clock from ``clock`` on for a read."""
         t = self.dram.timing
@@ -90,10 +83,10 @@ class ReadQueue:
             clock, ((read.column, self._apart(read, place)) for read in self.known)
         )
 
-    def note(self, column: int, place: DramPlace, burst: int, end: int) -> None:
+    def note(self, column: int, place: DramPlace) -> None:
         """A read is done at a clock."""
         t = self.dram.timing
-        insort(self.known, _Read(column, place.rank, place.group, burst, end))
+        insort(self.known, _Read(column, place.rank, place.group))
         if len(self.known) > self.dram.read_queue:
             far = max(self.dram.burst_clocks + t.turnaround, t.tCCD_L, t.tCCD_S)
             self.floor = max(self.floor, self.known.pop(0).column + far)

@@ -38,9 +38,9 @@ class Ports:
         dram = program.device.memory
         assert dram is not None
         self.program, self.dram = program, dram
+        self.ratio = dram.clock_hz / program.device.clock_hz
         self.model = DramModel(dram)
         self.bases, self.room = bases_of(program.graph, dram)
-        self.ratio = dram.clock_hz / program.device.clock_hz
         self.ports: dict[int, UnitPort] = {}
         for timing in program.nodes:
             if isinstance(timing.node, Machine):
@@ -67,6 +67,7 @@ class Ports:
 
     def _add_machines(self, timing: NodeTiming, node: Machine, recorded: RecordedMachines) -> None:
         streamed = frozenset(t.name for t in self.program.graph.tensors if t.streamed)
+        in_parts = frozenset(t.name for t in self.program.graph.tensors if t.in_parts)
         for place, found in enumerate(recorded.machines(node)):
             rules = [rule.at(Place.MEMORY) for rule in found.rules]
             if not any(rule.accesses for rule in rules):
@@ -79,6 +80,7 @@ class Ports:
                 ended=found.ended,
                 addresses=found.addresses,
                 streamed=streamed,
+                in_parts=in_parts,
             )
             self._check(machine)
             self.ports[timing.first + place] = MachinePort(
@@ -118,7 +120,7 @@ class Ports:
         return self.bases[statement.tensor] + flat * tensor.type.bytes
 
     def flush(self, last: int) -> int:
-        """Write what waits in write queues after the last firing of all; when all is written."""
+        """Write what is changed or waits after the last firing of all; when all is written."""
         end = self.model.flush(later(last, self.ratio))
         return later(end, 1 / self.ratio) + self.dram.units.path_cycles if end else 0
 

@@ -28,6 +28,7 @@ from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.model import DramModel
+from t2s.simulator.memory.open_bursts import Request
 from t2s.simulator.memory.report import UnitCounts
 from t2s.simulator.memory.spec import Dram
 
@@ -138,7 +139,7 @@ class UnitPort:
     needed: int = -1
     written: int = 0
     counts: UnitCounts = field(default_factory=UnitCounts)
-    requests: list[tuple[int, bool, bool]] = field(default_factory=list)
+    requests: list[tuple[int, Request]] = field(default_factory=list)
 
     def prepare(self, firing: int) -> None:
         """Find the requests of the next firing, counted from 0."""
@@ -161,13 +162,13 @@ class UnitPort:
         end = min(lines.begun + self.dram.units.load_lines, len(lines.all))
         for number in range(lines.begun, end):
             lines.asked[number] = len(self.done) + len(self.requests)
-            self.requests.append((lines.all[number][1], False, False))
+            self.requests.append((lines.all[number][1], Request.READ))
 
     def _store(self, lines: Lines, full: int) -> None:
         self._write(lines, full * self.dram.units.store_lines)
 
     def _write(self, lines: Lines, end: int) -> None:
-        self.requests += [(line, True, False) for _, line in lines.all[lines.written : end]]
+        self.requests += [(line, Request.WRITE) for _, line in lines.all[lines.written : end]]
         lines.written = max(lines.written, end)
 
     def free(self) -> int:
@@ -180,14 +181,14 @@ class UnitPort:
         """Make the firing's requests; the cycle in which all that it loads is here."""
         bursts = self.dram.units.line_bursts
         clock = later(now, self.ratio)
-        for line, write, streamed in self.requests:
+        for line, request in self.requests:
             done = self.done[-1] if self.done else 0
             for burst in range(line * bursts, (line + 1) * bursts):
-                end = self.model.access(clock, burst, write, streamed)
+                end = self.model.access(clock, burst, request)
                 done = max(done, later(end, 1 / self.ratio) + self.dram.units.path_cycles)
             self.done.append(done)
             self.counts.latency += done - now
-            if write:
+            if request in (Request.WRITE, Request.UPDATE):
                 self.counts.writes += 1
                 self.written = done
             else:

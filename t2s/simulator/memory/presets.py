@@ -7,12 +7,19 @@ tWR 15, tWTR 2.5 / 7.5, tRTP 7.5, tRRD 3.7 / 5.3, tRFC 350, tREFI 7800).
 HBM2E: one stack at 3.2 Gbit/s per pin, 16 pseudo-channels of 64 bits.  JESD235 leaves the times of
 the core to the vendor; these are those that public models of HBM2 use, at the same nanoseconds
 (CL, tRCD, tRP 14, tRAS 34, tRRD 4 / 6, tFAW 16, tWR 16, tWTR 6 / 8, tRTP 5, tRFC 260, tREFI 3900).
-The one of 1800 GB/s is what published results of Capstan use: 64 pseudo-channels, with the clocks
-of the first one at a rate of 3.515625 Gbit/s per pin, rounded up again.
 
-The two memories of Capstan have controllers that choose among 32 reads of a channel, as those of
-public simulators of DRAMs do; the others keep the order of requests.  They keep some KiB of what
-they have read of streamed tensors: 128 bursts of 32 bytes, or 88 of 64.
+The two memories of Capstan are those that published results simulate with Ramulator.  HBM2E at
+1800 GB/s is its description of HBM (32 channels of 128 bits, 4 Gbit each, 1 Gbit/s per pin) with a
+faster clock: the times in clocks stay as they are.  (The public configuration has 1.8 GHz;
+here the clock is such that the peak is exactly 1800 GB/s.)  As there, bursts in a row are in
+different channels; but banks are rotated, for our controllers do not serve one row of a bank as
+long as there are requests for it while another one waits.
+
+The controllers of both choose among 32 reads of a channel, and write when 80 % of 32 places are
+taken, until 20 % are left; the other memories keep the order of requests.
+
+In front of both are the 80 memory controllers of the chip.  Each knows 32 bursts: a vector is a
+burst of 64 bytes, and queues hold 16 vectors, in front of a controller and behind it.
 """
 
 from __future__ import annotations
@@ -30,8 +37,9 @@ IDEAL = "ideal"
 """The name of the memory without banks: the device's latency and bandwidth, whatever is asked."""
 
 _READ_QUEUE = 32
-_STREAM_BURSTS_HBM = 128
-_STREAM_BURSTS_DDR = 88
+_WRITE_QUEUE, _WRITE_BATCH = 26, 19
+_CONTROLLERS = 80
+_OPEN_BURSTS = 32
 
 _DDR4_2133 = Timing(
     CL=15,
@@ -74,24 +82,24 @@ _HBM2E_3200 = Timing(
 )
 
 
-_HBM2E_3516 = Timing(
-    CL=26,
-    CWL=8,
-    tRCD=26,
-    tRP=26,
-    tRAS=61,
-    tRRD_S=8,
-    tRRD_L=11,
-    tFAW=29,
+_HBM_OF_RAMULATOR = Timing(
+    CL=7,
+    CWL=4,
+    tRCD=7,
+    tRP=7,
+    tRAS=17,
+    tRRD_S=4,
+    tRRD_L=5,
+    tFAW=20,
     tCCD_S=2,
-    tCCD_L=4,
-    tWR=29,
-    tWTR_S=11,
-    tWTR_L=15,
-    tRTP=9,
+    tCCD_L=3,
+    tWR=8,
+    tWTR_S=2,
+    tWTR_L=4,
+    tRTP=7,
     turnaround=2,
-    tRFC=458,
-    tREFI=6856,
+    tRFC=130,
+    tREFI=1950,
 )
 
 
@@ -143,26 +151,33 @@ _HBM2E = Dram(
 )
 """Pseudo-channels take turns every 256 bytes, bank groups every burst."""
 
-_HBM2E_1800 = replace(
-    _HBM2E,
+_HBM2E_1800 = Dram(
     name="hbm2e-1800",
-    description="four stacks of HBM2E at 3.516 Gbit/s, 32 GiB in 64 pseudo-channels, 1800 GB/s",
+    description="four stacks of HBM2E, 16 GiB in 32 channels of 128 bits, 1800 GB/s",
     clock_hz=Fraction(1_757_812_500),
-    channels=64,
+    channels=32,
+    groups=4,
+    banks=4,
+    rows=1 << 14,
+    columns=1 << 5,
+    burst_bytes=64,
+    burst_clocks=2,
     mapping=mapping_of(
+        (Coordinate.CHANNEL, 5),
         (Coordinate.GROUP, 2),
-        (Coordinate.COLUMN, 3),
-        (Coordinate.CHANNEL, 6),
-        (Coordinate.COLUMN, 2),
+        (Coordinate.COLUMN, 5),
         (Coordinate.BANK, 2),
-        (Coordinate.ROW, 15),
+        (Coordinate.ROW, 14),
     ),
-    timing=_HBM2E_3516,
+    timing=_HBM_OF_RAMULATOR,
     read_queue=_READ_QUEUE,
-    stream_bursts=_STREAM_BURSTS_HBM,
-    units=Units(line_bursts=2, load_lines=64, store_lines=64, outstanding=256),
+    write_queue=_WRITE_QUEUE,
+    write_batch=_WRITE_BATCH,
+    controllers=_CONTROLLERS,
+    open_bursts=_OPEN_BURSTS,
+    units=Units(load_lines=64, store_lines=64, outstanding=256),
 )
-"""Pseudo-channels take turns every 1024 bytes, so that units ask for 4096 at once."""
+"""Channels take turns every burst of 64 bytes, and bank groups every 32 of them."""
 
 _ALL = (
     _ddr4_2133(1, "ddr4-2133", "one channel of DDR4-2133, 8 GiB, 17.1 GB/s"),
@@ -170,7 +185,10 @@ _ALL = (
     replace(
         _ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s"),
         read_queue=_READ_QUEUE,
-        stream_bursts=_STREAM_BURSTS_DDR,
+        write_queue=_WRITE_QUEUE,
+        write_batch=_WRITE_BATCH,
+        controllers=_CONTROLLERS,
+        open_bursts=_OPEN_BURSTS,
     ),
     _HBM2E,
     _HBM2E_1800,

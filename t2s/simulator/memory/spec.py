@@ -139,10 +139,11 @@ class Dram:
     write_queue, write_batch: bursts that the controller of a channel holds back to write them
         together, and how many of them it writes when there are that many; 0 and 0 is no queue.
     read_queue: reads under way that the controller of a channel knows of: a younger read goes ahead
-        of those that wait for their row, and one of a burst that is under way takes its data from
-        there; 0 keeps the order of the requests.
-    stream_bursts: bursts of streamed tensors that the controller of a channel has read last and
-        keeps, so that a read of one of them takes its data from there; 0 keeps none.
+        of those that wait for their row; 0 keeps the order of the requests.
+    controllers, open_bursts: controllers in front of the channels, through whose number
+        ``b % controllers`` burst ``b`` is asked for, and the bursts that each of them knows: those
+        that it has read last, from which further reads take their data, and those of which a part
+        was stored, which are written back when others need their places; 0 and 0 is none.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -163,7 +164,8 @@ class Dram:
     write_queue: int = 0
     write_batch: int = 0
     read_queue: int = 0
-    stream_bursts: int = 0
+    controllers: int = 0
+    open_bursts: int = 0
     timing: Timing = field(repr=False)
     units: Units = field(default=Units(), repr=False)
 
@@ -280,10 +282,12 @@ class Dram:
         if not _is_whole(batch) or not least <= batch <= queue:
             expected = f"an integer from {least} to the write_queue, {queue}"
             raise _refusal(self.name, "write_batch", expected, repr(batch))
-        for what in ("read_queue", "stream_bursts"):
-            count = getattr(self, what)
-            if not _is_whole(count) or not 0 <= count <= _MOST_QUEUED:
-                expected = f"an integer from 0 to {_MOST_QUEUED}"
+        for what, least in (("read_queue", 0), ("controllers", 0), ("open_bursts", 1)):
+            count, most = getattr(self, what), _MOST_QUEUED
+            if what == "open_bursts" and not self.controllers:
+                least = most = 0
+            if not _is_whole(count) or not least <= count <= most:
+                expected = f"an integer from {least} to {most}" if most else "0 without controllers"
                 raise _refusal(self.name, what, expected, repr(count))
 
     def _check_refresh(self) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from t2s.simulator.memory.open_bursts import Request
 from t2s.simulator.memory.overtaking import NEVER
 from t2s.simulator.times.compiled import compiled, within
-from t2s.simulator.times.dram_kept import drop_kept, kept_place, note_kept
 from t2s.simulator.times.dram_layout import (
     ACTIVATION_WORDS,
     B_ACTIVATE,
@@ -26,6 +26,7 @@ from t2s.simulator.times.dram_layout import (
     CHANNELS,
     CL,
     CONFLICTS,
+    CONTROLLERS,
     COUNT_WORDS,
     CWL,
     DUE,
@@ -35,9 +36,13 @@ from t2s.simulator.times.dram_layout import (
     GROUPS,
     HITS,
     JOINED,
-    KEPT,
     MISSES,
+    O_BURST,
+    O_CHANGED,
+    O_END,
     OLDEST,
+    OPEN_BURSTS,
+    OPEN_WORDS,
     PIECES,
     Q_DRAINED,
     Q_PUT,
@@ -60,7 +65,6 @@ from t2s.simulator.times.dram_layout import (
     S_ACTIVATE,
     S_READ,
     S_WRITE,
-    STREAM_BURSTS,
     TCCD_L,
     TCCD_S,
     TFAW,
@@ -78,15 +82,17 @@ from t2s.simulator.times.dram_layout import (
     TWTR_S,
     WRITES,
 )
+from t2s.simulator.times.dram_open import forget_burst, known_place, open_burst
 from t2s.simulator.times.dram_overtaking import (
     activation_between,
-    joined,
     note_activation,
     note_read,
     read_between,
     read_room,
 )
 from t2s.simulator.times.table_layout import Signed, Word
+
+READ, WRITE, UPDATE = int(Request.READ), int(Request.WRITE), int(Request.UPDATE)
 
 
 @within
@@ -171,13 +177,13 @@ def _queue_of(parameters: Signed, channel: Word) -> Word:
 
 
 @within
-def _kept_of(parameters: Signed, channel: Word) -> Word:
-    """Where the kept bursts of a channel are."""
+def _controllers(parameters: Signed) -> Word:
+    """Where the controllers are."""
     before = _queue_of(parameters, parameters[CHANNELS])
     if parameters[READ_QUEUE]:
         before += parameters[CHANNELS] * read_room(parameters)
         before += parameters[CHANNELS] * parameters[RANKS] * ACTIVATION_WORDS
-    return before + channel * (1 + 2 * parameters[STREAM_BURSTS])
+    return before
 
 
 @within
@@ -301,7 +307,7 @@ def _access(
     state[at_channel + C_USER] = user
     end = _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel, reads)
     if reads >= 0 and not write:
-        note_read(parameters, state, column, rank_number * groups + group, burst, end, reads)
+        note_read(parameters, state, column, rank_number * groups + group, reads)
     return end
 
 
@@ -319,35 +325,13 @@ def _drain(
         state[queue + Q_WRITTEN] = max(state[queue + Q_WRITTEN], end)
 
 
-@compiled
-def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Word:
-    """See ``DramModel.flush``."""
-    written = np.int64(0)
-    for channel in range(parameters[CHANNELS]):
-        queue = _queue_of(parameters, channel)
-        left = state[queue + Q_PUT] - state[queue + Q_DRAINED]
-        _drain(parameters, state, counts, queue, clock, left)
-        written = max(written, state[queue + Q_WRITTEN])
-    return written
-
-
 @within
-def access(
-    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, kind: Word
-) -> Word:
-    """See ``DramModel.access``; ``kind`` is 1 for a write, 2 for a read of a streamed tensor."""
-    write = kind & 1
+def _write(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word) -> Word:
+    """See ``DramModel._write``."""
     places = parameters[QUEUE]
-    if parameters[READ_QUEUE] + parameters[STREAM_BURSTS] + places == 0:
-        return _access(parameters, state, counts, clock, burst, write)
-    channel = _locate(parameters, burst)[0]
-    if not write:
-        return _read(parameters, state, counts, clock, burst, kind > 1, channel)
-    if parameters[STREAM_BURSTS]:
-        drop_kept(parameters, state, _kept_of(parameters, channel), burst)
     if places == 0:
-        return _access(parameters, state, counts, clock, burst, write)
-    queue = _queue_of(parameters, channel)
+        return _access(parameters, state, counts, clock, burst, np.int64(1))
+    queue = _queue_of(parameters, _locate(parameters, burst)[0])
     put, drained = state[queue + Q_PUT], state[queue + Q_DRAINED]
     place = queue + QUEUE_WORDS + put % places
     accepted = clock if put < places else max(clock, state[place + places])
@@ -359,42 +343,81 @@ def access(
 
 
 @within
-def _read(
-    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, streamed: bool,
-    channel: Word,
-) -> Word:  # fmt: skip
+def _write_back(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word
+) -> None:
+    """See ``DramModel._write_back``."""
+    queue = _queue_of(parameters, _locate(parameters, burst)[0])
+    end = _write(parameters, state, counts, clock, burst)
+    state[queue + Q_WRITTEN] = max(state[queue + Q_WRITTEN], end)
+
+
+@compiled
+def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Word:
+    """See ``DramModel.flush``."""
+    first = _controllers(parameters)
+    known = parameters[CONTROLLERS] * parameters[OPEN_BURSTS]
+    for place in range(first, first + OPEN_WORDS * known, OPEN_WORDS):
+        if state[place + O_CHANGED] > 0:
+            _write_back(parameters, state, counts, clock, state[place + O_BURST])
+    written = np.int64(0)
+    for channel in range(parameters[CHANNELS]):
+        queue = _queue_of(parameters, channel)
+        left = state[queue + Q_PUT] - state[queue + Q_DRAINED]
+        _drain(parameters, state, counts, queue, clock, left)
+        written = max(written, state[queue + Q_WRITTEN])
+    return written
+
+
+@within
+def access(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, request: Word
+) -> Word:
+    """See ``DramModel.access``."""
+    first, place = np.int64(0), np.int64(-1)
+    if parameters[CONTROLLERS]:
+        first = _controllers(parameters)
+        place = known_place(parameters, state, first, burst)
+    changed = np.int64(request == UPDATE)
+    if place >= 0:
+        late = request == READ and state[place + O_CHANGED] == 0 and clock >= state[place + O_END]
+        if request != WRITE and not late:
+            counts[COUNT_WORDS * _locate(parameters, burst)[0] + JOINED] += 1
+            state[place + O_CHANGED] |= changed
+            return max(clock, state[place + O_END])
+        forget_burst(state, place)
+    if request == WRITE:
+        return _write(parameters, state, counts, clock, burst)
+    end = _read(parameters, state, counts, clock, burst)
+    if parameters[CONTROLLERS]:
+        replaced = open_burst(parameters, state, first, burst, end, changed)
+        if replaced >= 0:
+            _write_back(parameters, state, counts, clock, replaced)
+    elif changed:
+        end = max(end, _write(parameters, state, counts, clock, burst))
+    return end
+
+
+@within
+def _read(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word) -> Word:
     """See ``DramModel._read``."""
     if parameters[QUEUE]:
+        channel = _locate(parameters, burst)[0]
         queue = _queue_of(parameters, channel)
         for number in range(state[queue + Q_DRAINED], state[queue + Q_PUT]):
             if state[queue + QUEUE_WORDS + number % parameters[QUEUE]] == burst:
                 counts[COUNT_WORDS * channel + FORWARDED] += 1
                 return clock
-    if parameters[READ_QUEUE]:
-        reads = _queue_of(parameters, parameters[CHANNELS]) + channel * read_room(parameters)
-        end = joined(state, reads, clock, burst)
-        if end >= 0:
-            counts[COUNT_WORDS * channel + JOINED] += 1
-            return end
-    if not streamed or parameters[STREAM_BURSTS] == 0:
-        return _access(parameters, state, counts, clock, burst, np.int64(0))
-    kept = _kept_of(parameters, channel)
-    place = kept_place(parameters, state, kept, burst)
-    if place >= 0:
-        counts[COUNT_WORDS * channel + KEPT] += 1
-        return max(clock, state[place + parameters[STREAM_BURSTS]])
-    end = _access(parameters, state, counts, clock, burst, np.int64(0))
-    note_kept(parameters, state, kept, burst, end)
-    return end
+    return _access(parameters, state, counts, clock, burst, np.int64(0))
 
 
 @compiled
 def access_all(
     parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
-    kinds: Signed, ends: Signed,
+    requests: Signed, ends: Signed,
 ) -> None:  # fmt: skip
     """``access`` for a list of requests in the order of their clocks."""
-    for request in range(len(clocks)):
-        ends[request] = access(
-            parameters, state, counts, clocks[request], bursts[request], kinds[request]
+    for number in range(len(clocks)):
+        ends[number] = access(
+            parameters, state, counts, clocks[number], bursts[number], requests[number]
         )

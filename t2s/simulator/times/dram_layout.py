@@ -3,16 +3,15 @@
 ``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
 bank, then for every bank group, then 12 words for every rank and 4 for every channel, and behind
 them the write queue of every channel: 4 words, the bursts and the ends of its places.  With a read
-queue come that of every channel, 4 words and 4 of each read, and the activations of every rank, 2
-words and 2 of each, both in the order of their clocks.  Last come the kept bursts of every channel
-(``dram_kept``).  ``counts`` has a record of 9 words for every channel.
+queue come that of every channel, 4 words and 2 of each read, and the activations of every rank, 4
+words and 2 of each, both in the order of their clocks.  Last come the controllers, 3 words for
+each burst that they know (``dram_open``).  ``counts`` has a record of 8 words for every channel.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.kept_bursts import EMPTY
 from t2s.simulator.memory.model import ChannelCounts
 from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
 from t2s.simulator.memory.spec import Coordinate, Dram
@@ -21,8 +20,8 @@ from t2s.simulator.times.table_layout import Signed
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
     TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, QUEUE, BATCH, READ_QUEUE,
-    STREAM_BURSTS, PIECES,
-) = range(28)  # fmt: skip
+    CONTROLLERS, OPEN_BURSTS, PIECES,
+) = range(29)  # fmt: skip
 """Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
 
 ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
@@ -42,18 +41,23 @@ R_COUNT, R_FLOOR, R_WRITTEN, R_FIRST = range(4)
 """Words of a read queue: the reads in it, the first clock behind those that are no longer in it,
 the end of the data of the channel's last write, and how many places are free before the reads.
 There are twice as many places as reads, so that few of these are ever moved."""
-R_COLUMN, R_GROUP, R_BURST, R_END = range(4)
+R_HEAD = 4
+R_COLUMN, R_GROUP = range(2)
 """Words of a read."""
-READ_WORDS = 4
+READ_WORDS = 2
 A_COUNT, A_FLOOR, A_FIRST = range(3)
 """Words before the activations of a rank: how many, the first clock behind older ones, and how many
 of twice as many places are free before them."""
 A_HEAD = 4
 ACTIVATION_WORDS = A_HEAD + 4 * ACTIVATIONS
 
-READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED, KEPT = range(9)
+O_BURST, O_END, O_CHANGED = range(3)
+"""Words of a place for an open burst; a burst of -1 is none."""
+OPEN_WORDS = 3
+
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED = range(8)
 """Words of a record of ``counts``."""
-COUNT_WORDS = 9
+COUNT_WORDS = 8
 
 RANK_WORDS = 12
 COORDINATES = tuple(Coordinate)
@@ -67,7 +71,8 @@ def new_parameters(dram: Dram) -> Signed:
         t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
         t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
         dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
-        dram.write_queue, dram.write_batch, dram.read_queue, dram.stream_bursts, len(dram.mapping),
+        dram.write_queue, dram.write_batch, dram.read_queue, dram.controllers,
+        dram.open_bursts, len(dram.mapping),
     ]  # fmt: skip
     for coordinate, bits in dram.mapping:
         values += [COORDINATES.index(coordinate), bits]
@@ -91,9 +96,7 @@ def new_state(dram: Dram) -> Signed:
         reads = [0, NEVER, NEVER, 0] + [0] * (2 * READ_WORDS * dram.read_queue)
         activations = [0, NEVER] + [0] * (ACTIVATION_WORDS - 2)
         parts += np.tile(reads, dram.channels), np.tile(activations, ranks)
-    if dram.stream_bursts:
-        kept = [0] + [EMPTY] * dram.stream_bursts + [0] * dram.stream_bursts
-        parts += (np.tile(kept, dram.channels),)
+    parts += (np.tile([-1, 0, 0], dram.controllers * dram.open_bursts),)
     return np.concatenate(parts).astype(np.int64)
 
 

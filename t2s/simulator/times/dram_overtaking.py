@@ -7,8 +7,6 @@ late for the most part, so searches begin at the newest.
 
 from __future__ import annotations
 
-import numpy as np
-
 from t2s.simulator.memory.overtaking import ACTIVATIONS
 from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.dram_layout import (
@@ -18,13 +16,12 @@ from t2s.simulator.times.dram_layout import (
     A_HEAD,
     BURST,
     GROUPS,
-    R_BURST,
     R_COLUMN,
     R_COUNT,
-    R_END,
     R_FIRST,
     R_FLOOR,
     R_GROUP,
+    R_HEAD,
     READ_QUEUE,
     READ_WORDS,
     TCCD_L,
@@ -107,13 +104,13 @@ def note_activation(
 @inlined
 def read_room(parameters: Signed) -> Word:
     """Words of the reads that are known of a channel, and of twice as many as these."""
-    return READ_WORDS * (1 + 2 * parameters[READ_QUEUE])
+    return R_HEAD + 2 * READ_WORDS * parameters[READ_QUEUE]
 
 
 @inlined
 def _first_read(state: Signed, reads: Word) -> Word:
     """Where the oldest read is that is known of a channel; the others follow in order of time."""
-    return reads + READ_WORDS * (1 + state[reads + R_FIRST])
+    return reads + R_HEAD + READ_WORDS * state[reads + R_FIRST]
 
 
 @inlined
@@ -151,10 +148,7 @@ def read_between(
 
 
 @within
-def note_read(
-    parameters: Signed, state: Signed, column: Word, group: Word, burst: Word, end: Word,
-    reads: Word,
-) -> None:  # fmt: skip
+def note_read(parameters: Signed, state: Signed, column: Word, group: Word, reads: Word) -> None:
     """Put a read among those of its channel, and forget the first one if there are too many."""
     count, first = state[reads + R_COUNT], _first_read(state, reads)
     if count == parameters[READ_QUEUE]:
@@ -167,7 +161,7 @@ def note_read(
         first += READ_WORDS
         state[reads + R_FIRST] += 1
     if state[reads + R_FIRST] + count == 2 * parameters[READ_QUEUE]:
-        begin = reads + READ_WORDS
+        begin = reads + R_HEAD
         for word in range(READ_WORDS * count):
             state[begin + word] = state[first + word]
         first = begin
@@ -178,17 +172,4 @@ def note_read(
             state[place + word] = state[place + word - READ_WORDS]
         place -= READ_WORDS
     state[place + R_COLUMN], state[place + R_GROUP] = column, group
-    state[place + R_BURST], state[place + R_END] = burst, end
     state[reads + R_COUNT] = count + 1
-
-
-@within
-def joined(state: Signed, reads: Word, clock: Word, burst: Word) -> Word:
-    """When the data of a burst that is under way have moved; -1 if it is not."""
-    first, found = _first_read(state, reads), np.int64(-1)
-    place = first + READ_WORDS * (state[reads + R_COUNT] - 1)
-    while place >= first and state[place + R_END] > clock:
-        if state[place + R_BURST] == burst:
-            found = state[place + R_END]
-        place -= READ_WORDS
-    return found

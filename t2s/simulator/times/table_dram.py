@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.simulator.memory.open_bursts import Request
 from t2s.simulator.report.tally import FOREVER
 from t2s.simulator.times.compiled import inlined, within
 from t2s.simulator.times.dram_kernel import access, flush
@@ -39,6 +40,8 @@ from t2s.simulator.times.table_layout import (
     Tables,
     Word,
 )
+
+WRITE, UPDATE = int(Request.WRITE), int(Request.UPDATE)
 
 
 @within
@@ -84,16 +87,16 @@ def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
     at = units[record + REQUEST_AT]
     arrival = _scaled(now, ways[UP], ways[DOWN])
     for number in range(asked):
-        line, kind = memory.requests[at + number] >> 2, memory.requests[at + number] & 3
+        line, request = memory.requests[at + number] >> 2, memory.requests[at + number] & 3
         finished = units[record + DONE]
         for burst in range(line * bursts, (line + 1) * bursts):
-            end = access(memory.parameters, memory.state, memory.counts, arrival, burst, kind)
+            end = access(memory.parameters, memory.state, memory.counts, arrival, burst, request)
             finished = max(finished, _scaled(end, ways[DOWN], ways[UP]) + ways[PATH])
         made = units[record + READS] + units[record + WRITES]
         done[first + made % ways[KEPT]] = finished
         units[record + DONE] = finished
         units[record + LATENCIES] += finished - now
-        if kind == 1:
+        if request in (WRITE, UPDATE):
             units[record + WRITES] += 1
             clock[LAST_STORE] = max(clock[LAST_STORE], finished)
         else:
@@ -150,7 +153,7 @@ def _serves(tables: Tables, memory: DramUnits, now: Word) -> Word:
 
 @inlined
 def _ends(tables: Tables, memory: DramUnits, last: Word) -> None:
-    """What waits in write queues when all is done is written then."""
+    """What is changed or waits in write queues when all is done is written then."""
     arrival = _scaled(last, memory.ways[UP], memory.ways[DOWN])
     end = flush(memory.parameters, memory.state, memory.counts, arrival)
     if end > 0:

@@ -130,10 +130,10 @@ DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
 SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
 DRAM_SOURCES = (
-    *(f"{_ROOM}.{name}" for name in ("table_dram", "dram_kernel", "dram_overtaking", "dram_kept")),
+    *(f"{_ROOM}.{name}" for name in ("table_dram", "dram_kernel", "dram_overtaking", "dram_open")),
     f"{_ROOM}.dram_layout",
     "t2s.simulator.memory.overtaking",
-    "t2s.simulator.memory.kept_bursts",
+    "t2s.simulator.memory.open_bursts",
     *SOURCES,
 )
 

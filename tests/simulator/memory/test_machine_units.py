@@ -205,7 +205,8 @@ def test_random_graphs(
     seed: int,
 ) -> None:
     graph = given_in_memory(graph)
-    tensors = tuple(replace(t, streamed=t.place is Place.MEMORY) for t in graph.tensors)
+    there = {"streamed": True, "in_parts": True}
+    tensors = tuple(replace(t, **there) if t.place is Place.MEMORY else t for t in graph.tensors)
     graph = replace(graph, tensors=tensors) if kept else graph
     device = on(
         replace(
@@ -213,7 +214,8 @@ def test_random_graphs(
             write_queue=queue,
             write_batch=(queue + 1) // 2,
             read_queue=reads,
-            stream_bursts=kept,
+            controllers=3 if kept else 0,
+            open_bursts=kept,
         ),
         load_lines=group,
         store_lines=group,

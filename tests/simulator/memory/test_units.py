@@ -206,6 +206,7 @@ def memories(draw: st.DrawFn) -> Dram:
     """Small, slow memories with units of few requests."""
     times = {name: draw(st.integers(1, 6), name) for name in Timing.__dataclass_fields__}
     queue = draw(st.sampled_from([0, 0, 1, 3]), "write queue")
+    known = draw(st.sampled_from([0, 0, 3]), "controllers")
     return Dram(
         name="random",
         description="",
@@ -221,6 +222,8 @@ def memories(draw: st.DrawFn) -> Dram:
         write_queue=queue,
         write_batch=(queue + 1) // 2,
         read_queue=draw(st.sampled_from([0, 0, 1, 5]), "read queue"),
+        controllers=known,
+        open_bursts=2 * known,
         mapping=mapping_of(
             (Coordinate.GROUP, 1),
             (Coordinate.COLUMN, 1),

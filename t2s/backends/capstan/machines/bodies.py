@@ -40,8 +40,6 @@ class PatternBody:
     environment: values of the parameters that no host gives.
     given_back: for locals that say that a block is there, the wires by which its readers say that
         they are done with it, one token for each firing of this body.
-    retimed: whether units of the body wait for words of a sparse DRAM, so that its other streams
-        have room for as many firings as are under way.
     carry: makes a wire of the body around one of this body; only where the bodies have the same
         firings, as for the partitions of a body.
     """
@@ -56,7 +54,6 @@ class PatternBody:
     wires: dict[str, Wire] = field(default_factory=dict)
     environment: dict[str, int] = field(default_factory=dict)
     given_back: dict[str, list[Wire]] = field(default_factory=dict)
-    retimed: bool = False
     carry: Callable[[Wire, str], Wire] | None = None
     _repeated: set[str] = field(default_factory=set)
 
@@ -114,10 +111,6 @@ class BodyUnit(UnitDraft):
         self._held: dict[str, UnitHead] = {}
         self._inside: dict[str, Local] = {}
         self._credits: tuple[list[Wire], list[Wire]] = [], []
-
-    @property
-    def retimed(self) -> bool:
-        return self.body.retimed
 
     @property
     def lanes(self) -> int:

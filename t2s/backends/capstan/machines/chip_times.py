@@ -23,11 +23,10 @@ class CapstanTimes(Term):
     queue_words: words that wait in front of a unit: 16 vectors, or as many scalars as are in them.
     hop: cycles from one unit to the next (ours).
     memory_access: cycles of a read of a memory unit (ours).
-    dram_path: cycles between a unit and the DRAM, there and back together (ours).
+    dram_path: cycles between a unit and the DRAM, there and back together (ours): a hop to a memory
+        controller and one from there to the channel of a burst, each way.
     block_buffers: blocks of one memory that are loaded or read at a time.
     burst_bytes: what a port of a sparse DRAM asks for in a cycle.
-    retiming: vectors, or scalars, that wait in a memory unit beside words of a sparse DRAM: as many
-        as requests of a port may be under way.
     bit_windows: windows of a bit vector that wait in front of a scanner: 4096 words.
     """
 
@@ -36,16 +35,14 @@ class CapstanTimes(Term):
     queue_words: int = 256
     hop: int = 6
     memory_access: int = 3
-    dram_path: int = 50
+    dram_path: int = 24
     block_buffers: int = 2
     burst_bytes: int = 64
-    retiming: int = 128
     bit_windows: int = 256
 
-    def room(self, lanes: int, *, retimed: bool = False) -> int:
+    def room(self, lanes: int) -> int:
         """Tokens of so many lanes that wait in front of a unit."""
-        room = self.queue_words // lanes
-        return max(room, self.retiming) if retimed else room
+        return self.queue_words // lanes
 
     @property
     def sizes(self) -> dict[str, int]:

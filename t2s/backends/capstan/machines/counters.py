@@ -50,7 +50,6 @@ def counted(
     lanes: int,
     region: str,
     parts: int,
-    retimed: bool,
 ) -> PatternBody:
     """The body of a pattern that counts to an extent, by a unit that makes its firings.
 
@@ -102,5 +101,4 @@ def counted(
         binder=binder,
         wires={binder: local},
         environment=around.environment,
-        retimed=retimed,
     )

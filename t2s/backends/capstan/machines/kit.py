@@ -196,11 +196,6 @@ class UnitDraft:
         self._heads.append(Head(channel=channel, value=name, tag=None if tag is None else tag.name))
         return UnitHead(channel=channel, value=value, tag=tag)
 
-    @property
-    def retimed(self) -> bool:
-        """Whether what the unit puts waits for words of a sparse DRAM."""
-        return False
-
     def output(
         self,
         name: str,
@@ -226,7 +221,7 @@ class UnitDraft:
             shape=tuple(dimension.extent for dimension in self.space) if shape is None else shape,
             source_at=self.here if at is None else at,
             latency=times.hop if latency is None else latency,
-            capacity=times.room(type.lanes, retimed=self.retimed) if capacity is None else capacity,
+            capacity=times.room(type.lanes) if capacity is None else capacity,
         )
 
     def register(self, name: str, type: Type = INT32, initial: float = 0) -> Local:

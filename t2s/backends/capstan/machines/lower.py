@@ -263,26 +263,18 @@ class _UnitLowering:
         self.draft.regions.append(
             Region(name=region, index=pattern.binders[0], kind=RegionKind.RANGE, parent=body.region)
         )
-        retimed = self._waits(pattern)
         if isinstance(header, CountHeader):
-            inner = counted(around, pattern, header.extent, lanes, region, parts, retimed)
+            inner = counted(around, pattern, header.extent, lanes, region, parts)
         else:
             queues = (header.left, *([header.right] if header.right is not None else []))
             words = tuple(self._words(pattern, queue) for queue in queues)
-            inner = scanned(body, pattern, header, words, max(lanes, parts), region, retimed)
+            inner = scanned(body, pattern, header, words, max(lanes, parts), region)
             if parts > 1:
                 inner = dealt_body(inner, around)
         self._body(inner, pattern.body)
         if isinstance(pattern, Reduce):
             sum_of = reduced if parts == 1 else reduced_over_partitions
             body.wires[pattern.target] = sum_of(inner, pattern)
-
-    def _waits(self, pattern: Foreach | Reduce) -> bool:
-        """Whether its body reads a sparse DRAM."""
-        return any(
-            isinstance(one, ReadMemory) and self._memories[one.memory].alias is not None
-            for one in pattern.body
-        )
 
     def _words(self, pattern: PatternStatement, queue: str) -> Wire:
         """The windows of a bit vector."""

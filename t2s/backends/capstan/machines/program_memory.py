@@ -38,6 +38,7 @@ class ProgramTensors:
         self._memories = {memory.name: memory for memory in program.declared()}
         self._stored = Counter(_stored_by(program))
         self._streamed = _streamed_by(program)
+        self._in_parts = _stored_in_parts(program)
         self._indices: dict[str, list[Expr]] = {}
 
     def source(self, statement: PatternStatement, name: str) -> Tensor:
@@ -108,6 +109,7 @@ class ProgramTensors:
             open=True,
             once=once,
             streamed=name in self._streamed,
+            in_parts=name in self._in_parts and role is TensorRole.OUTPUT,
             location=memory.location or self._program.location,
         )
 
@@ -123,6 +125,13 @@ def _streamed_by(program: PatternProgram) -> frozenset[str]:
     """The memories off chip that queues take segments of."""
     loads = (one for one in statements(program.body) if isinstance(one, LoadStream))
     return frozenset(one.source for one in loads)
+
+
+def _stored_in_parts(program: PatternProgram) -> frozenset[str]:
+    """The memories off chip into which words are stored here and there: sparse DRAMs."""
+    aliases = {one.name: one.alias for one in program.declared() if one.alias is not None}
+    writes = (one for one in statements(program.body) if isinstance(one, WriteMemory))
+    return frozenset(aliases[one.memory] for one in writes if one.memory in aliases)
 
 
 def _apart(first: Expr, second: Expr) -> bool:

@@ -79,7 +79,6 @@ def scanned(
     queues: tuple[Wire, ...],
     lanes: int,
     region: str,
-    retimed: bool,
 ) -> PatternBody:
     """The body of a pattern that visits bits; ``queues`` bring the windows of its operands."""
     unit = BodyUnit(around, f"scan_{pattern.binders[0]}", Role.RELAY, pattern.location)
@@ -110,7 +109,7 @@ def scanned(
     values = [coordinates, *(operand.positions(found) for operand in operands)]
     if len(operands) > 1:
         values.insert(2, counted_from(out_before, lanes))
-    room = around.draft.times.room(lanes, retimed=retimed)
+    room = around.draft.times.room(lanes)
     control = unit.output(pattern.binders[0], wide, tagged=True, capacity=room)
     wires = {name: unit.output(name, wide, capacity=room) for name in pattern.binders}
     locals = [put(wires[name], value) for name, value in zip(wires, values, strict=True)]
@@ -173,7 +172,6 @@ def scanned(
         binder=pattern.binders[0],
         wires=dict(wires),
         given_back={},
-        retimed=retimed,
         carry=None,
         _repeated=set(),
     )
