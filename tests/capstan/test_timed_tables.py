@@ -131,7 +131,7 @@ def test_broken_bounds_are_said() -> None:
 def test_parts_of_the_chip_changed() -> None:
     run = ablation.first_run(_kernel("MatTransMul"), 0.01)
     ratios = list(ablation.changed(run))
-    assert len(ratios) == 10
+    assert len(ratios) == 8
     one_deep, half_deep, *_ = ratios
     assert one_deep is not None
     assert half_deep is not None
@@ -143,7 +143,8 @@ def test_the_table_of_changed_parts(capsys: pytest.CaptureFixture[str]) -> None:
     ablation.main(["--quick", "--only", "Plus2"])
     (row,) = _cells(capsys.readouterr().out)
     assert row[0] == "Plus2"
-    assert all(float(cell) > 0.5 for cell in row[-4:])
+    fewer, more = map(float, row[-2:])
+    assert fewer > 1 > more > 0.3
 
 
 @pytest.mark.slow

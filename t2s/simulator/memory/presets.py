@@ -175,9 +175,10 @@ _HBM2E_1800 = Dram(
     write_batch=_WRITE_BATCH,
     controllers=_CONTROLLERS,
     open_bursts=_OPEN_BURSTS,
-    units=Units(load_lines=64, store_lines=64, outstanding=256),
+    units=Units(load_lines=512, store_lines=512, outstanding=1024),
 )
-"""Channels take turns every burst of 64 bytes, and bank groups every 32 of them."""
+"""Channels take turns every burst of 64 bytes, and bank groups every 32 of them: units ask for so
+much at once that each channel uses a row several times while it is open."""
 
 _ALL = (
     _ddr4_2133(1, "ddr4-2133", "one channel of DDR4-2133, 8 GiB, 17.1 GB/s"),
