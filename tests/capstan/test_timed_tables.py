@@ -60,7 +60,7 @@ def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:
     cells = _cells(capsys.readouterr().out)
     rows, sensitive = (
         [row for row in cells if len(row) == 9],
-        [row for row in cells if len(row) == 8],
+        [row for row in cells if len(row) == 7],
     )
     assert [row[0] for row in rows] == 4 * ["InnerProd"] + 4 * ["Plus2"]
     assert [row[1] for row in rows[:4]] == [*map(str, RANDOM_TENSORS), "geometric mean"]
