@@ -53,6 +53,41 @@ def test_another_padding_is_refused() -> None:
         t2s.lower(layer(6, 10, 7, tile=3))
 
 
+def collected(rows: int, columns: int, tile: int, pes: int, *, vectors: bool) -> Func:
+    """``F[i, j] = A[i, j] + 1`` on PEs along j whose results are gathered, ragged or not."""
+    A, F = ImageParam(Int(32), 2, name="A"), Func("F")
+    i, j, jt, jj = t2s.variables("i j jt jj")
+    collector, unloader = t2s.funcs("collector unloader")
+    F[i, j] = A[i, j] + 1
+    F.bound(i, 0, rows).bound(j, 0, columns)
+    F.split(j, j, jt, tile).split(jt, jt, jj, pes).unroll(jj)
+    F.isolate_consumer_chain(collector, unloader)
+    collector.gather(F, jj)
+    if vectors:
+        unloader.vstore(F)
+    return F
+
+
+def test_padded_results_are_gathered_into_vectors() -> None:
+    """Ragged sizes take the cycles of the next size that divides."""
+    for columns, tile, pes in (
+        (62, 16, 4),
+        (49, 16, 8),
+        (50, 4, 4),
+        (6, 4, 2),
+        (7, 8, 8),
+        (1, 2, 2),
+    ):
+        padded = -(-columns // tile) * tile
+        for vectors in (True, False):
+            graph = agree(collected(2, columns, tile, pes, vectors=vectors))
+            whole = t2s.lower(collected(2, padded, tile, pes, vectors=vectors))
+            assert t2s.cycles(graph) == t2s.cycles(whole), (columns, tile, pes, vectors)
+    values = np.arange(10, dtype=np.int32).reshape(2, 5)
+    design = collected(2, 5, 4, 4, vectors=True)
+    np.testing.assert_array_equal(t2s.simulate(design, {"A": values}).outputs["F"], values + 1)
+
+
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
 def test_emulated() -> None:
