@@ -317,7 +317,7 @@ def test_gathering_where_results_are_stored() -> None:
 def test_gathering_where_results_are_streamed_to_another_func() -> None:
     """The last consumer sends to the Func that takes the stream; it stores nothing."""
     A, i, x, k = ImageParam(Int(32), 2, name="A"), Var("i"), Var("x"), RDom(0, 4, name="k")
-    C, R, last, drain = t2s.funcs("C R last drain")
+    C, R, last = t2s.funcs("C R last")
     C[i] = 0
     C[i] += A[i, k]
     R[x] = C[x] + 1
