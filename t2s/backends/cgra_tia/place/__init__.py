@@ -17,7 +17,7 @@ from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, hal
 from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
 from t2s.backends.cgra_tia.place.route import MOST_ROUNDS, Path, Terminals, routed
 from t2s.backends.cgra_tia.place.sites import KINDS, Sites, parts_of, problem_of, sites_of
-from t2s.backends.cgra_tia.place.slack import rate_limit, shortages, with_slack
+from t2s.backends.cgra_tia.place.slack import RateCause, channel_limit, shortages, with_slack
 from t2s.backends.cgra_tia.place.template import shaped_start
 from t2s.core.checks import whole
 from t2s.core.errors import UserError, warn
@@ -257,16 +257,16 @@ def _warn_of_rate(design: PlacedDesign) -> None:
 
     Not if its results come at addresses that it computes: then data say when something fires.
     """
-    limit = rate_limit(design)
+    limit = channel_limit(design)
     netlist = design.netlist
     if (
         limit is None
-        or limit.shares
+        or limit.cause is RateCause.TURNS
         or any(unit.kind is UnitKind.STORE_AT for unit in netlist.units)
     ):
         return
     shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
-    if limit.for_space:
+    if limit.cause is RateCause.SPACE:
         given = f"{limit.tokens} firings in {limit.cycles} cycles, for want of room between {shown}"
         hint = f"use a fabric with a most_depth above {design.fabric.most_depth}"
     else:
