@@ -11,6 +11,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.suggestions import did_you_mean
 from t2s.core.types import Kind, Type, value_range
 
 Notes = tuple[tuple[SourceLocation | None, str], ...]
@@ -109,13 +110,16 @@ def _unknown(
     computed: Iterable[ArraySpec],
 ) -> UserError:
     own = next((spec for spec in computed if spec.name == name), None)
+    wanted, given = list(wanted), list(given)
     return UserError(
         f"the program has no input {name}",
         location=user_location(),
         expected=", ".join(wanted) or "no inputs",
         given=", ".join(given),
         notes=_declared(own) if own is not None else (),
-        hint=f"the program computes {name}: leave it out" if own is not None else None,
+        hint=f"the program computes {name}: leave it out"
+        if own is not None
+        else did_you_mean(name, set(wanted) - set(given)),
     )
 
 
