@@ -223,7 +223,8 @@ def test_something_that_is_no_tensor() -> None:
     with refused("""
         a str is not a tensor
           --> sparse.tensor("A.mtx")
-          expected: a SparseTensor, a sparse object of scipy or pydata/sparse, or an array
+          expected: a SparseTensor, an array, a sparse object of scipy or pydata/sparse, or a
+                    graph of networkx
     """):
         sparse.tensor("A.mtx")
 
