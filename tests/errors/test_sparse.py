@@ -596,3 +596,20 @@ def test_positions_that_no_int64_has() -> None:
           given:    9223372036854775808
         """):
         sparse.from_levels((4,), "s", levels, np.ones(1))
+
+
+def test_a_scalar_with_the_name_of_a_loop_variable() -> None:
+    with refused("""
+        j is a loop variable and a scalar in y(i) = X(i,j)*j
+          --> sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
+          expected: another name for the scalar
+          given:    j
+          hint:     to compute with the coordinate, give it as a tensor: n(j), with np.arange of its
+                    extent as n
+    """):
+        sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
+    with pytest.raises(t2s.UserError, match="j is a loop variable and a scalar"):
+        sparse.parse("y(i,j) = max(j, X(i,j))", {"X": "ds"})
+    weighted = sparse.parse("y(i) = X(i,j)*n(j)", {"X": "ds"})
+    result = sparse.simulate(weighted, {"X": np.eye(3), "n": np.arange(3.0)})
+    assert result.output.tolist() == [0, 1, 2]

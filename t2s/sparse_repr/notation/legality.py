@@ -37,8 +37,28 @@ def make_assignment(
     _check_result(result, text, location)
     _check_orders(result, value, tensors, text, location)
     _check_sums(result, value, text, location)
+    _check_scalars(result, value, text, location)
     summed = with_sums(value, result.variables)
     return Assignment(result=result, value=summed, tensors=tensors, location=location)
+
+
+def _check_scalars(
+    result: Access, value: Expression, text: str, location: SourceLocation | None
+) -> None:
+    """A scalar is not called like a loop variable, whose value notation cannot compute with."""
+    found = (result, *accesses(value))
+    variables = {name for access in found for name in access.variables}
+    for access in found:
+        if not access.variables and access.tensor in variables:
+            name = access.tensor
+            raise UserError(
+                f"{name} is a loop variable and a scalar in {text}",
+                location=location,
+                expected="another name for the scalar",
+                given=name,
+                hint=f"to compute with the coordinate, give it as a tensor: n({name}), with "
+                "np.arange of its extent as n",
+            )
 
 
 def _check_sums(
