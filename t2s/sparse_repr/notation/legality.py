@@ -193,6 +193,15 @@ def _check_shape(assignment: Assignment, access: Access, shape: tuple[int, ...])
             expected=f"order {len(access.variables)}, for {print_expression(access)}",
             given=f"shape {' x '.join(map(str, shape)) or 'of a scalar'}",
         )
+    declared = assignment.tensor(access.tensor)
+    if declared.shape is not None and tuple(declared.shape) != tuple(shape):
+        raise UserError(
+            f"{access.tensor} is given with another shape than it is declared with",
+            location=declared.location or assignment.location,
+            expected=f"shape {' x '.join(map(str, declared.shape)) or 'of a scalar'}",
+            given=f"shape {' x '.join(map(str, shape))}",
+            hint="leave the shape out of the declaration to take inputs of any size",
+        )
 
 
 def _shown(
