@@ -2,7 +2,8 @@
 
 Shapes, patterns of lists, layouts in memory, types and formats are drawn from all that a capability
 allows.  Values are small integers, so float sums are exact.  What a function writes outside of its
-result is found too.  Trials run in a child process, which a function may take along.
+result is found too, by guard zones around all arrays.  Trials run in a child process, which a
+function may take along.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ void VECTORS(leaves) { exit(7); }
 void VECTORS(leaves_well) { exit(0); }
 void VECTORS(spins) { for (volatile I k = 0;; k++) ; }
 void VECTORS(scribbles) { sum(n, x, y, z); for (I i = 0; i < n; i++) x[i] = 7; }
+void VECTORS(runs_over) { sum(n, x, y, z); z[n + 16] = 42; }
+void VECTORS(starts_early) { sum(n, x, y, z); x[-2] = 42; }
 void VECTORS(stops_early) { sum(n - 1, x, y, z); }
 void VECTORS(closes) { sum(n, x, y, z); for (int k = 3; k < 300; k++) close(k); }
 int VECTORS(refuses) { sum(n, x, y, z); return n > 5 ? 42 : 0; }
@@ -94,6 +96,8 @@ HOSTILE = [
     ("leaves", "leaves ended the process with status 7"),
     ("leaves_well", "leaves_well ended the process with status 0"),
     ("scribbles", r"scribbles does not compute z\(i\) = x\(i\) \+ y\(i\)"),
+    ("runs_over", r"given:    z written 128 bytes behind its end"),
+    ("starts_early", r"given:    x written 9 bytes before its start"),
     ("stops_early", "stops_early does not compute"),
     ("closes", "closes broke the process, which could not tell how"),
 ]
