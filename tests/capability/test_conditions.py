@@ -124,6 +124,24 @@ _CONDITIONS = (
 )
 
 
+def test_products_that_are_fixed_are_factored() -> None:
+    """Sixteen each would make 16 calls; no size that is not a divisor can be one."""
+    found = tiles_of(parse_condition("i*j*k*l == 65536"), dict.fromkeys("ijkl", 20))
+    assert found is not None
+    assert prod(tile.size for tile in found) == 65536
+    assert prod(tile.count for tile in found) <= 9
+    assert tiles_of(parse_condition("i*j*k == 1000003"), {"i": 999, "j": 777, "k": 1000}) is None
+
+
+def test_padding_does_not_make_the_work_a_multiple_that_loops_would_beat() -> None:
+    assert tiles_of(parse_condition("i == 640"), {"i": 10}) is not None
+    assert tiles_of(parse_condition("i == 641"), {"i": 10}) is None
+    assert tiles_of(parse_condition("i == 100000000000"), {"i": 10}) is None
+    both = parse_condition("i == 80 and j == 80")
+    assert tiles_of(both, {"i": 10, "j": 10}) is not None
+    assert tiles_of(both, {"i": 9, "j": 10}) is None  # 6,400 of 90, more than 64 times
+
+
 def test_conditions_of_single_modes_are_tried_first() -> None:
     """So that none is out of reach behind sizes of others, which may be padded to any."""
     assert _calls("i == 1 and j <= 2 and k <= 4", i=9, j=5, k=10) == 9 * 3 * 3

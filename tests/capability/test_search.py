@@ -395,3 +395,17 @@ def test_what_computes_parts_of_workspaces_is_no_miss() -> None:
         assert np.array_equal(one.plan.run(given).output, expected), one.schedule
         if one.schedule:
             assert str(sparse.compile(statement, one.schedule)) == str(one.plan)
+
+
+def test_two_functions_of_one_name() -> None:
+    """What is printed, and kept as text, has to say which one."""
+    product = external.make_function("f", "z(i,k) = x(i,j)*y(j,k)", python=_product)
+    inner = external.make_function("f", "s = x(i)*y(i)", python=lambda x, y: x @ y)
+    with refused("""
+        two of the functions to search are named f
+          --> external.search(A, [product, inner], shapes=SHAPES, densities={"B": 0.1})
+          expected: a name of its own for each function
+          given:    z(i,k) = x(i,j)*y(j,k); s = x(i)*y(i)
+          hint:     give one of them another name in make_function
+    """):
+        external.search(A, [product, inner], shapes=SHAPES, densities={"B": 0.1})
