@@ -280,8 +280,9 @@ class LibraryOf(Term):
     ``package`` is imported by functions in Python.  ``start`` are calls with numbers that come
     once, before all others.  ``probe`` is a call without tensors
     that a child process tries first: it creates a handle, or does nothing; a status of it that is
-    not 0 says that nothing can be computed.  ``threaded`` libraries use several threads unless they
-    are told not to.
+    not 0 says that nothing can be computed.  A ``fresh`` library is tried in a new process of
+    Python, since its driver does not work in a copy of one that has used it.  ``threaded``
+    libraries use several threads unless they are told not to.
     """
 
     name: str
@@ -298,6 +299,7 @@ class LibraryOf(Term):
     probe: ExternalCall | None = None
     probe_fails: str = ""
     how_to_get: str = ""
+    fresh: bool = False
     threaded: bool = False
 
 

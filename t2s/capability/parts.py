@@ -169,8 +169,8 @@ class _Products:
         found = factors_of(value)
         rest = _without(found, self.factors)
         if rest is not None:
-            others = {name for one in rest for name in free_variables(one)}  # type: ignore[arg-type]
-            yield self._taken(around, tuple(rest), others, left)  # type: ignore[arg-type]
+            others = {name for one in rest for name in free_variables(one)}
+            yield self._taken(around, tuple(rest), others, left)
             return
         for at, factor in enumerate(found):
             inner_left = _in_product(found, at, left)

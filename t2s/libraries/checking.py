@@ -9,7 +9,7 @@ function may take along.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 from typing import Any
 
@@ -20,7 +20,7 @@ from t2s.capability.printer import print_capability
 from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.libraries.child import SECONDS, ChildCrash, Say, in_child
+from t2s.libraries.child import SECONDS, ChildCrash, Say, in_child, in_fresh_process
 from t2s.libraries.finding import symbol_address
 from t2s.libraries.probing import check_available
 from t2s.libraries.trial import LARGEST_EXTENT, ClaimTrial, Finding
@@ -67,11 +67,9 @@ def check(
     if function.library is not None and function.call is not None:
         check_available(function.library, function.name, location)
 
-    def work(say: Say) -> tuple[list[Finding], int]:
-        _check_symbols(function, location)
-        return _trials(function, trials, seed, say)
-
-    found = in_child(work, seconds)
+    work = partial(_checked, function, location, trials, seed)
+    fresh = function.library is not None and function.library.fresh
+    found = (in_fresh_process if fresh else in_child)(work, seconds=seconds)
     claim = print_capability(function.capability)
     if isinstance(found, ChildCrash):
         raise UserError(
@@ -116,6 +114,13 @@ def _check_symbols(function: ExternalFunction, location: SourceLocation | None) 
                 expected=error.expected,
                 given=error.given,
             ) from None
+
+
+def _checked(
+    function: ExternalFunction, location: SourceLocation, trials: int, seed: int, say: Say
+) -> tuple[list[Finding], int]:
+    _check_symbols(function, location)
+    return _trials(function, trials, seed, say)
 
 
 def _trials(

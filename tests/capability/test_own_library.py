@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -36,6 +37,9 @@ void VECTORS(starts_early) { sum(n, x, y, z); x[-2] = 42; }
 void VECTORS(stops_early) { sum(n - 1, x, y, z); }
 void VECTORS(closes) { sum(n, x, y, z); for (int k = 3; k < 300; k++) close(k); }
 int VECTORS(refuses) { sum(n, x, y, z); return n > 5 ? 42 : 0; }
+static int owner = 0;  /* as of a driver of a GPU: a copy of the process cannot use it */
+int starts(void) { if (!owner) owner = getpid(); return owner != getpid(); }
+void VECTORS(on_device) { if (!starts()) sum(n, x, y, z); }
 double dot(I n, const double *x, const double *y) {
     double s = 0; for (I i = 0; i < n; i++) s += x[i] * y[i]; return s;
 }
@@ -188,3 +192,30 @@ def test_structs(library: external.LibraryOf) -> None:
     for wrong in ((columns, rows, _data("x"), lead), (_data("x"), rows, columns, lead), (rows,)):
         with pytest.raises(UserError, match=how):  # it writes anywhere, and that may be its heap
             external.check(_gemv(library, *wrong), seconds=10)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_driver_that_does_not_survive_a_fork(library: external.LibraryOf, fresh: bool) -> None:
+    """The process has used it before, as any import of a framework for GPUs may do."""
+    assert ctypes.CDLL(library.path).starts() == 0
+    driver = external.LibraryOf(
+        name="driver",
+        path=library.path,
+        probe=external.ExternalCall(symbol="starts", arguments=(), returns=INT32),
+        probe_fails="it makes no handle",
+        fresh=fresh,
+    )
+    function = _vectors(driver, "on_device")
+    if fresh:
+        assert external.check(function, 20).trials == 20
+        return
+    with pytest.raises(UserError, match="it makes no handle"):
+        external.check(function, 20)
+
+
+def test_libraries_of_cuda_are_found_in_the_wheels_of_today() -> None:
+    from t2s.libraries.cusparse import CUSPARSE
+
+    assert CUSPARSE.fresh
+    assert "nvidia-cusparse" in [file.wheel for file in CUSPARSE.files]
+    assert {"libcudart.so.12", "libcudart.so.13"} <= {file.name for file in CUSPARSE.beside}
