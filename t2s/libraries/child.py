@@ -76,7 +76,10 @@ def _outcome(messages: list[tuple[str, Any]], how: str, late: bool, seconds: flo
     return ChildCrash(why=how, last=last)
 
 
-_SERVE = "import sys; from t2s.libraries.child import _serve; _serve(int(sys.argv[1]))"
+_SERVE = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from t2s.libraries.child import _serve; _serve(int(sys.argv[1]))"
+)
 
 
 def in_fresh_process(work: Callable[..., Any], *arguments: Any, seconds: float = SECONDS) -> Any:
@@ -87,12 +90,10 @@ def in_fresh_process(work: Callable[..., Any], *arguments: Any, seconds: float =
     """
     task = pickle.dumps((work, arguments))
     reading, writing = os.pipe()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVE, str(writing)],
+        [sys.executable, "-c", _SERVE, str(writing), *sys.path],
         stdin=subprocess.PIPE,
         pass_fds=(writing,),
-        env=environment,
     )
     os.close(writing)
     late = True
