@@ -69,7 +69,11 @@ CONFINED = {
     "numba": (("simulator/", ""), ("backends/cgra_tia/place/", "anneal.py")),
 }
 PRINTS = ("command/main.py",)
-READS_ENVIRONMENT = ("command/main.py", "backends/opencl_fpga/emulator.py")
+READS_ENVIRONMENT = (
+    "command/main.py",
+    "backends/opencl_fpga/emulator.py",
+    "simulator/emit/object_cache.py",  # where the user's cache is
+)
 HEAVY = {
     "perfetto",
     "google",

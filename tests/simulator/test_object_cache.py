@@ -128,10 +128,20 @@ def test_what_another_user_planted_is_not_run(tmp_path: Path) -> None:
     assert not cache.keep("b", b"code")
 
 
+def test_users_may_move_their_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "t2s"
+    for invalid in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CACHE_HOME", invalid)
+        assert cache_directory() == Path.home() / ".cache" / "t2s"
+
+
 def test_no_home_means_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", unknown)
     assert cache_directory() is None
     monkeypatch.setattr(Path, "home", lambda: Path())
