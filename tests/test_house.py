@@ -16,6 +16,8 @@ import pytest
 
 from tests.sources import ROOT, files, tree
 
+pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
+
 MOST_FILES = 500
 """Beside the rooms of the CGRA, Capstan, external functions and the report page."""
 
@@ -97,7 +99,6 @@ def _circles() -> list[list[str]]:
     return sorted(map(list, circles))
 
 
-@pytest.mark.slow
 def test_imports_have_no_circles() -> None:
     assert _circles() == []
 

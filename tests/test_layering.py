@@ -16,6 +16,8 @@ import pytest
 
 from tests.sources import PACKAGE, ROOT, files, tree
 
+pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
+
 # everything below the driver, which imports consumers at their first use
 LIBRARY = frozenset(
     {"core", "func", "graph", "reduction", "spatial", "sparse_repr", "simulator", "report"}
