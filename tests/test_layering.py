@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import PACKAGE, ROOT, files, tree
+from tests.sources import PACKAGE, ROOT, files, nodes, tree
+
+pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
 
 # everything below the driver, which imports consumers at their first use
 LIBRARY = frozenset(
@@ -101,7 +103,7 @@ EVERYTHING = [
 
 def _imports(part: ast.AST) -> Iterator[tuple[str, int]]:
     """Dotted names of everything imported; ``from a.b import c`` gives ``a.b.c``."""
-    for node in ast.walk(part):
+    for node in nodes(part):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -163,7 +165,7 @@ def _of_t2s(part: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _functions(part: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(part):
+    for node in nodes(part):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node
 
@@ -195,9 +197,9 @@ def test_imports_are_absolute_and_at_the_top() -> None:
     local = [
         f"{_name(path)}:{line} imports t2s.{module} inside a function"
         for path in SOURCES
+        if _name(path) not in PUBLIC and _package_of(path) not in LATE
         for function in _functions(tree(path))
         for module, line in _of_t2s(function)
-        if _name(path) not in PUBLIC and _package_of(path) not in LATE
     ]
     assert not relative + local
 
@@ -220,7 +222,7 @@ def test_nothing_prints_or_reads_the_environment() -> None:
     wrong = [
         f"{_name(path)}:{getattr(node, 'lineno', '?')}"
         for path in SOURCES
-        for node in ast.walk(tree(path))
+        for node in nodes(tree(path))
         if (_calls_print(node) and _name(path) not in PRINTS)
         or (_reads_environment(node) and _name(path) not in READS_ENVIRONMENT)
     ]
@@ -231,7 +233,7 @@ def test_examples_import_public_names_only() -> None:
     wrong = [
         f"{path.name}:{node.lineno}"
         for path in files("examples")
-        for node in ast.walk(tree(path))
+        for node in nodes(tree(path))
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("t2s."))
         or (isinstance(node, ast.Import) and any(a.name.startswith("t2s.") for a in node.names))
     ]

@@ -27,6 +27,7 @@ from t2s.plan.build import build_plan
 from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import described
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 i, j = Var("i"), Var("j")
 a, b, c = Tensor("a", dense(1)), Tensor("b", dense(1)), Tensor("c", dense(1))
@@ -331,7 +332,7 @@ def test_without_z3_conditions_stay_guards(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.run({"b": np.arange(16.0), "c": np.ones(16)}).steps[0].calls == 1
 
 
-@pytest.mark.parametrize("seed", range(25))
+@sampled("seed", range(25), quick=8)
 def test_evaluation_and_z3_agree(seed: int) -> None:
     """A random condition, at random extents: evaluated, compiled, and proved of these extents."""
     pytest.importorskip("z3")

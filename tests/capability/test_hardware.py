@@ -19,6 +19,7 @@ from t2s.plan.cost import predict
 from t2s.plan.ir import CallStep, ConvertStep, MoveStep
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 LINK = external.HostLink(name="5 GB/s", latency=10e-6, bytes_per_second=5e9)
 i, j, k = Var("i"), Var("j"), Var("k")
@@ -87,7 +88,7 @@ def test_sampled_products_to_the_cycle(
     assert found.times.simulated == pytest.approx(found.cycles / 215e6)
 
 
-@pytest.mark.parametrize(("p", "cycles"), FUSED)
+@sampled(("p", "cycles"), FUSED, quick=2)
 def test_streams_alone_take_longer(p: int, cycles: int) -> None:
     """Beside the array: all of it in streams, and a workspace of the whole product by streams."""
     given = _inputs(64, p)

@@ -15,6 +15,7 @@ from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.core.types import INT32, Type
 from t2s.sparse import Schedule, Tensor, dense
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 SOURCE = r"""
 #include <stdint.h>
@@ -148,7 +149,7 @@ def test_one_that_is_not_there(library: external.LibraryOf) -> None:
         external.check(lost)
 
 
-@pytest.mark.parametrize("type", [Float(32), Int(64), None])
+@sampled("type", [Float(32), Int(64), None], quick=2)
 def test_a_result_of_another_type(library: external.LibraryOf, type: Type | None) -> None:
     data = (external.DataOf(tensor="x"), external.DataOf(tensor="y"))
     call = external.ExternalCall(

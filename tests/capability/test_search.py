@@ -21,6 +21,7 @@ from t2s.plan.machine import GENERIC, load_machine
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import NINE, THREE, described
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 i, j, k = Var("i"), Var("j"), Var("k")
 A, B = Tensor("A", csr), Tensor("B", csr)
@@ -76,7 +77,7 @@ def test_a_smaller_limit_leaves_out_no_better_plan() -> None:
         assert few.tried <= every.tried
 
 
-@pytest.mark.parametrize("text", [row[0] for row in TABLE])
+@sampled("text", [row[0] for row in TABLE], quick=3)
 def test_every_plan_is_right_and_its_text_makes_it_again(text: str) -> None:
     assignment = statement(text)
     generator = np.random.default_rng(3)

@@ -16,6 +16,7 @@ from t2s.report.resources import ResourceReport
 from t2s.simulator.devices import DEVICES
 from tests.backends.designs import operators, running_total, scaled
 from tests.examples.systolic import Sizes, dot_product, gemm
+from tests.sampling import sampled
 
 i, j = Var("i"), Var("j")
 
@@ -126,7 +127,7 @@ def test_integer_constants_and_indices_are_logic() -> None:
     assert t2s.resources(f).dsp_blocks == 0
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 5, 16])
+@sampled("lanes", [1, 2, 5, 16], quick=2)
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_dot_product_with_its_accumulator(rows: int, lanes: int) -> None:
     sizes = Sizes(rows=rows, columns=2, tile=(2, 2), steps=3, lanes=lanes)

@@ -9,6 +9,7 @@ import pytest
 
 from t2s import Var, sparse
 from t2s.sparse import Kernel, Tensor, csr, dense, maximum, summation
+from tests.sampling import sampled
 
 Array = np.ndarray
 GENERATOR = np.random.default_rng(1)
@@ -39,7 +40,7 @@ def _check(kernel: Kernel, expected: Array, engine: str) -> None:
     np.testing.assert_allclose(kernel.simulate(inputs, engine=engine).output, expected)
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES, ids=[text for text, _ in CASES])
+@sampled(("text", "expected"), CASES, quick=2, ids=[text for text, _ in CASES])
 @pytest.mark.parametrize("letters", ["ds", "ss"])
 def test_sums_in_text(text: str, expected: Callable[[], Array], letters: str) -> None:
     formats = {"A": letters, "B": letters, "v": letters[0]}
@@ -79,14 +80,14 @@ def test_what_is_not_stored_is_not_multiplied_with_a_sum() -> None:
     assert kernel.simulate(inputs, engine="python").output.tolist() == [0.0, 6.0]
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("text", "part", "expected"),
     [
         ("y = sum(j, A(i,k)+B(k,j))", "A(i,k)+B(k,j)", lambda: 4 * A.sum() + 4 * B.sum()),
         ("y(i) = sum(j, -(A(i,k)-B(k,j)))", "-(A(i,k)-B(k,j))",
          lambda: B.sum() - 4 * A.sum(1)),
         ("y(i) = 2*(A(i,k)+v(k))", "A(i,k)+v(k)", lambda: 2 * (A + X).sum(1)),
-    ],
+    ], quick=2,
 )  # fmt: skip
 def test_a_workspace_takes_the_sum_of_all_its_terms(
     text: str, part: str, expected: Callable[[], Array]

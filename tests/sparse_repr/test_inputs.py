@@ -15,6 +15,7 @@ import sparse as pydata
 
 import t2s
 from t2s import Float, sparse
+from tests.sampling import sampled
 
 RNG = np.random.default_rng(5)
 DENSE = ((RNG.random((14, 12)) < 0.3) * RNG.integers(1, 99, (14, 12))).astype(np.float32)
@@ -70,7 +71,7 @@ def test_results_of_scipy() -> None:
     same(columns, columns.toarray())
 
 
-@pytest.mark.parametrize("form", ["COO", "GCXS", "DOK"])
+@sampled("form", ["COO", "GCXS", "DOK"], quick=2)
 def test_every_form_of_pydata(form: str) -> None:
     same(getattr(pydata, form).from_numpy(DENSE))
 

@@ -10,6 +10,7 @@ import pytest
 from t2s.sparse import Kernel, Schedule, bcsr, compile, parse
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses
+from tests.sampling import sampled
 
 Inputs = dict[str, Any]
 
@@ -51,7 +52,7 @@ def test_lanes_of_fused_loops_share_entries_whatever_the_rows_are() -> None:
     assert right(fused, inputs, native=True) < 0.75 * right(rows, inputs)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("text", "formats", "schedule"),
     [
         ("y(i)=A(i,j)*x(j)", "A:ss x:s y:s", Schedule().fuse("i", "j", "f")),
@@ -69,6 +70,7 @@ def test_lanes_of_fused_loops_share_entries_whatever_the_rows_are() -> None:
         ("X(i,j)=A(i,k)*B(k,j)", "A:dd", Schedule().reorder("f j").fuse("i", "k", "f")),
         ("X(j)=A(i,k)*B(k,j)", "A:dd", Schedule().reorder("i k j").fuse("k", "j", "f")),
     ],
+    quick=3,
 )
 def test_fused_loops(text: str, formats: str, schedule: Schedule) -> None:
     assignment = parse(text, formats.split())
@@ -76,7 +78,7 @@ def test_fused_loops(text: str, formats: str, schedule: Schedule) -> None:
         right(Kernel(assignment, schedule), inputs_of(assignment, **extents))
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("text", "formats", "order"),
     [
         ("y(i)=A(i,j)*x(j)", "A:dd", "i j"),
@@ -87,6 +89,7 @@ def test_fused_loops(text: str, formats: str, schedule: Schedule) -> None:
         ("y(j)=b(j)+A(k,j)", "", "k j"),
         ("y(j)=b(j)-2", "y:s", "j"),
     ],
+    quick=2,
 )
 def test_vectors(text: str, formats: str, order: str) -> None:
     assignment = parse(text, formats.split())
@@ -111,7 +114,7 @@ def test_vectors_in_blocks_that_are_stored() -> None:
     assert binding.tensors[view.name].values is binding.given["A"].values
 
 
-@pytest.mark.parametrize("operator", ["*", "+"])
+@sampled("operator", ["*", "+"], quick=1)
 @pytest.mark.parametrize("letters", ["bb", "db"])
 def test_bitvectors_are_joined_as_words(operator: str, letters: str) -> None:
     text = f"X(i,j)=A(i,j){operator}B(i,j){operator}C(i,j)"
@@ -146,7 +149,7 @@ LANES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "formats", "order", "variable"), LANES)
+@sampled(("text", "formats", "order", "variable"), LANES, quick=2)
 def test_lanes_store_what_plain_loops_store(
     text: str, formats: str, order: str, variable: str
 ) -> None:

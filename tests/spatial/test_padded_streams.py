@@ -8,6 +8,7 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError
 from t2s.backends.opencl_fpga.emulator import emulator_available
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 from tests.spatial.programs import random_inputs
 
@@ -34,9 +35,10 @@ def layer(rows: int, depth: int, columns: int, *, lanes: int = 1, tile: int = 4)
     return out.isolate_consumer(unloader)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("rows", "depth", "columns", "lanes"),
     [(6, 10, 7, 1), (6, 10, 7, 4), (4, 3, 5, 1), (9, 4, 4, 2), (1, 2, 1, 1), (8, 4, 8, 1)],
+    quick=2,
 )
 def test_values_and_cycles(rows: int, depth: int, columns: int, lanes: int) -> None:
     func = layer(rows, depth, columns, lanes=lanes)

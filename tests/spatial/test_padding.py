@@ -13,6 +13,7 @@ from t2s.backends.opencl_fpga.emulator import emulator_available
 from t2s.graph.graph import Graph
 from t2s.graph.printer import print_graph, summarize_graph
 from tests.errors.designs import product, triangle
+from tests.sampling import sampled
 from tests.spatial.agreement import agree, body, nest
 from tests.spatial.programs import random_inputs
 
@@ -285,7 +286,7 @@ class TestEmulated:
         self.check(shifted(lambda x: x[6 - i] + x[i + 2]))
 
 
-@pytest.mark.parametrize("engine", ["python", "native", "table", "array"])
+@sampled("engine", ["python", "native", "table", "array"], quick=2)
 def test_schedules_whose_time_is_over_in_padded_iterations(engine: str) -> None:
     """Padded places have no iteration in time: none, and not fewer than none."""
     x = ImageParam(Int(32), 1, name="x")

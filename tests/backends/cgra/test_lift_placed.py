@@ -39,6 +39,7 @@ from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from tests.backends.cgra import designs
 from tests.backends.cgra.built_netlists import NetlistBuilder
+from tests.sampling import sampled
 
 OPEN = CgraFabric(name="open", rows=64, columns=64)
 
@@ -214,12 +215,13 @@ def test_integers(operation: str, type: object) -> None:
 EDGES = (0, 1, -1, 2, 3, -3, 1 << 31, 1 << 32, -(1 << 32), (1 << 63) - 1, -(1 << 63), 0x5DEECE66D)
 
 
-@pytest.mark.parametrize(
+@sampled(
     "operation",
     [
         *("clz %o0.0, %i0", "clz %o0.0, %i0, $1", "ctz %o0.0, %i0"),
         *("shmul %o0.0, %i0, %i1", "uhmul %o0.0, %i0, %i1"),
     ],
+    quick=1,
 )
 @pytest.mark.parametrize("engine", ["native", "python"])
 def test_operators_that_take_several_of_a_graph(operation: str, engine: str) -> None:

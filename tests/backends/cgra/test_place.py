@@ -17,6 +17,7 @@ from t2s.backends.cgra_tia.place.sites import problem_of, sites_of
 from t2s.core.errors import T2SWarning, UserError
 from tests.backends.cgra.netlists import MOVE, Draft, chain, gemm, mttkrp, ring, ttm, ttmc
 from tests.backends.cgra.route_check import check_design, half_perimeter
+from tests.sampling import sampled
 
 CGRA8, CGRA16, CGRA32 = (replace(fabric, tracks=2) for fabric in FABRICS.values())
 
@@ -30,7 +31,7 @@ def _bare(netlist: Netlist) -> Netlist:
     )
 
 
-@pytest.mark.parametrize("count", [1, 3, 8, 12, 15, 16])
+@sampled("count", [1, 3, 8, 12, 15, 16], quick=2)
 def test_a_chain_takes_the_least(count: int) -> None:
     """FMAs are two steps apart, and both ends are at the border."""
     design = place_netlist(chain(count), CGRA8)
@@ -38,7 +39,7 @@ def test_a_chain_takes_the_least(count: int) -> None:
     assert half_perimeter(design) == 2 * (count - 1)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@sampled("seed", range(3), quick=2)
 def test_a_small_product_has_short_nets(seed: int) -> None:
     design = place_netlist(gemm(2, 2, 4), CGRA8, seed=seed)
     check_design(design)
@@ -106,7 +107,7 @@ def test_odd_fabrics() -> None:
     )
 
 
-@pytest.mark.parametrize("pattern", [("cf", "ff"), ("fff", "ffc"), ("ff", "fc")])
+@sampled("pattern", [("cf", "ff"), ("fff", "ffc"), ("ff", "fc")], quick=2)
 def test_control_cells_on_cells_with_an_fma(pattern: tuple[str, ...]) -> None:
     """Every cell of the fabric is used, and every FMA finds one."""
     fabric = CgraFabric(name="tight", rows=4, columns=6, pattern=pattern, tracks=6)

@@ -29,6 +29,7 @@ from t2s.graph.graph import Graph
 from tests.backends.cgra.designs import DOUBLE, gemm, ttmc
 from tests.backends.cgra.lowering import cells_of, most_instructions, ran, whole_numbers
 from tests.backends.cgra.test_lower_random import drawn, inputs_of_graph
+from tests.sampling import sampled
 
 PROGRAM = """
 <D[0,0,0,0,1].multiply_add>
@@ -106,7 +107,7 @@ def shared_chain(chain: int, points: int) -> Func:
     return y.bound(i, 0, points).reorder(k, i).unroll(k)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("value", "interval", "cells"),
     [
         ("(v[i] * w[i]) * x[i] + z[i]", 2, 1),
@@ -117,6 +118,7 @@ def shared_chain(chain: int, points: int) -> Func:
         ("t2s.max(v[i] * w[i], x[i]) * v[i]", 2, 1),
         ("t2s.select(i < 5, v[i] * w[i], x[i] * w[i]) - t2s.select(i > 30, z[i], w[i])", 2, 1),
     ],
+    quick=1,
 )
 @pytest.mark.parametrize("fma_latency", [0, 4, 5])
 def test_values_and_cycles_are_the_same_everywhere(

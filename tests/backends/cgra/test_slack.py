@@ -33,6 +33,7 @@ from tests.backends.cgra.netlists import (
     ring,
 )
 from tests.backends.cgra.route_check import check_design
+from tests.sampling import sampled
 
 CGRA8 = FABRICS["cgra8"]
 
@@ -99,7 +100,7 @@ def test_a_limit_names_its_circle() -> None:
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("netlist", [chain, gemm, polynomial])
+@sampled("netlist", [chain, gemm, polynomial], quick=1)
 def test_designs_run_at_full_rate(netlist: object, balanced: bool) -> None:
     sizes = {chain: (12,), gemm: (2, 2, 4), polynomial: (12,)}[netlist]  # type: ignore[index]
     cycles = []
@@ -175,7 +176,7 @@ def test_a_ring_is_limited_by_its_tile() -> None:
     assert limit.nets[-1] == "back.8"
 
 
-@pytest.mark.parametrize("tile", [28, 35, 36, 64, 120])
+@sampled("tile", [28, 35, 36, 64, 120], quick=3)
 def test_a_ring_of_a_large_tile_runs_at_full_rate(tile: int) -> None:
     """Also with more tokens than one channel holds."""
     netlist = ring(4, tile, 6)

@@ -16,6 +16,7 @@ from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
 from t2s.simulator.times import dram_kernel as compiled
 from t2s.simulator.times import dram_layout as dram_tables
+from tests.sampling import sampled
 from tests.simulator.memory.checker import check
 
 DDR4 = MEMORIES["ddr4-2133"]
@@ -110,7 +111,7 @@ def test_turning_the_bus_around() -> None:
     assert ends[1] - ends[0] == 10 + 11 - 15
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 def test_a_stream_without_refresh_keeps_every_bus_busy(name: str) -> None:
     dram = MEMORIES[name]
     dram = replace(dram, timing=replace(dram.timing, tREFI=0))
@@ -144,7 +145,7 @@ def test_an_idle_memory_is_refreshed_on_time() -> None:
     assert counts[dram_tables.REFRESHES] == 2_000_000
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 def test_every_burst_has_a_place_of_its_own(name: str) -> None:
     dram = replace(
         MEMORIES[name],
@@ -343,7 +344,7 @@ def test_turning_the_bus_seldom_pays() -> None:
     assert ends[1] < 0.7 * ends[0]
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 @pytest.mark.parametrize("writes", [0.0, 0.3])
 @pytest.mark.parametrize("queue", [0, 32])
 def test_long_random_requests(name: str, writes: float, queue: int) -> None:
@@ -356,7 +357,7 @@ def test_long_random_requests(name: str, writes: float, queue: int) -> None:
     run_both(dram, requests)
 
 
-@pytest.mark.parametrize("name", Timing.__dataclass_fields__)
+@sampled("name", Timing.__dataclass_fields__, quick=5)
 def test_the_checker_sees_a_violation_by_one_clock(name: str) -> None:
     """Some list of commands keeps to all times, but not to one that is a clock longer."""
     times = {**dict.fromkeys(Timing.__dataclass_fields__, 1), "tREFI": 0, "turnaround": 0}
