@@ -410,3 +410,13 @@ def test_two_functions_of_one_name() -> None:
           hint:     give one of them another name in make_function
     """):
         external.search(A, [product, inner], shapes=SHAPES, densities={"B": 0.1})
+
+
+def test_more_elements_than_an_index_counts() -> None:
+    with refused("""
+        B would have more elements than an index can count
+          --> external.search(A, FEW, shapes={**SHAPES, "B": (10**12, 10**12)})
+          expected: at most 4,611,686,018,427,387,904 elements
+          given:    shape 1000000000000 x 1000000000000
+    """):
+        external.search(A, FEW, shapes={**SHAPES, "B": (10**12, 10**12)})

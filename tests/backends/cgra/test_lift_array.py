@@ -332,6 +332,11 @@ def test_tokens_that_nobody_takes() -> None:
         "  expected: every token to be taken by somebody, so that the run can end",
         "  given:    output %o1",
     ]
+    waiting = (
+        "<a>\nwhen %p == XXXXXXX0: mov %o0.0, $1; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXXX1 with %i0.0: halt;\n"
+    )
+    assert "PE 0 <a> waits for a token in %i0, and never takes one" in refused(waiting)
     assert "PE 0 <a> loads words that it never takes" in refused("<a>\nwhen %p == X: halt %o0.1;\n")
     assert "sends tokens from %o3, where no wire is" in refused(
         "<a>\nwhen %p == X: halt %o3.1;\n<b>\n" + HALT, shape=(1, 2)
