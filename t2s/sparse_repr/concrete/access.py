@@ -11,6 +11,7 @@ from t2s.sparse_repr.concrete.schedule import ScanLevels, Schedule
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed, Dense, Level
 from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.semiring import Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +171,7 @@ def located_by_default(
     schedule: Schedule,
     sources: Mapping[str, str],
     formats: Mapping[str, Format],
+    semiring: Semiring,
 ) -> tuple[str, ...]:
     """The tensors whose level at a loop is located into by default, sorted by name.
 
@@ -189,7 +191,7 @@ def located_by_default(
     dense = {access for access in reads if is_dense(access)}
     if not dense:
         return ()
-    merge = merge_of(expression_of(loop), loop.variable)
+    merge = merge_of(expression_of(loop), loop.variable, semiring)
     located, scanned = set[str](), set[str]()
     for access, is_bounded in _leaves(merge, dense, bounded=False):
         (located if is_bounded else scanned).add(access.tensor)

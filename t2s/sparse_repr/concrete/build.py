@@ -168,7 +168,7 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     for one in assignments:
         for term in walk(one.value):
             if isinstance(term, Sum):
-                found |= {name for name in term.variables if is_everywhere(term.value, name)}
+                found |= {name for name in term.variables if is_everywhere(term.value, name, one.semiring)}
     return found
 
 
@@ -229,7 +229,7 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
     if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
         raise discordant(path, order, paths, schedule.order)
     read_too = result.tensor in (access.tensor for access in reads)
-    covered = covered_loops(value, order, builder.formats)
+    covered = covered_loops(value, order, builder.formats, assignment.semiring)
     stored_result = written_result(
         target, order, covered, read_too=read_too, lane=lane, gaps=not builder.zero
     )
@@ -263,7 +263,9 @@ def _add_nests(
     for stage in nests.stages:
         lanes = {s.inner: s.factor for s in builder.splits if s.inner == builder.lane}
         sources = {view.name: view.source for view in builder.views}
-        noted = with_notes(stage, builder.schedule, sources, lanes, builder.formats)
+        noted = with_notes(
+            stage, builder.schedule, sources, lanes, builder.formats, assignment.semiring
+        )
         builder.stages.append(noted)
     return name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, assert_never
 
@@ -24,9 +24,8 @@ from t2s.sparse_repr.notation.ir import (
     Combine,
     Expression,
     Negative,
-    Number,
-    is_finite,
 )
+from t2s.sparse_repr.notation.support import vanishes
 from t2s.sparse_repr.notation.types import constant
 from t2s.sparse_repr.semiring import Semiring
 
@@ -95,6 +94,7 @@ class _Loops:
     extents: Mapping[str, int]
     semiring: Semiring
     kind: np.dtype[Any]
+    zeros: dict[Expression, bool] = field(default_factory=dict)
 
     def run(self, statement: Statement, at: dict[str, int]) -> None:
         """Run a statement at coordinates of the loops around it."""
@@ -111,34 +111,57 @@ class _Loops:
             case Assign(result=result, value=value, accumulate=accumulate):
                 array = self.memory[result.tensor]
                 where = tuple(at[name] for name in result.variables)
-                new, _ = self.value(value, at)
+                new = self.value(value, at).number
                 array[where] = _apply(self.semiring.add, array[where], new) if accumulate else new
             case _:
                 assert_never(statement)
 
-    def value(self, value: Expression, at: Mapping[str, int]) -> tuple[Any, bool]:
+    def value(self, value: Expression, at: Mapping[str, int]) -> _Number:
         """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
         number = constant(value, self.semiring)
         if number is not None:
-            return np.asarray(number, self.kind)[()], True
+            return _Number(np.asarray(number, self.kind)[()], stored=False, vanishes=False)
         match value:
             case Access(tensor=tensor, variables=variables):
                 where = tuple(at[name] for name in variables)
-                there = tensor not in self.stored or bool(self.stored[tensor][where])
-                return self.memory[tensor][where], there
+                stored = tensor not in self.stored or bool(self.stored[tensor][where])
+                return _Number(self.memory[tensor][where], stored=stored)
             case Negative(value=inner):
-                number, there = self.value(inner, at)
-                return -number, there
+                found = self.value(inner, at)
+                return replace(found, number=-found.number)
             case Combine(operator=operator, left=left, right=right):
-                (one, here), (other, also) = self.value(left, at), self.value(right, at)
-                if operator is Op.MULTIPLY and is_finite(value) and not (here and also):
-                    return np.asarray(self.semiring.zero, self.kind)[()], False
-                there = operator in (Op.MULTIPLY, Op.DIVIDE) or here or also
-                if operator is Op.DIVIDE and isinstance(right, Number) and right.value != 0:
-                    there = here
-                return _apply(self.semiring.operator(operator), one, other), there
+                one, other = self.value(left, at), self.value(right, at)
+                strict = {Op.MULTIPLY: (one, other), Op.DIVIDE: (one,)}.get(operator, ())
+                if any(side.vanishes for side in strict) and not all(s.there for s in strict):
+                    return _Number(np.asarray(self.semiring.zero, self.kind)[()], stored=False)
+                result = _apply(self.semiring.operator(operator), one.number, other.number)
+                if any(side.vanishes for side in strict):
+                    return _Number(result, stored=True)
+                stored = one.stored or other.stored
+                return _Number(result, stored=stored, vanishes=self._vanishes(value))
             case _:
                 raise ValueError("sums are loops in concrete index notation")
+
+    def _vanishes(self, value: Combine) -> bool:
+        if value not in self.zeros:
+            self.zeros[value] = vanishes(value, self.semiring)
+        return self.zeros[value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A value where the loops are, and whether something of it is stored there.
+
+    It is there where that is so, and anyway unless it ``vanishes`` elsewhere.
+    """
+
+    number: Any
+    stored: bool
+    vanishes: bool = True
+
+    @property
+    def there(self) -> bool:
+        return self.stored or not self.vanishes
 
 
 def _apply(operator: Op, one: Any, other: Any) -> Any:

@@ -26,7 +26,6 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     all_variables,
     free_variables,
-    is_finite,
     print_expression,
     variables_of,
 )
@@ -159,7 +158,6 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
         result = Access(
             tensor=names.fresh("total"),
             variables=variables,
-            finite=is_finite(inner),
             location=assignment.location,
         )
         tensors.append(
