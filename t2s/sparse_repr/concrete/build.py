@@ -6,9 +6,10 @@ loops; views of tensors that the loops cannot walk; the nests; what the result i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
@@ -22,6 +23,7 @@ from t2s.sparse_repr.concrete.ir import (
     StoredTensor,
     View,
     Where,
+    Workspace,
     split_names,
 )
 from t2s.sparse_repr.concrete.materialise import Written, walked_format, written_result
@@ -35,16 +37,20 @@ from t2s.sparse_repr.concrete.notes import (
     with_vector_loops,
 )
 from t2s.sparse_repr.concrete.order import (
+    DiscordantLoops,
     LevelPath,
     apply_splits,
+    candidate_orders,
     check_order,
     choose_order,
     discordant,
 )
-from t2s.sparse_repr.concrete.schedule import Schedule, check_once
+from t2s.sparse_repr.concrete.schedule import OrderLoops, Precompute, Schedule, Skip, check_once
+from t2s.sparse_repr.concrete.temporaries import choose_formats, whole_variables
 from t2s.sparse_repr.concrete.verify import verify_program
 from t2s.sparse_repr.concrete.workspaces import precompute, take_out_sums
-from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.levels import Level
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
@@ -74,6 +80,7 @@ class _Builder:
     order_names: tuple[str, ...]
     lane: str
     zero: float | int
+    workspaces: set[str] = field(default_factory=set)
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The tensor that a stage reads; the same view is made once, and none if none is needed."""
@@ -104,15 +111,31 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     which may not be transposed.
     """
     schedule = schedule or Schedule()
+    try:
+        return _build(assignment, schedule)
+    except DiscordantLoops as error:
+        raise _with_hints(error, assignment, schedule) from None
+
+
+def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
     check_once(schedule)
     refuse_patterns(schedule, assignment)
-    supply = NameSupply([tensor.name for tensor in assignment.tensors])
-    *inner, outer = take_out_sums(assignment, supply)
-    assignments = (*inner, *precompute(outer, schedule))
+    supply = NameSupply(
+        [
+            *(tensor.name for tensor in assignment.tensors),
+            *(one.workspace for one in schedule.directives if isinstance(one, Precompute)),
+        ]
+    )
+    assignments: list[Assignment] = []
+    said: dict[str, Precompute] = {}
+    for made, directive in precompute(assignment, schedule):
+        assignments += take_out_sums(made, supply)
+        if directive is not None:
+            said[made.result.tensor] = directive
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
     exact = _summed_everywhere(assignments)
-    taken = [tensor.name for tensor in outer.tensors]
     splits, after = apply_splits(schedule.splits, tuple(variables), exact)
+    taken = [tensor.name for one in assignments for tensor in one.tensors]
     names = NameSupply([*taken, *variables, *after, *(one.fused for one in schedule.fused)])
     split = vector_split(schedule, after, names)
     lane = "" if split is None else split.inner
@@ -134,9 +157,13 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     )
     read = [access for one in assignments for access in accesses(one.value)]
     check_directives(schedule, read, splits, after, list(builder.formats))
+    results = [one.result for one in assignments[:-1]]
+    builder.workspaces = {result.tensor for result in results}
+    _choose_formats(builder, assignments, said)
+    formats = {result.tensor: builder.formats[result.tensor] for result in results}
     written = assignment.result.tensor
     for one in assignments:
-        written = _add_stage(builder, one, last=one is assignments[-1])
+        written = _add_stage(builder, one)
     check_fused(schedule, builder.stages)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
@@ -151,11 +178,67 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         result=assignment.result.tensor,
         written=written,
         semiring=assignment.semiring,
-        workspaces=tuple(one.result for one in assignments[:-1]),
+        workspaces=tuple(
+            Workspace(
+                result=one.result,
+                value=one.value,
+                format=formats[one.result.tensor],
+                declared=one.result.tensor in said and said[one.result.tensor].format is not None,
+                named=one.result.tensor in said,
+            )
+            for one in assignments[:-1]
+        ),
+        value=assignments[-1].value,
         location=assignment.location,
     )
     verify_program(program)
     return program
+
+
+def _choose_formats(
+    builder: _Builder, assignments: Sequence[Assignment], said: Mapping[str, Precompute]
+) -> None:
+    """The formats of the workspaces that the user does not declare, and orders of their modes."""
+    undecided: dict[str, Sequence[Level] | None] = {}
+    for result in (one.result for one in assignments[:-1]):
+        directive = said.get(result.tensor)
+        format = None if directive is None else directive.format
+        if format is None:
+            undecided[result.tensor] = None
+        elif directive is not None and directive.over is None and _in_order(format):
+            undecided[result.tensor] = format.levels
+        if result.tensor in undecided:
+            builder.formats[result.tensor] = dense(len(result.variables))
+    parts = {part: s.variable for s in builder.splits for part in (s.outer, s.inner)}
+
+    def loops_of(one: Assignment) -> tuple[str, ...]:
+        return whole_variables(_read(builder, one).order, parts)
+
+    skipped = {one.variable for one in builder.schedule.directives if isinstance(one, Skip)}
+    choose_formats(assignments, undecided, builder.formats, loops_of, skipped)
+
+
+def _in_order(format: Format) -> bool:
+    return format.modes == tuple(range(format.order))
+
+
+def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedule) -> UserError:
+    """The error for loops that do not walk a tensor, with hints that were tried."""
+
+    def compiles(tried: Schedule) -> bool:
+        try:
+            _build(assignment, tried)
+        except (UserError, DiscordantLoops):
+            return False
+        return True
+
+    others = [one for one in schedule.directives if not isinstance(one, OrderLoops)]
+    plain = replace(schedule, directives=tuple(others))
+    orders = [
+        " ".join(order) for order in candidate_orders(error) if compiles(plain.reorder(*order))
+    ]
+    transposes = compiles(schedule.transpose(error.path.tensor))
+    return discordant(error, list(dict.fromkeys(orders))[:2], transposes=transposes)
 
 
 def _all_accesses(statement: Statement) -> tuple[Access, ...]:
@@ -168,7 +251,9 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     for one in assignments:
         for term in walk(one.value):
             if isinstance(term, Sum):
-                found |= {name for name in term.variables if is_everywhere(term.value, name, one.semiring)}
+                found |= {
+                    name for name in term.variables if is_everywhere(term.value, name, one.semiring)
+                }
     return found
 
 
@@ -193,15 +278,22 @@ def _path(access: Access, stored: Stored, lane: str) -> LevelPath:
     )
 
 
-def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
-    """Add the stages of one assignment; returns the tensor that the last of them writes."""
-    schedule = builder.schedule
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reads:
+    """How an assignment reads its tensors, and in which order of loops."""
+
+    reads: dict[Access, Stored]
+    target: Stored
+    paths: list[LevelPath]
+    order: tuple[str, ...]
+
+
+def _read(builder: _Builder, assignment: Assignment) -> _Reads:
+    schedule, lane, result = builder.schedule, builder.lane, assignment.result
     reads = {
-        access: stored_access(access, builder.formats[access.tensor], builder.splits, builder.lane)
+        access: stored_access(access, builder.formats[access.tensor], builder.splits, lane)
         for access in dict.fromkeys(accesses(assignment.value))
     }
-    result = assignment.result
-    lane = builder.lane
     target = stored_access(result, builder.formats[result.tensor], builder.splits, lane)
     paths = [_path(access, stored, lane) for access, stored in reads.items()]
     if not _converted(target):
@@ -214,21 +306,32 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
         order = choose_order([name for name in variables if name != lane], paths)
     innermost = (lane,) if lane in variables else ()
     order = (*(name for name in order if name != lane), *innermost)
+    return _Reads(reads=reads, target=target, paths=paths, order=order)
+
+
+def _add_stage(builder: _Builder, assignment: Assignment) -> str:
+    """Add the stages of one assignment; returns the tensor that the last of them writes."""
+    schedule, result, lane = builder.schedule, assignment.result, builder.lane
+    read = _read(builder, assignment)
+    target, order = read.target, read.order
+
+    def check(path: LevelPath, *, may_transpose: bool) -> None:
+        if not (path.fits(order) or path.free or may_transpose):
+            raise DiscordantLoops(path, order, read.paths, builder.order_names, schedule.order)
+
     renamed: dict[Access, Access] = {}
-    for access, stored in reads.items():
+    for access, stored in read.reads.items():
         path = _path(access, stored, lane)
+        check(path, may_transpose=schedule.may_transpose(access.tensor))
         if not path.fits(order):
-            if not path.free and not schedule.may_transpose(access.tensor):
-                raise discordant(path, order, paths, schedule.order)
             stored = reordered(stored, order)
         name = builder.read_name(access.tensor, stored)
         renamed[access] = replace(access, tensor=name, variables=stored.variables)
     value = _split_sums(assignment.value, builder.splits)
     value = rewrite(value, lambda t: renamed.get(t) if isinstance(t, Access) else None)
-    path = _path(result, target, lane)
-    if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
-        raise discordant(path, order, paths, schedule.order)
-    read_too = result.tensor in (access.tensor for access in reads)
+    converts = result.tensor in builder.workspaces or schedule.may_transpose(result.tensor)
+    check(_path(result, target, lane), may_transpose=converts)
+    read_too = result.tensor in (access.tensor for access in read.reads)
     covered = covered_loops(value, order, builder.formats, assignment.semiring)
     stored_result = written_result(
         target, order, covered, read_too=read_too, lane=lane, gaps=not builder.zero

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, assert_never
@@ -17,6 +17,7 @@ from t2s.sparse_repr.concrete.ir import (
     Statement,
     View,
     Where,
+    Workspace,
     result_of,
 )
 from t2s.sparse_repr.notation.ir import (
@@ -39,11 +40,13 @@ def interpret_program(
     extents: Mapping[str, int],
     kind: np.dtype[Any],
     stored: Mapping[str, Array] | None = None,
+    places: Callable[[Workspace, Array, Array], Mapping[str, Array]] | None = None,
 ) -> Array:
     """The result, as a dense array, for dense inputs; ``extents`` of all variables by name.
 
     Values are computed in the type ``kind``.  ``stored`` says of tensors that are read where they
-    store something; others store everything.
+    store something, ``places`` where workspaces do, by their values and where these are; others
+    store everything.
 
     Takes time in proportion to the iterations of the loops: for small inputs.
     """
@@ -53,16 +56,22 @@ def interpret_program(
     loops = _Loops(memory, dict(stored or {}), extents, semiring, kind)
     for stage in program.stages:
         target = result_of(stage)
-        memory[target.tensor] = _zeros(target, extents, kind, semiring)
+        name = target.tensor
+        memory[name] = _zeros(target, extents, kind, semiring)
+        loops.there[name] = np.zeros(memory[name].shape, np.bool_)
         with np.errstate(all="ignore"):
             loops.run(stage, {})
-        name = target.tensor
         found = program.workspace_of(name)
         if found is not None:
             view, workspace = found
-            shape = tuple(extents[variable] for variable in workspace.variables)
-            memory[workspace.tensor] = write_view(view, memory[name], shape)
-            name = workspace.tensor
+            array, there = memory[name], loops.there[name]
+            name = workspace.result.tensor
+            if view is not None:
+                shape = tuple(extents[variable] for variable in workspace.result.variables)
+                array, there = (write_view(view, one, shape) for one in (array, there))
+            memory[name] = array
+            if places is not None:
+                loops.stored.update(places(workspace, array, there))
         _add_views(program, memory, (name,))
     written = memory[program.written]
     for view in program.views:
@@ -90,10 +99,11 @@ class _Loops:
     """What loops run on."""
 
     memory: Memory
-    stored: Mapping[str, Array]
+    stored: dict[str, Array]
     extents: Mapping[str, int]
     semiring: Semiring
     kind: np.dtype[Any]
+    there: dict[str, Array] = field(default_factory=dict)
     zeros: dict[Expression, bool] = field(default_factory=dict)
 
     def run(self, statement: Statement, at: dict[str, int]) -> None:
@@ -111,7 +121,10 @@ class _Loops:
             case Assign(result=result, value=value, accumulate=accumulate):
                 array = self.memory[result.tensor]
                 where = tuple(at[name] for name in result.variables)
-                new = self.value(value, at).number
+                found = self.value(value, at)
+                new = found.number
+                if result.tensor in self.there:
+                    self.there[result.tensor][where] |= found.there
                 array[where] = _apply(self.semiring.add, array[where], new) if accumulate else new
             case _:
                 assert_never(statement)

@@ -9,7 +9,7 @@ looked at.  An operand without the variable is there at every coordinate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from t2s.core.ops import Op
@@ -169,50 +169,59 @@ def covered_loops(
     """
     missing: set[Access] = set()
     found: list[str] = []
+
+    def level_is_full(access: Access, variable: str) -> bool:
+        format = formats[access.tensor]
+        return format.levels[format.modes.index(access.variables.index(variable))].full
+
     for variable in order:
-        if any(variable in term.variables for term in _sums(value)):
+        if any(variable in term.variables for term in walk(value) if isinstance(term, Sum)):
             break
-        merge = merge_of(_without_sums(value), variable, semiring)
-        if not _full(merge, variable, formats, missing):
+        merge = merge_of(without_sums(value), variable, semiring)
+        if not is_full(merge, variable, level_is_full, missing):
             break
-        _lose(merge, variable, formats, missing)
+        lose_partial(merge, variable, level_is_full, missing)
         found.append(variable)
     return tuple(found)
 
 
-def _sums(value: Expression) -> list[Sum]:
-    return [term for term in walk(value) if isinstance(term, Sum)]
-
-
-def _without_sums(value: Expression) -> Expression:
+def without_sums(value: Expression) -> Expression:
+    """What the sums of an expression add up."""
     return rewrite(value, lambda term: term.value if isinstance(term, Sum) else None)
 
 
-def _full(merge: Merge, variable: str, formats: Mapping[str, Format], missing: set[Access]) -> bool:
+LevelIsFull = Callable[[Access, str], bool]
+"""Whether the level of an access at a variable has all coordinates."""
+
+
+def is_full(merge: Merge, variable: str, level_is_full: LevelIsFull, missing: Set[Access]) -> bool:
+    """Whether a merge has all coordinates, where ``missing`` accesses may not be there at all."""
     match merge:
         case Everything():
             return True
         case Leaf(access=access):
-            format = formats[access.tensor]
-            level = format.modes.index(access.variables.index(variable))
-            return format.levels[level].full and access not in missing
+            return access not in missing and level_is_full(access, variable)
         case Both(members=members):
-            return all(_full(member, variable, formats, missing) for member in members)
+            return all(is_full(one, variable, level_is_full, missing) for one in members)
         case Either(members=members, everything=everything):
-            return everything or any(_full(m, variable, formats, missing) for m in members)
+            return everything or any(
+                is_full(one, variable, level_is_full, missing) for one in members
+            )
 
 
-def _lose(merge: Merge, variable: str, formats: Mapping[str, Format], missing: set[Access]) -> None:
-    """Remember the operands that are not there at every coordinate."""
+def lose_partial(
+    merge: Merge, variable: str, level_is_full: LevelIsFull, missing: set[Access]
+) -> None:
+    """Remember the operands of a union that are not there at every coordinate."""
     match merge:
         case Both(members=members):
             for member in members:
-                _lose(member, variable, formats, missing)
+                lose_partial(member, variable, level_is_full, missing)
         case Either(members=members):
             for member in members:
-                if not _full(member, variable, formats, missing):
+                if not is_full(member, variable, level_is_full, missing):
                     missing |= set(accesses(member))
                 else:
-                    _lose(member, variable, formats, missing)
+                    lose_partial(member, variable, level_is_full, missing)
         case _:
             return

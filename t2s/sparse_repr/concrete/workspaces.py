@@ -7,6 +7,7 @@ has these variables, and the sum stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from t2s.core.errors import UserError
@@ -14,7 +15,7 @@ from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
-from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
@@ -32,48 +33,132 @@ from t2s.sparse_repr.notation.ir import (
 from t2s.sparse_repr.notation.legality import make_assignment
 
 
-def precompute(assignment: Assignment, schedule: Schedule) -> tuple[Assignment, ...]:
-    """The assignments to workspaces, in order, and what is left of the assignment."""
-    before: list[Assignment] = []
+def precompute(
+    assignment: Assignment, schedule: Schedule
+) -> tuple[tuple[Assignment, Precompute | None], ...]:
+    """The assignments to workspaces, in order, with their directives, and what is left."""
+    done: list[tuple[Assignment, Precompute | None]] = [(assignment, None)]
     for one in schedule.directives:
         if isinstance(one, Precompute):
-            workspace, assignment = _take_out(assignment, one)
-            before.append(workspace)
-    return (*before, assignment)
+            at = _place_of(one, [made for made, _ in done])
+            source, directive = done[at]
+            workspace, left = _take_out(source, one)
+            done[at : at + 1] = [(workspace, one), (left, directive)]
+            tensor = workspace.tensor(one.workspace)
+            done = [(_declaring(made, tensor), given) for made, given in done]
+    return tuple(done)
 
 
-def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assignment]:
-    found = sum(term == one.value for term in walk(assignment.value))
-    text = print_expression(one.value)
-    if found != 1:
+def _declaring(assignment: Assignment, tensor: TensorDeclaration) -> Assignment:
+    if tensor in assignment.tensors:
+        return assignment
+    return replace(assignment, tensors=(*assignment.tensors, tensor))
+
+
+def _place_of(one: Precompute, assignments: Sequence[Assignment]) -> int:
+    """The assignment that has the part."""
+    counts = [
+        sum(term == one.value for term in walk(_gathered(made.value, one.value)))
+        for made in assignments
+    ]
+    if sum(counts) != 1:
+        text = print_expression(one.value)
         raise UserError(
-            f"the expression has {text} {'twice' if found else 'nowhere'}",
+            f"the expression has {text} {'twice' if sum(counts) else 'nowhere'}",
             location=one.location,
-            expected="a part of the expression that is there once, as it is written there",
-            given=print_expression(assignment.value),
+            expected="a part of the expression, or factors of one product, that is there once",
+            given="; ".join(print_expression(made.value) for made in assignments),
         )
-    if any(tensor.name == one.workspace for tensor in assignment.tensors):
+    if any(tensor.name == one.workspace for tensor in assignments[0].tensors):
         raise UserError(
             f"there is a tensor {one.workspace} already",
             location=one.location,
             expected="a new name for the workspace",
         )
-    outside = _variables_outside(assignment.value, one.value)
-    needed = {*assignment.result.variables, *outside, *_sums_that_stay(assignment.value, one.value)}
+    return counts.index(1)
+
+
+def _factors(value: Expression) -> list[Expression]:
+    match value:
+        case Combine(operator=Op.MULTIPLY, left=left, right=right):
+            return [*_factors(left), *_factors(right)]
+    return [value]
+
+
+def _gathered(value: Expression, part: Expression) -> Expression:
+    """The expression with the factors of a part next to each other: ``C*D`` is one of ``B*C*D``."""
+    wanted = _factors(part)
+
+    def visit(term: Term) -> Term:
+        if term == part or not isinstance(term, Combine) or term.operator is not Op.MULTIPLY:
+            return rebuild(term, visit) if term != part else term
+        if any(inner == part for inner in walk(term)):
+            return rebuild(term, visit)
+        rest = _factors(term)
+        first = next((at for at, one in enumerate(rest) if one in wanted), 0)
+        for one in wanted:
+            if one not in rest:
+                return rebuild(term, visit)
+            rest.remove(one)
+        rest.insert(min(first, len(rest)), part)
+        made = rest[0]
+        for one in rest[1:]:
+            made = Combine(operator=Op.MULTIPLY, left=made, right=one)
+        return made
+
+    result: Expression = visit(value) if len(wanted) > 1 else value  # type: ignore[assignment]
+    return result
+
+
+def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assignment]:
+    value = _gathered(assignment.value, one.value)
+    outside = _variables_outside(value, one.value)
+    needed = {*assignment.result.variables, *outside, *_sums_that_stay(value, one.value)}
     inside = variables_of(one.value)
-    variables = tuple(v for v in all_variables(assignment) if v in needed and v in inside)
+    bound = {n for term in walk(one.value) if isinstance(term, Sum) for n in term.variables}
+    free = tuple(v for v in all_variables(assignment) if v in inside and v not in bound)
+    variables = tuple(v for v in free if v in needed)
+    if one.over is not None:
+        _check_over(one, variables, free)
+        variables = one.over
+        needed |= set(one.over)
     result = Access(tensor=one.workspace, variables=variables, location=one.location)
-    declared = TensorDeclaration(
-        name=one.workspace, format=csf(len(variables)), location=one.location
-    )
-    value = _replaced(assignment.value, one.value, result, set(needed))
+    format = csf(len(variables)) if one.format is None else one.format.off_chip
+    _check_format(one, format, variables)
+    declared = TensorDeclaration(name=one.workspace, format=format, location=one.location)
+    left = _replaced(value, one.value, result, set(needed))
     tensors = (*assignment.tensors, declared)
     taken = tuple(name for name in free_variables(one.value) if name not in needed)
     part = one.value
     if taken and _joins_terms(part):  # else each of its terms would be summed on its own
         part = Sum(variables=taken, value=part)
     workspace = make_assignment(result, part, tensors, assignment.location)
-    return workspace, replace(assignment, value=value, tensors=tensors)
+    workspace = replace(workspace, semiring=assignment.semiring)
+    return workspace, replace(assignment, value=left, tensors=tensors)
+
+
+def _check_over(one: Precompute, needed: tuple[str, ...], inside: tuple[str, ...]) -> None:
+    """The user's variables are all that the workspace needs, and none that the part has not."""
+    assert one.over is not None
+    fits = set(needed) <= set(one.over) <= set(inside) and len(set(one.over)) == len(one.over)
+    if not fits:
+        raise UserError(
+            f"{one.workspace}({','.join(one.over)}) does not hold {print_expression(one.value)}",
+            location=one.location,
+            expected=f"the variables {', '.join(needed) or 'of a scalar'}, each once"
+            + (f", and perhaps others of {', '.join(inside)}" if inside != needed else ""),
+            given=", ".join(one.over) or "no variables",
+        )
+
+
+def _check_format(one: Precompute, format: Format, variables: tuple[str, ...]) -> None:
+    if format.order != len(variables) or not format.plain:
+        raise UserError(
+            f"the format of {one.workspace} does not fit {one.workspace}({','.join(variables)})",
+            location=one.location,
+            expected=f"a format of {len(variables)} levels, one for each variable",
+            given=str(format),
+        )
 
 
 def _joins_terms(value: Expression) -> bool:
@@ -156,9 +241,7 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
         free = set(free_variables(inner))
         variables = tuple(name for name in order if name in free)
         result = Access(
-            tensor=names.fresh("total"),
-            variables=variables,
-            location=assignment.location,
+            tensor=names.fresh("total"), variables=variables, location=assignment.location
         )
         tensors.append(
             TensorDeclaration(

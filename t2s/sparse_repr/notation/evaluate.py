@@ -46,15 +46,25 @@ def evaluate(
 
     ``stored`` says of tensors where they store something; the others store everything.
     """
+    return evaluate_where(assignment, inputs, kind, stored)[0]
+
+
+def evaluate_where(
+    assignment: Assignment,
+    inputs: Mapping[str, Any],
+    kind: np.dtype[Any],
+    stored: Mapping[str, Array] | None = None,
+) -> tuple[Array, Array]:
+    """As ``evaluate``, and where there are values."""
     arrays = {name: np.asarray(value, kind) for name, value in inputs.items()}
     extents = extents_of(assignment, {name: value.shape for name, value in arrays.items()})
     run = _Evaluation(arrays, dict(stored or {}), assignment.semiring, kind)
     with np.errstate(all="ignore"):
         found = run.value(assignment.value)
     target = assignment.result.variables
-    value = _aligned(found.array, found.axes, target)
     shape = tuple(extents[name] for name in target)
-    return np.array(np.broadcast_to(value, shape))
+    value, there = (_aligned(one, found.axes, target) for one in (found.array, found.there))
+    return np.array(np.broadcast_to(value, shape)), np.array(np.broadcast_to(there, shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,9 @@ class _Evaluation:
         stored = one.stored | other.stored
         if is_strict(value, self.semiring):
             divides = value.operator is Op.DIVIDE
-            stored = np.broadcast_to(one.there if divides else one.there & other.there, stored.shape)
+            stored = np.broadcast_to(
+                one.there if divides else one.there & other.there, stored.shape
+            )
             zero = np.asarray(self.semiring.zero, self.kind)
             return _Found(np.where(stored, result, zero), axes, stored)
         return _Found(result, axes, stored, vanishes(value, self.semiring))

@@ -87,9 +87,7 @@ def _applied(
     operands = [_typed(semiring.zero) if one is Rest.ZERO else one for one in given]
     made: list[tuple[Type, Any]] = []
     for type in TYPES:
-        numbers = [
-            dict(one.by_type).get(type) for one in operands if isinstance(one, TypedNumber)
-        ]
+        numbers = [dict(one.by_type).get(type) for one in operands if isinstance(one, TypedNumber)]
         if accepts(operator, type) and all(number is not None for number in numbers):
             with np.errstate(all="ignore"):
                 found = OPERATORS[operator].evaluate(*numbers)

@@ -21,7 +21,14 @@ from t2s.sparse_repr.concrete.ir import (
     Where,
     result_of,
 )
-from t2s.sparse_repr.concrete.order import LevelPath, check_order, choose_order, discordant
+from t2s.sparse_repr.concrete.order import (
+    DiscordantLoops,
+    LevelPath,
+    candidate_orders,
+    check_order,
+    choose_order,
+    discordant,
+)
 from t2s.sparse_repr.concrete.pattern_directives import (
     DEFAULT_ENVIRONMENT,
     Accelerate,
@@ -151,21 +158,21 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
         order = choose_order(variables, paths)
     for path in paths:
         if not path.fits(order):
-            raise _not_walked(discordant(path, order, paths, schedule.order))
+            raise _not_walked(DiscordantLoops(path, order, paths, variables, schedule.order))
     return order
 
 
-def _not_walked(error: UserError) -> UserError:
-    """The error without the hint to convert a tensor, which Capstan's host does not do."""
-    hints = [one for one in (error.hint or "").split(", or ") if one.startswith("reorder")]
-    return UserError(
-        error.message,
-        location=error.location,
-        expected=error.expected,
-        given=error.given,
-        hint=", or ".join(hints) or "declare a tensor with its levels in the order of the loops",
-        notes=error.notes,
+def _not_walked(error: DiscordantLoops) -> UserError:
+    """The error with orders that fit all tensors: Capstan's host converts none."""
+    working = dict.fromkeys(
+        " ".join(order)
+        for order in candidate_orders(error)
+        if all(path.fits(order) for path in error.paths)
     )
+    made = discordant(error, list(working)[:2], transposes=False)
+    if made.hint is None:
+        made.hint = "declare a tensor with its levels in the order of the loops"
+    return made
 
 
 def _nest(assignment: Assignment, order: tuple[str, ...]) -> _Scheduling:
