@@ -501,12 +501,12 @@ def test_precomputing_what_is_not_there() -> None:
     A, x, y = Tensor("A", sparse.csr), Tensor("x", order=1), Tensor("y", order=1)
     y["i"] = A["i", "j"] * x["j"]
     with refused("""
-        the expression has x(j)*A(i,j) nowhere
-          --> other = Schedule().precompute(x["j"] * A["i", "j"], "w")
-          expected: a part of the expression that is there once, as it is written there
+        the expression has x(j)*A(j,i) nowhere
+          --> other = Schedule().precompute(x["j"] * A["j", "i"], "w")
+          expected: a part of the expression, or factors of one product, that is there once
           given:    sum(j, A(i,j)*x(j))
     """):
-        other = Schedule().precompute(x["j"] * A["i", "j"], "w")
+        other = Schedule().precompute(x["j"] * A["j", "i"], "w")
         sparse.compile(y, other)
 
 

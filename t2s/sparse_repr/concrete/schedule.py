@@ -252,10 +252,11 @@ class Schedule(ExternalSchedule):
             over, format = None, over
         if not isinstance(value, Notation) or name is None or (over is not None and variables):
             raise UserError(
-                "precompute takes a part of the expression and a workspace",
+                "precompute takes a part of the expression and a name",
                 location=location,
-                expected='such as precompute(C[i, k] * D[j, k], "T"), or "T(i,j)" and a format',
-                given=f"{value!r}, {workspace!r}, {over!r}"[:200],
+                expected='such as precompute(C[i, k] * D[j, k], "T"), or "T(i,j)" and "dd", or a'
+                " Tensor with its variables",
+                given=f"{value!r}, {workspace!r}"[:200],
             )
         if format is not None:
             declared = as_format(format, what=name, location=location)

@@ -3,8 +3,8 @@
 The levels of a temporary come in the order of the loops that read it.  A level is dense where it is
 full, or nearly so, by construction: its stage visits all coordinates, in all iterations around, and
 sums over at most one sparse operand at a time.  The outermost level is dense also where another
-sparse operand bounds the loop that reads it: then the temporary is located into, and not scanned
-again in every iteration around.  All other levels are compressed, and so is one where a ``skip``
+sparse operand bounds the loop that reads it, inside of other loops: then the temporary is located
+into, and not scanned again in every iteration around.  All other levels are compressed, and so is one where a ``skip``
 asks for an intersection.
 """
 
@@ -84,7 +84,8 @@ def choose_formats(
                 if bounded and names[number] in skipped:
                     return False
                 fills = set(names[: number + 1]) <= found.full  # noqa: B023
-                return found.everything or fills or (bounded and not number)  # noqa: B023
+                repeated = bounded and not number and order[0] != names[0]  # noqa: B023
+                return found.everything or fills or repeated  # noqa: B023
 
             made = _format(access, order, is_dense)
             formats[access.tensor] = made if said is None else replace(made, levels=tuple(said))
