@@ -248,6 +248,8 @@ class Compiled:
         stored = stored_places(program, binding)
         formats = [one.format for one in program.workspaces]
         as_written = all(format.order and not format.levels[-1].full for format in formats)
+        names = set[str]().union(*map(program.workspace_names, program.workspaces))
+        as_written = as_written and not names & set(program.without_zeros)
         if as_written and not any(one.named for one in program.workspaces):
             return evaluate(self.assignment, arrays, kind, stored)
         tensors = [

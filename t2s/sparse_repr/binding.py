@@ -237,6 +237,10 @@ def workspace_places(
 
     By the names of the workspace and of its views; what stores everything is left out.
     """
+    zero = np.asarray(program.semiring.zero).astype(values.dtype)
+    found = program.workspace_names(workspace)
+    if found & set(program.without_zeros):
+        there = there & (values != zero)
     tensor = from_coordinates(
         np.argwhere(there), values[there], there.shape, workspace.format, fill=program.semiring.zero
     )

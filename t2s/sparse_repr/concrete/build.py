@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
@@ -24,6 +24,7 @@ from t2s.sparse_repr.concrete.ir import (
     View,
     Where,
     Workspace,
+    result_of,
     split_names,
 )
 from t2s.sparse_repr.concrete.materialise import Written, walked_format, written_result
@@ -45,7 +46,14 @@ from t2s.sparse_repr.concrete.order import (
     choose_order,
     discordant,
 )
-from t2s.sparse_repr.concrete.schedule import OrderLoops, Precompute, Schedule, Skip, check_once
+from t2s.sparse_repr.concrete.schedule import (
+    DropZeros,
+    OrderLoops,
+    Precompute,
+    Schedule,
+    Skip,
+    check_once,
+)
 from t2s.sparse_repr.concrete.temporaries import choose_formats, whole_variables
 from t2s.sparse_repr.concrete.verify import verify_program
 from t2s.sparse_repr.concrete.workspaces import precompute, take_out_sums
@@ -165,6 +173,7 @@ def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
     for one in assignments:
         written = _add_stage(builder, one)
     check_fused(schedule, builder.stages)
+    without_zeros = _without_zeros(builder, assignments, lane)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
         stages=tuple(builder.stages),
@@ -188,6 +197,7 @@ def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
             )
             for one in assignments[:-1]
         ),
+        without_zeros=without_zeros,
         value=assignments[-1].value,
         location=assignment.location,
     )
@@ -220,6 +230,51 @@ def _choose_formats(
 
 def _in_order(format: Format) -> bool:
     return format.modes == tuple(range(format.order))
+
+
+def _without_zeros(
+    builder: _Builder, assignments: Sequence[Assignment], lane: str
+) -> tuple[str, ...]:
+    """The tensors that stages write without zeros, under the names by which they do.
+
+    Raises ``UserError`` for a tensor that no stage writes, and for one that stores all coordinates.
+    """
+    results = [one.result for one in assignments]
+    written = {view.source: view.name for view in builder.views if view.name in builder.written}
+    found: dict[str, None] = {}
+    for one in builder.schedule.directives:
+        if not isinstance(one, DropZeros):
+            continue
+        for name in one.tensors or (results[-1].tensor,):
+            if name not in (result.tensor for result in results):
+                raise UserError(
+                    f"nothing assigns to {name}, whose zeros are to be dropped",
+                    location=one.location,
+                    expected=f"one of {', '.join(result.tensor for result in results[::-1])}",
+                )
+            stored = written.get(name, name)
+            result = next(result_of(stage) for stage in builder.stages if _writes(stage, stored))
+            format = builder.formats[stored]
+            if lane and lane in result.variables:
+                raise UnsupportedError(
+                    f"zeros of {name} are not dropped from its vectors",
+                    location=one.location,
+                    expected="a result that is not computed in vectors",
+                )
+            if not format.levels or format.levels[-1].full:
+                raise UserError(
+                    f"{name} stores all coordinates, zeros too",
+                    location=one.location,
+                    expected="a result whose last level is not dense",
+                    given=str(format),
+                    hint=f"declare {name} with compressed levels",
+                )
+            found[stored] = None
+    return tuple(found)
+
+
+def _writes(stage: Statement, name: str) -> bool:
+    return result_of(stage).tensor == name
 
 
 def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedule) -> UserError:
@@ -393,9 +448,17 @@ class _Inside:
 
 
 def build_nests(
-    result: Access, value: Expression, order: Sequence[str], new_name: NewName
+    result: Access,
+    value: Expression,
+    order: Sequence[str],
+    new_name: NewName,
+    *,
+    everywhere: bool = False,
 ) -> Nests:
-    """Concrete index notation of ``result = value`` with loops in this order."""
+    """Concrete index notation of ``result = value`` with loops in this order.
+
+    Sums are its terms or, with ``everywhere``, at any place outside of other sums.
+    """
     value = _inner_signs(value)
     if isinstance(value, Sum):
         assign = Assign(result=result, value=value.value, accumulate=True)
@@ -424,7 +487,7 @@ def build_nests(
         inside.append(_Inside(depth=depth, statement=inner))
         return access
 
-    flat = _replace_sums(value, place)
+    flat = _replace_sums(value, place, everywhere)
     statement: Statement = Assign(result=result, value=flat)
     for depth in range(len(consumer), -1, -1):
         for producer in inside:
@@ -454,14 +517,16 @@ def _inner_signs(value: Expression) -> Expression:
     return rewrite(value, move)
 
 
-def _replace_sums(value: Expression, place: Callable[[Sum], Access]) -> Expression:
+def _replace_sums(
+    value: Expression, place: Callable[[Sum], Access], everywhere: bool
+) -> Expression:
     match value:
         case Sum():
             return place(value)
-        case Combine(operator=operator) if operator in ADDITIVE:
-            left = _replace_sums(value.left, place)
-            return replace(value, left=left, right=_replace_sums(value.right, place))
+        case Combine(operator=operator) if everywhere or operator in ADDITIVE:
+            left = _replace_sums(value.left, place, everywhere)
+            return replace(value, left=left, right=_replace_sums(value.right, place, everywhere))
         case Negative():
-            return Negative(value=_replace_sums(value.value, place))
+            return Negative(value=_replace_sums(value.value, place, everywhere))
         case _:
             return value

@@ -138,6 +138,7 @@ class ConcreteProgram(Term):
     ``result`` is the user's result; ``written`` the tensor that the last stage stores for it.
     ``workspaces`` are the results of the assignments before the last one, and ``value`` is what
     that one assigns to the result, in index notation; ``None`` if there is only one.
+    Of the tensors ``without_zeros`` that stages write no zeros are stored.
     A program for Capstan has an ``environment``; ``on_chip`` are workspaces that producers make.
     """
 
@@ -148,6 +149,7 @@ class ConcreteProgram(Term):
     result: str
     written: str
     workspaces: tuple[Workspace, ...] = ()
+    without_zeros: tuple[str, ...] = ()
     value: Expression | None = None
     semiring: Semiring = PLUS_TIMES
     environment: tuple[tuple[str, int], ...] = ()
@@ -165,6 +167,11 @@ class ConcreteProgram(Term):
             if workspace.result.tensor in (stored, None if view is None else view.source):
                 return view, workspace
         return None
+
+    def workspace_names(self, workspace: Workspace) -> set[str]:
+        """The names under which stages write or read a workspace."""
+        name = workspace.result.tensor
+        return {name, *(view.name for view in self.views if view.source == name)}
 
     @property
     def fused(self) -> tuple[tuple[str, str, str], ...]:
@@ -243,6 +250,7 @@ def print_program(program: ConcreteProgram) -> str:
         + ("" if one.declared else ", by default")
         for one in program.workspaces
     ]
+    lines += [f"zeros of {name} are not stored" for name in program.without_zeros]
     lines += [f"{name} = {value}" for name, value in program.environment]
     lines += [f"{tensor.name} is stored as {tensor.format}" for tensor in program.on_chip]
     for stage in program.stages:

@@ -97,6 +97,13 @@ class Transpose(LoopDirective):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropZeros(LoopDirective):
+    """Zeros of these results, or of the assignment's if there is none, are not stored."""
+
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Precompute(LoopDirective):
     """A part of the expression is computed first, into a workspace.
 
@@ -227,6 +234,16 @@ class Schedule(ExternalSchedule):
         """
         names = tuple(variable_name(tensor) for tensor in tensors)
         return self._with(Transpose(tensors=names, location=user_location()))
+
+    def drop_zeros(self, *tensors: Any) -> Schedule:
+        """Do not store zeros of these tensors: the result, which is meant without an argument, and
+        workspaces.
+
+        A zero that was computed, as that of ``max(A(i,j), 0)`` for a negative element of A, is
+        stored otherwise.
+        """
+        names = tuple(variable_name(tensor) for tensor in tensors)
+        return self._with(DropZeros(tensors=names, location=user_location()))
 
     def precompute(
         self,

@@ -248,6 +248,9 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "transpose": _Form(
             shown="transpose(B)", count=None, append=lambda s, words, _: s.transpose(*words)
         ),
+        "drop_zeros": _Form(
+            shown="drop_zeros(X)", count=None, append=lambda s, words, _: s.drop_zeros(*words)
+        ),
         "map": _Form(shown="map(j,reduction,16)", count=None, append=_mapped("map")),
         "parallel": _Form(shown="parallel(j,reduction,16)", count=None, append=_mapped("parallel")),
         "accelerate": _Form(

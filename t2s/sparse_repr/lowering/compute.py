@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from t2s.core.ops import Op
 from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
 from t2s.sparse_repr.blocks.arrays import LoadValues
-from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper
+from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
 from t2s.sparse_repr.blocks.point_reducers import ReducePoints
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
@@ -166,12 +166,13 @@ def _alu(
 class Computed:
     """What a nest computes: its loops, outermost first, and the values.
 
-    ``optional``: where there is nothing the value is N.
+    ``optional``: where there is nothing the value is N.  ``without_zeros``: they were dropped.
     """
 
     loops: tuple[LoopLevel, ...]
     value: DiagramWire
     optional: bool = False
+    without_zeros: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -199,6 +200,7 @@ def reduce_loops(
     *,
     clean: bool,
     whole: frozenset[str] = frozenset(),
+    zeros: bool = True,
 ) -> Computed:
     """The levels of the variables that are kept, the others summed out, innermost first.
 
@@ -206,6 +208,7 @@ def reduce_loops(
     values of the same shape: outside of the outermost reducer that keeps coordinates itself.
     Without it every fiber that a scalar reducer sums gives a value, zero if it is empty.
     ``around`` are the loops around the nest; the coordinates of ``whole`` variables all stay.
+    Without ``zeros`` those are dropped as soon as values are final.
     """
     levels = list(computed.loops)
     value, optional = computed.value, False
@@ -214,6 +217,7 @@ def reduce_loops(
     inner: list[LoopLevel] = []  # the levels that are kept, outermost first
     below: LoopLevel | None = None  # the level whose fibers hang on the coordinates of the next one
     vectors = outermost_vector(computed.variables, kept)
+    zeros = zeros or computed.without_zeros
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
         cleaning = clean and at < vectors
@@ -235,8 +239,28 @@ def reduce_loops(
         else:
             inner, value = _vector(blocks, level, inner, value)
             below = inner[0]
+        final = at == vectors or (at < vectors and vectors == len(levels))
+        if clean and not zeros and inner and final:
+            inner, value = _drop_zeros(blocks, inner, value)
+            below, zeros = inner[0], True
     optional = optional or (computed.optional and not levels)
-    return Computed(loops=tuple(inner), value=value, optional=optional)
+    return Computed(
+        loops=tuple(inner), value=value, optional=optional, without_zeros=clean and zeros
+    )
+
+
+def _drop_zeros(
+    blocks: Blocks, inner: list[LoopLevel], value: DiagramWire
+) -> tuple[list[LoopLevel], DiagramWire]:
+    """The levels without values that are zero, and without coordinates with nothing else below."""
+    levels = list(inner)
+    coordinate, left = blocks.like(levels[-1].coordinate), blocks.like(value)
+    given = [levels[-1].coordinate, value]
+    blocks.add(ZeroDropper(), given, [coordinate, left], levels[-1].region)
+    levels[-1] = replace(levels[-1], coordinate=coordinate, filled=False, covered=False)
+    for at in range(len(levels) - 2, -1, -1):
+        levels[at], levels[at + 1] = _drop(blocks, levels[at], levels[at + 1])
+    return levels, left
 
 
 def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
