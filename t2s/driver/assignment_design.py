@@ -250,7 +250,7 @@ class Compiled:
         as_written = all(format.order and not format.levels[-1].full for format in formats)
         names = set[str]().union(*map(program.workspace_names, program.workspaces))
         as_written = as_written and not names & set(program.without_zeros)
-        if as_written and not any(one.named for one in program.workspaces):
+        if as_written and not any(one.apart for one in program.workspaces):
             return evaluate(self.assignment, arrays, kind, stored)
         tensors = [
             *self.assignment.tensors,

@@ -52,11 +52,12 @@ from t2s.sparse_repr.concrete.schedule import (
     Precompute,
     Schedule,
     Skip,
+    Transpose,
     check_once,
 )
 from t2s.sparse_repr.concrete.temporaries import choose_formats, whole_variables
 from t2s.sparse_repr.concrete.verify import verify_program
-from t2s.sparse_repr.concrete.workspaces import precompute, take_out_sums
+from t2s.sparse_repr.concrete.workspaces import hoist_sums, precompute, take_out_sums
 from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.levels import Level
 from t2s.sparse_repr.notation.ir import (
@@ -112,22 +113,26 @@ class _Builder:
         return name
 
 
-def build_program(assignment: Assignment, schedule: Schedule | None = None) -> ConcreteProgram:
+def build_program(
+    assignment: Assignment, schedule: Schedule | None = None, *, hoist: bool = True
+) -> ConcreteProgram:
     """Concrete index notation of an assignment under a schedule.
 
-    Raises ``UserError`` for a schedule that does not fit, and for loops that cannot walk a tensor
-    which may not be transposed.
+    With ``hoist`` sums that do not change in all loops are computed once, unless the schedule is
+    about loops.  Raises ``UserError`` for a schedule that does not fit, and for loops that cannot
+    walk a tensor which may not be transposed.
     """
     schedule = schedule or Schedule()
     try:
-        return _build(assignment, schedule)
+        return _build(assignment, schedule, hoist)
     except DiscordantLoops as error:
         raise _with_hints(error, assignment, schedule) from None
 
 
-def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
+def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteProgram:
     check_once(schedule)
     refuse_patterns(schedule, assignment)
+    hoist = hoist and _leaves_loops(schedule)
     supply = NameSupply(
         [
             *(tensor.name for tensor in assignment.tensors),
@@ -136,8 +141,11 @@ def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
     )
     assignments: list[Assignment] = []
     said: dict[str, Precompute] = {}
+    totals: set[str] = set()
     for made, directive in precompute(assignment, schedule):
-        assignments += take_out_sums(made, supply)
+        for one in take_out_sums(made, supply, sample=hoist):
+            totals.add(one.result.tensor)
+            assignments += hoist_sums(one, supply) if hoist else [one]
         if directive is not None:
             said[made.result.tensor] = directive
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
@@ -166,6 +174,7 @@ def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
     read = [access for one in assignments for access in accesses(one.value)]
     check_directives(schedule, read, splits, after, list(builder.formats))
     results = [one.result for one in assignments[:-1]]
+    hoisted = {result.tensor for result in results} - totals
     builder.workspaces = {result.tensor for result in results}
     _choose_formats(builder, assignments, said)
     formats = {result.tensor: builder.formats[result.tensor] for result in results}
@@ -193,7 +202,7 @@ def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
                 value=one.value,
                 format=formats[one.result.tensor],
                 declared=one.result.tensor in said and said[one.result.tensor].format is not None,
-                named=one.result.tensor in said,
+                apart=one.result.tensor in said or one.result.tensor in hoisted,
             )
             for one in assignments[:-1]
         ),
@@ -203,6 +212,11 @@ def _build(assignment: Assignment, schedule: Schedule) -> ConcreteProgram:
     )
     verify_program(program)
     return program
+
+
+def _leaves_loops(schedule: Schedule) -> bool:
+    """Whether a schedule says nothing about single loops, or which there are."""
+    return all(isinstance(one, Precompute | Transpose | DropZeros) for one in schedule.directives)
 
 
 def _choose_formats(
@@ -282,7 +296,7 @@ def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedu
 
     def compiles(tried: Schedule) -> bool:
         try:
-            _build(assignment, tried)
+            _build(assignment, tried, False)
         except (UserError, DiscordantLoops):
             return False
         return True
@@ -413,7 +427,7 @@ def _add_nests(
     elif written.stored.format != builder.formats[name]:
         builder.formats[name] = written.stored.format
     target = Access(tensor=name, variables=written.stored.variables, location=result.location)
-    nests = build_nests(target, value, order, builder.names.fresh)
+    nests = build_nests(target, value, order, builder.names.fresh, everywhere=True)
     for access in nests.stored:
         in_lanes = builder.lane in access.variables
         modes = range(len(access.variables))

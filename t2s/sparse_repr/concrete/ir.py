@@ -96,14 +96,15 @@ class Workspace(Term):
     """A temporary that a stage stores and a later one reads, by whole variables.
 
     ``value`` is what it is assigned, in index notation.  Its format is what the user ``declared``,
-    or the compiler's choice.  ``named``: the user asked for it.
+    or the compiler's choice.  ``apart``: it is summed up
+    apart from factors that it was multiplied with.
     """
 
     result: Access
     value: Expression
     format: Format
     declared: bool = False
-    named: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ The levels of a temporary come in the order of the loops that read it.  A level 
 full, or nearly so, by construction: its stage visits all coordinates, in all iterations around, and
 sums over at most one sparse operand at a time.  The outermost level is dense also where another
 sparse operand bounds the loop that reads it, inside of other loops: then the temporary is located
-into, and not scanned again in every iteration around.  All other levels are compressed, and so is one where a ``skip``
-asks for an intersection.
+into, and not scanned again in every iteration around.  All other levels are compressed, and so is
+one where a ``skip`` asks for an intersection.
 """
 
 from __future__ import annotations

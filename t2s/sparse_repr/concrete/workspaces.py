@@ -13,7 +13,7 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
-from t2s.core.walk import Term, children, rebuild, walk
+from t2s.core.walk import Term, children, rebuild, rewrite, walk
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import (
@@ -25,6 +25,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Sum,
     TensorDeclaration,
+    accesses,
     all_variables,
     free_variables,
     print_expression,
@@ -101,10 +102,7 @@ def _gathered(value: Expression, part: Expression) -> Expression:
                 return rebuild(term, visit)
             rest.remove(one)
         rest.insert(min(first, len(rest)), part)
-        made = rest[0]
-        for one in rest[1:]:
-            made = Combine(operator=Op.MULTIPLY, left=made, right=one)
-        return made
+        return _product(rest)
 
     result: Expression = visit(value) if len(wanted) > 1 else value  # type: ignore[assignment]
     return result
@@ -227,10 +225,104 @@ def _replaced(value: Expression, part: Expression, access: Access, needed: set[s
     return result
 
 
-def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, ...]:
+def hoist_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, ...]:
+    """The assignments to workspaces, and what is left of the assignment.
+
+    ``sum(j,f, A(i,j)*X(j,f)*W(f,k))`` as one nest adds up ``X(j,f)*W(f,k)`` for every i again.  A
+    sum of factors that not all loops change is computed once: first those of few variables.
+    """
+    before: list[Assignment] = []
+    tensors = list(assignment.tensors)
+    order = all_variables(assignment)
+
+    def hoisted(term: Sum) -> Expression:
+        factors, summed = _factors(term.value), list(term.variables)
+        while True:
+            found = min(
+                (group for name in reversed(summed) if (group := _invariant(factors, name))),
+                key=lambda group: len(_variables(group)),
+                default=None,
+            )
+            if found is None:
+                break
+            rest = [factor for factor in factors if factor not in found]
+            outside = {*assignment.result.variables, *_variables(rest)}
+            private = tuple(n for n in summed if n in _variables(found) and n not in outside)
+            kept = _variables(found) - set(private)
+            result = Access(
+                tensor=names.fresh("part"),
+                variables=tuple(name for name in order if name in kept),
+                location=assignment.location,
+            )
+            tensors.append(
+                TensorDeclaration(
+                    name=result.tensor, format=csf(len(kept)), location=assignment.location
+                )
+            )
+            part = Sum(variables=private, value=_product(found))
+            before.append(replace(assignment, result=result, value=part, tensors=tuple(tensors)))
+            at = factors.index(found[0])
+            factors = [factor for factor in factors[:at] if factor not in found]
+            factors += [result, *(factor for factor in rest if factor not in factors)]
+            summed = [name for name in summed if name not in private]
+        if len(summed) == len(term.variables):
+            return term
+        value = _product(factors)
+        return Sum(variables=tuple(summed), value=value) if summed else value
+
+    def visit(value: Expression) -> Expression:
+        match value:
+            case Sum():
+                return hoisted(value) if len(_factors(value.value)) > 1 else value
+            case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+                return replace(value, left=visit(left), right=visit(right))
+            case Negative(value=inner):
+                return Negative(value=visit(inner))
+        return value
+
+    value = visit(assignment.value)
+    return (*before, replace(assignment, value=value, tensors=tuple(tensors)))
+
+
+def _invariant(factors: Sequence[Expression], name: str) -> list[Expression] | None:
+    """The factors whose product can be summed over a variable apart from the others.
+
+    Those that have it, and all whose variables these have: they only make the product smaller.
+    ``None`` if that leaves no loop out.
+    """
+    inside = _variables([factor for factor in factors if name in variables_of(factor)])
+    group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
+    distinct = len(set(factors)) == len(factors)
+    return group if distinct and _variables(factors) - inside else None
+
+
+def _variables(factors: Sequence[Expression]) -> set[str]:
+    return {name for factor in factors for name in variables_of(factor)}
+
+
+def _product(factors: Sequence[Expression]) -> Expression:
+    made = factors[0]
+    for one in factors[1:]:
+        made = Combine(operator=Op.MULTIPLY, left=made, right=one)
+    return made
+
+
+def _joined_sums(term: object) -> Sum | None:
+    """A sum of nothing but a sum as one."""
+    match term:
+        case Sum(variables=outer, value=Sum(variables=inner, value=value)):
+            return Sum(variables=(*outer, *inner), value=value)
+        case _:
+            return None
+
+
+def take_out_sums(
+    assignment: Assignment, names: NameSupply, *, sample: bool = False
+) -> tuple[Assignment, ...]:
     """The assignments to workspaces, inner ones first, and what is left of the assignment.
 
-    Sums that are terms of the expression stay where they are.
+    Sums that are terms of the expression stay where they are, and with ``sample`` so do those of
+    dense operands of which a sparse factor needs some: they are computed in its loops.
     """
     before: list[Assignment] = []
     order = all_variables(assignment)
@@ -258,6 +350,20 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
     def visit(term: Term) -> Term:
         return workspace(term) if isinstance(term, Sum) else rebuild(term, visit)
 
+    def term(value: Expression, around: tuple[Expression, ...]) -> Expression:
+        """A term that is not a sum, between the factors ``around``."""
+        match value:
+            case Sum() if sample and _is_sampled(value, around, assignment):
+                return value
+            case Combine(operator=Op.MULTIPLY, left=left, right=right):
+                one = term(left, (*around, *_factors(right)))
+                return replace(value, left=one, right=term(right, (*around, *_factors(left))))
+            case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+                return replace(value, left=term(left, around), right=term(right, around))
+            case Negative(value=inner):
+                return Negative(value=term(inner, around))
+        return factor_or_sum(value)
+
     def terms(value: Expression) -> Expression:
         match value:
             case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
@@ -267,10 +373,31 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
             case Sum(value=inner):
                 return replace(value, value=factor_or_sum(inner))
             case _:
-                return factor(value)
+                return term(value, ())
 
     def factor_or_sum(value: Expression) -> Expression:
         return workspace(value) if isinstance(value, Sum) else factor(value)
 
-    value = terms(assignment.value)
+    value = terms(rewrite(assignment.value, _joined_sums))
     return (*before, replace(assignment, value=value, tensors=tuple(tensors)))
+
+
+def _is_sampled(term: Sum, around: Sequence[Expression], assignment: Assignment) -> bool:
+    """Whether a sum of dense operands is multiplied with a sparse one that has its variables."""
+    if any(isinstance(inner, Sum) for inner in walk(term.value)):
+        return False
+    free = set(free_variables(term))
+    dense = all(
+        level.full
+        for access in accesses(term.value)
+        for level in assignment.tensor(access.tensor).format.levels
+    )
+
+    def samples(other: Expression) -> bool:
+        if not isinstance(other, Access) or not free <= set(other.variables):
+            return False
+        format = assignment.tensor(other.tensor).format
+        pairs = zip(format.levels, format.parts, strict=True)
+        return any(not level.full and other.variables[part.mode] in free for level, part in pairs)
+
+    return dense and any(map(samples, around))

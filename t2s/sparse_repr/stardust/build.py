@@ -206,7 +206,7 @@ def _needs_workspace(assignment: Assignment, order: tuple[str, ...]) -> Unsuppor
     return UnsupportedError(
         "a sum in the expression needs a temporary of more than one number",
         location=assignment.location,
-        expected="sums that are not inside of others, whose loops are inside of those of the result",
+        expected="sums outside of others, whose loops are inside of those of the result",
         given=f"loops {', '.join(order)}",
         hint="reorder() the loops, or precompute() the sum into a workspace on chip",
     )

@@ -128,8 +128,8 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
                 location=user_location(),
                 expected="coordinates that count from 1",
                 given=line.strip(),
-                hint="of a file that counts from 0, add 1 to each coordinate, or pass its columns to"
-                " t2s.sparse.from_coordinates",
+                hint="if the file counts from 0, add 1 to each coordinate, or pass its columns"
+                " to t2s.sparse.from_coordinates",
             )
         wanted = (len(rows[0]) if shape is None else len(shape)) + 1
         if len(rows[-1]) + 1 != wanted or len(words) != wanted or not _is_number(words[-1]):
