@@ -250,15 +250,25 @@ def test_a_line_that_is_no_coordinate(tmp_path: Path) -> None:
 
 def test_coordinates_are_whole_numbers_from_one(tmp_path: Path) -> None:
     path = tmp_path / "part.tns"
-    for line in ("0 1 2.0", "1.5 1 2.0"):
-        path.write_text(f"# shape 3 4\n{line}\n")
+    path.write_text("# shape 3 4\n1.5 1 2.0\n")
+    with refused("""
+        line 2 of part.tns is not a coordinate and a value
+          --> sparse.read(path)  # no such coordinate
+          expected: 3 numbers
+          given:    1.5 1 2.0
+    """):
+        sparse.read(path)  # no such coordinate
+    for zero in ("0", "-1"):
+        path.write_text(f"# shape 3 4\n{zero} 1 2.0\n")
         with refused(f"""
-            line 2 of part.tns is not a coordinate and a value
-              --> sparse.read(path)  # no such coordinate
-              expected: 3 numbers
-              given:    {line}
+            line 2 of part.tns has the coordinate {zero}
+              --> sparse.read(path)  # counts from 0
+              expected: coordinates that count from 1
+              given:    {zero} 1 2.0
+              hint:     if the file counts from 0, add 1 to each coordinate, or pass its columns to
+                t2s.sparse.from_coordinates
         """):
-            sparse.read(path)  # no such coordinate
+            sparse.read(path)  # counts from 0
 
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:

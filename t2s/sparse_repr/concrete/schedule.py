@@ -271,8 +271,7 @@ class Schedule(ExternalSchedule):
             raise UserError(
                 "precompute takes a part of the expression and a name",
                 location=location,
-                expected='such as precompute(C[i, k] * D[j, k], "T"), or "T(i,j)" and "dd", or a'
-                " Tensor with its variables",
+                expected='such as precompute(C[i, k] * D[j, k], "T"), or T[i, j] of a tensor T',
                 given=f"{value!r}, {workspace!r}"[:200],
             )
         if format is not None:

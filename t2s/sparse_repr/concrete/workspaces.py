@@ -14,6 +14,7 @@ from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, rewrite, walk
+from t2s.sparse_repr.concrete.order import LevelPath, choose_order
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import (
@@ -32,6 +33,7 @@ from t2s.sparse_repr.notation.ir import (
     variables_of,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
+from t2s.sparse_repr.notation.support import vanishes
 
 
 def precompute(
@@ -229,19 +231,25 @@ def hoist_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, .
     """The assignments to workspaces, and what is left of the assignment.
 
     ``sum(j,f, A(i,j)*X(j,f)*W(f,k))`` as one nest adds up ``X(j,f)*W(f,k)`` for every i again.  A
-    sum of factors that not all loops change is computed once: first those of few variables.
+    sum of factors that not all loops change is computed once: first those of few variables.  So are
+    factors that join sparse operands, as ``B(s,j) + C(s,j)``, inside of a loop that they lack.
     """
     before: list[Assignment] = []
     tensors = list(assignment.tensors)
     order = all_variables(assignment)
+    loops = _loops(assignment)
 
     def hoisted(term: Sum) -> Expression:
-        factors, summed = _factors(term.value), list(term.variables)
+        factors, summed, count = _factors(term.value), list(term.variables), len(tensors)
         while True:
+            now = replace(assignment, tensors=tuple(tensors))
             found = min(
                 (group for name in reversed(summed) if (group := _invariant(factors, name))),
                 key=lambda group: len(_variables(group)),
                 default=None,
+            ) or next(
+                (group for one in factors if (group := _joined(factors, one, loops, now))),
+                None,
             )
             if found is None:
                 break
@@ -259,13 +267,14 @@ def hoist_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, .
                     name=result.tensor, format=csf(len(kept)), location=assignment.location
                 )
             )
-            part = Sum(variables=private, value=_product(found))
+            part = _product(found)
+            part = Sum(variables=private, value=part) if private else part
             before.append(replace(assignment, result=result, value=part, tensors=tuple(tensors)))
             at = factors.index(found[0])
             factors = [factor for factor in factors[:at] if factor not in found]
             factors += [result, *(factor for factor in rest if factor not in factors)]
             summed = [name for name in summed if name not in private]
-        if len(summed) == len(term.variables):
+        if len(tensors) == count:
             return term
         value = _product(factors)
         return Sum(variables=tuple(summed), value=value) if summed else value
@@ -294,6 +303,41 @@ def _invariant(factors: Sequence[Expression], name: str) -> list[Expression] | N
     group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
     distinct = len(set(factors)) == len(factors)
     return group if distinct and _variables(factors) - inside else None
+
+
+def _joined(
+    factors: Sequence[Expression], base: Expression, loops: Sequence[str], assignment: Assignment
+) -> list[Expression] | None:
+    """The factors at the variables of one, if they join sparse operands again in a loop around."""
+    inside = set(variables_of(base))
+    group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
+    sparse = [
+        access
+        for one in group
+        for access in accesses(one)
+        if not all(level.full for level in assignment.tensor(access.tensor).format.levels)
+    ]
+    around = set(loops[: max(map(loops.index, inside), default=0)]) - inside
+    repeated = around & _variables(factors)
+    distinct = len(set(factors)) == len(factors)
+    if len(sparse) < 2 or not repeated or not distinct:
+        return None
+    return group if vanishes(_product(group), assignment.semiring) else None
+
+
+def _loops(assignment: Assignment) -> tuple[str, ...]:
+    """The order in which the stored levels let the loops of an assignment come."""
+    paths = []
+    for access in (*dict.fromkeys(accesses(assignment.value)), assignment.result):
+        format = assignment.tensor(access.tensor).format
+        path = LevelPath(
+            tensor=access.tensor,
+            variables=tuple(dict.fromkeys(access.variables[part.mode] for part in format.parts)),
+            free=all(level.full for level in format.levels),
+            text=access.tensor,
+        )
+        paths.append(path)
+    return choose_order(all_variables(assignment), paths)
 
 
 def _variables(factors: Sequence[Expression]) -> set[str]:
