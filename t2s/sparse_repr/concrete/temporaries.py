@@ -1,11 +1,12 @@
 """How temporaries between stages are stored, where the user does not say it.
 
 The levels of a temporary come in the order of the loops that read it.  A level is dense where it is
-full, or nearly so, by construction: its stage visits all coordinates, in all iterations around, and
-sums over at most one sparse operand at a time.  The outermost level is dense also where another
-sparse operand bounds the loop that reads it, inside of other loops: then the temporary is located
-into, and not scanned again in every iteration around.  All other levels are compressed, and so is
-one where a ``skip`` asks for an intersection.
+full by construction: its stage visits all coordinates, in all iterations around.  Where that is
+nearly so, because the stage sums over a sparse operand that may have empty rows, it is dense if
+another sparse operand bounds a loop that reads the temporary.  The outermost level is dense also
+where that one bounds its own loop, inside of other loops: then the temporary is located into, and
+not scanned again in every iteration around.  All other levels are compressed, and so is one where a
+``skip`` asks for an intersection.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from t2s.core.walk import walk
 from t2s.sparse_repr.concrete.access import bounded_leaves
 from t2s.sparse_repr.concrete.merge import (
     Both,
-    Merge,
     is_full,
     is_unbounded,
     lose_partial,
@@ -34,12 +34,14 @@ LoopsOf = Callable[[Assignment], Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fullness:
-    """The variables along which a temporary is full; ``everything``: its stage visits all of one.
+    """The variables along which a temporary is full, or ``nearly`` so.
 
-    In that case zeros come out also where nothing is stored, so it stores all coordinates.
+    ``everything``: its stage sums over all coordinates of a variable.  Then zeros come out also
+    where nothing is stored, so it stores all coordinates.
     """
 
     full: frozenset[str]
+    nearly: bool
     everything: bool
 
 
@@ -66,10 +68,13 @@ def choose_formats(
         pairs = zip(format.levels, format.parts, strict=True)
         return all(level.full for level, part in pairs if part.mode == mode)
 
+    def is_nearly_full(access: Access) -> bool:
+        return access.tensor in known and known[access.tensor].nearly
+
     for one in assignments:
         if one.result.tensor in undecided:
             order = loops_of(one)
-            known[one.result.tensor] = _fullness(one, order, level_is_full)
+            known[one.result.tensor] = _fullness(one, order, level_is_full, is_nearly_full)
             formats[one.result.tensor] = _format(one.result, order, lambda *_: True)
     for one in reversed(assignments):
         order = loops_of(one)
@@ -77,18 +82,28 @@ def choose_formats(
             if access.tensor not in known:
                 continue
             found, said = known.pop(access.tensor), undecided[access.tensor]
-
-            def is_dense(number: int, names: Sequence[str], of: Access = access) -> bool:
-                """Whether the level of that number is dense, when the levels are of ``names``."""
-                bounded = _is_bounded(one, of, names[number], level_is_full)  # noqa: B023
-                if bounded and names[number] in skipped:
-                    return False
-                fills = set(names[: number + 1]) <= found.full  # noqa: B023
-                repeated = bounded and not number and order[0] != names[0]  # noqa: B023
-                return found.everything or fills or repeated  # noqa: B023
-
-            made = _format(access, order, is_dense)
+            bounded = {v for v in access.variables if _is_bounded(one, access, v, level_is_full)}
+            made = _format(access, order, _dense_levels(found, order, bounded, skipped))
             formats[access.tensor] = made if said is None else replace(made, levels=tuple(said))
+
+
+def _dense_levels(
+    found: _Fullness, order: Sequence[str], bounded: Set[str], skipped: Set[str]
+) -> Callable[[int, Sequence[str]], bool]:
+    """Whether the level of some number of a temporary is dense, when its levels are of names.
+
+    ``bounded`` are variables of which another sparse operand has the coordinates.
+    """
+
+    def is_dense(number: int, names: Sequence[str]) -> bool:
+        name = names[number]
+        if name in bounded & skipped:
+            return False
+        fills = set(names[: number + 1]) <= found.full and (bool(bounded) or not found.nearly)
+        repeated = name in bounded and not number and order[0] != name
+        return found.everything or fills or repeated
+
+    return is_dense
 
 
 def _format(
@@ -103,7 +118,10 @@ def _format(
 
 
 def _fullness(
-    one: Assignment, order: Sequence[str], level_is_full: Callable[[Access, str], bool]
+    one: Assignment,
+    order: Sequence[str],
+    level_is_full: Callable[[Access, str], bool],
+    is_nearly_full: Callable[[Access], bool],
 ) -> _Fullness:
     value = without_sums(one.value)
     sums = [term for term in walk(one.value) if isinstance(term, Sum)]
@@ -111,23 +129,20 @@ def _fullness(
     missing: set[Access] = set()
     full: set[str] = set()
     everything = bool(sums) and not isinstance(one.value, Sum)
+    nearly = any(is_nearly_full(access) for access in accesses(value))
     for variable in order:
         merge = merge_of(value, variable, one.semiring)
-
-        def fills(member: Merge, at: str = variable) -> bool:
-            return is_full(member, at, level_is_full, missing)
-
-        everything = everything or is_unbounded(merge)
-        if fills(merge):
+        members = merge.members if isinstance(merge, Both) else (merge,)
+        filling = [is_full(member, variable, level_is_full, missing) for member in members]
+        if variable in summed:
+            everything = everything or is_unbounded(merge)
+            nearly = nearly or not all(filling)
+            if filling.count(False) > 1:
+                return _Fullness(full=frozenset(), nearly=True, everything=everything)
+        elif all(filling):
             full.add(variable)
-        elif variable in summed and sum(not fills(one) for one in _members(merge)) > 1:
-            return _Fullness(full=frozenset(), everything=everything)
         lose_partial(merge, variable, level_is_full, missing)
-    return _Fullness(full=frozenset(full), everything=everything)
-
-
-def _members(merge: Merge) -> tuple[Merge, ...]:
-    return merge.members if isinstance(merge, Both) else (merge,)
+    return _Fullness(full=frozenset(full), nearly=nearly, everything=everything)
 
 
 def _is_bounded(
