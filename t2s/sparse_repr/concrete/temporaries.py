@@ -2,11 +2,11 @@
 
 The levels of a temporary come in the order of the loops that read it.  A level is dense where it is
 full by construction: its stage visits all coordinates, in all iterations around.  Where that is
-nearly so, because the stage sums over a sparse operand that may have empty rows, it is dense if
-another sparse operand bounds a loop that reads the temporary.  The outermost level is dense also
-where that one bounds its own loop, inside of other loops: then the temporary is located into, and
-not scanned again in every iteration around.  All other levels are compressed, and so is one where a
-``skip`` asks for an intersection.
+nearly so, because the stage sums over a sparse operand that may have empty rows, the outermost
+level is dense, and inner ones are if another sparse operand bounds a loop that reads the temporary.
+The outermost level is dense also where that one bounds its own loop, inside of other loops: then
+the temporary is located into, and not scanned again in every iteration around.  All other levels
+are compressed, and so is one where a ``skip`` asks for an intersection.
 """
 
 from __future__ import annotations
@@ -99,8 +99,10 @@ def _dense_levels(
         name = names[number]
         if name in bounded & skipped:
             return False
-        fills = set(names[: number + 1]) <= found.full and (bool(bounded) or not found.nearly)
-        repeated = name in bounded and not number and order[0] != name
+        outermost = number == 0
+        rows_may_be_empty = found.nearly and not bounded and not outermost
+        fills = set(names[: number + 1]) <= found.full and not rows_may_be_empty
+        repeated = name in bounded and outermost and order[0] != name
         return found.everything or fills or repeated
 
     return is_dense
