@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse as scipy_sparse
 
+from benchmarks.sparse_statements import ALLOWED, banded, statements
 from t2s import Var, sparse
 from t2s.core.errors import UserError
 from t2s.sparse import Kernel, Schedule, Tensor, csr, dense
@@ -93,25 +94,30 @@ def test_a_tensor_says_how_a_workspace_is_stored(layer: tuple[dict[str, Any], Ar
     assert np.allclose(kernel.interpret(inputs, level="blocks"), expected)
 
 
+PRODUCT = "H(i,k)=max(sum(j, A(i,j)*B(j,k)), 0)"
+LAYER = "H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))"
+
+
 @pytest.mark.parametrize(
     ("text", "formats", "stored"),
     [
-        ("y(i)=max(sum(j, A(i,j)*x(j)), 0)", {"A": "dd"}, "total(i) is stored as d:0"),
-        ("H(i,k)=max(sum(j, A(i,j)*B(j,k)), 0)", {}, "total(i,k) is stored as dd:0,1"),
-        ("H(i,k)=max(sum(j, A(i,j)*B(j,k)), 0)", {"A": "ds"}, "total(i,k) is stored as ds:0,1"),
-        ("H(i,k)=max(sum(j, A(i,j)*B(j,k)), 0)", {"A": "ss", "B": "ss"}, "total(i,k) is stored as ss"),
+        ("y(i)=max(sum(j, A(i,j)*x(j)), 0)", "A:dd", "total(i) is stored as d:0"),
+        (PRODUCT, "", "total(i,k) is stored as dd:0,1"),
+        (PRODUCT, "A:ds", "total(i,k) is stored as ds:0,1"),
+        (PRODUCT, "A:ss B:ss", "total(i,k) is stored as ss"),
         # located into by A, in all levels or in the outermost one
-        ("H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))", {"A": "ds", "X": "ds"}, "total(k,j) is stored as dd:1,0"),
-        ("H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))", {"A": "ds", "X": "ss", "W": "ss"}, "total(k,j) is stored as ds:1,0"),
+        (LAYER, "A:ds X:ds", "total(k,j) is stored as dd:1,0"),
+        (LAYER, "A:ds X:ss W:ss", "total(k,j) is stored as ds:1,0"),
         # nobody to locate with: the reader walks what there is
-        ("y(k)=max(sum(j, A(j)*B(j,k)), 0)", {"A": "s", "B": "ds"}, "total(k) is stored as s:0"),
+        ("y(k)=max(sum(j, A(j)*B(j,k)), 0)", "A:s B:ds", "total(k) is stored as s:0"),
         # summed over everything: zeros come out where nothing is stored
-        ("y(i)=x(i)*sum(j, A(i,j)+b(j))", {"A": "ss", "b": "s", "x": "s"}, "total(i) is stored as d:0"),
+        ("y(i)=x(i)*sum(j, A(i,j)+b(j))", "A:ss b:s x:s", "total(i) is stored as d:0"),
     ],
-)  # fmt: skip
-def test_formats_of_temporaries(text: str, formats: dict[str, str], stored: str) -> None:
-    first = str(_kernel(text, formats, "transpose()")).splitlines()
-    assert any(line.startswith(stored) and line.endswith(", by default") for line in first), first
+)
+def test_formats_of_temporaries(text: str, formats: str, stored: str) -> None:
+    kernel = sparse.compile(sparse.parse(text, formats.split()), "transpose()")
+    lines = str(kernel).splitlines()
+    assert any(line.startswith(stored) and line.endswith(", by default") for line in lines), lines
 
 
 def test_a_skip_keeps_the_levels_that_it_intersects() -> None:
@@ -235,3 +241,10 @@ def test_sampled_sums_stay_in_the_loops_of_the_mask() -> None:
 def test_a_join_that_a_loop_would_repeat_is_computed_once() -> None:
     kernel = _kernel("Y(i,j)=A(i,s)*(B(s,j)+C(s,j))", {"A": "ds", "B": "ds", "C": "ds"})
     assert "part(j,s) = B(s,j) + C(s,j)" in str(kernel)
+
+
+@pytest.mark.slow
+def test_statements_cost_what_their_best_kernels_do() -> None:
+    for one in statements(banded(40)):
+        cycles, best = one.cycles(engine="python")
+        assert one.choice or cycles <= ALLOWED * best, (one.name, cycles, best)
