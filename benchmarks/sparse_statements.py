@@ -2,10 +2,10 @@
 ``python benchmarks/sparse_statements.py [--matrix FILE.mtx]``.
 
 Each row is a statement as one writes it, its cycles, and the least cycles of some sequences of
-kernels for it, whose temporaries are stored in the formats that they give.  The programs are those of graph
-networks, of attention, of PageRank, and contractions of tensors.  Ratios above 1.05 are where the
-statement says one nest and several kernels with a large temporary are faster, or the other way
-round: what is better depends on what the operands store.
+kernels for it, whose temporaries are stored in the formats that they give.  The programs are those
+of graph networks, of attention, of PageRank, and contractions of tensors.  Ratios above 1.05 are of
+squares of a graph below a mask: a dense array for all pairs of points is faster to look up, and the
+compiler does not choose it, since it does not know that there is room for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALLOWED = 1.05
 class Statement:
     """A statement, its formats, and sequences of kernels that compute the same.
 
-    ``choice``: which of one nest and several is better depends on the data.
+    ``choice``: a dense temporary is faster, and may be too large.
     """
 
     name: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
@@ -79,6 +80,16 @@ def _place_of(one: Precompute, assignments: Sequence[Assignment]) -> int:
             expected="a new name for the workspace",
         )
     return counts.index(1)
+
+
+def _terms(value: Expression) -> list[Expression]:
+    """What the additions at the top of an expression join."""
+    match value:
+        case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+            return [*_terms(left), *_terms(right)]
+        case Negative(value=inner):
+            return _terms(inner)
+    return [value]
 
 
 def _factors(value: Expression) -> list[Expression]:
@@ -372,8 +383,8 @@ def take_out_sums(
     order = all_variables(assignment)
     tensors = list(assignment.tensors)
 
-    def workspace(term: Sum) -> Access:
-        inner = replace(term, value=factor_or_sum(term.value))
+    def workspace(term: Expression) -> Access:
+        inner = terms(term)
         free = set(free_variables(inner))
         variables = tuple(name for name in order if name in free)
         result = Access(
@@ -392,7 +403,14 @@ def take_out_sums(
         return made
 
     def visit(term: Term) -> Term:
-        return workspace(term) if isinstance(term, Sum) else rebuild(term, visit)
+        return workspace(term) if is_apart(term) else rebuild(term, visit)
+
+    def is_apart(term: Term) -> TypeGuard[Expression]:
+        """A sum; or the sum of several, which share their loops, and are computed at once."""
+        return isinstance(term, Sum) or (
+            isinstance(term, Combine | Negative)
+            and sum(isinstance(o, Sum) for o in _terms(term)) > 1
+        )
 
     def term(value: Expression, around: tuple[Expression, ...]) -> Expression:
         """A term that is not a sum, between the factors ``around``."""
@@ -403,7 +421,10 @@ def take_out_sums(
                 one = term(left, (*around, *_factors(right)))
                 return replace(value, left=one, right=term(right, (*around, *_factors(left))))
             case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
-                return replace(value, left=term(left, around), right=term(right, around))
+                sums = [one for one in _terms(value) if isinstance(one, Sum)]
+                sampled = sample and all(_is_sampled(one, around, assignment) for one in sums)
+                if len(sums) < 2 or sampled:
+                    return replace(value, left=term(left, around), right=term(right, around))
             case Negative(value=inner):
                 return Negative(value=term(inner, around))
         return factor_or_sum(value)
@@ -420,7 +441,7 @@ def take_out_sums(
                 return term(value, ())
 
     def factor_or_sum(value: Expression) -> Expression:
-        return workspace(value) if isinstance(value, Sum) else factor(value)
+        return workspace(value) if is_apart(value) else factor(value)
 
     value = terms(rewrite(assignment.value, _joined_sums))
     return (*before, replace(assignment, value=value, tensors=tuple(tensors)))
