@@ -41,16 +41,16 @@ class LoopValues:
 
     def _value(
         self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
-    ) -> _Found:
+    ) -> _LoopValue:
         semiring, type = self.stage.semiring, self.stage.type
         known = constant(value, semiring)
         if known is not None:
-            return _Found(Const(value=known, type=type), stored=FALSE, vanishes=False)
+            return _LoopValue(Const(value=known, type=type), stored=FALSE, vanishes=False)
         match value:
             case Access():
                 if value not in loaded:
                     loaded[value] = self._load(value, scope)
-                return _Found(*loaded[value])
+                return _LoopValue(*loaded[value])
             case Negative(value=inner):
                 found = self._value(inner, scope, loaded)
                 return replace(found, value=apply(Op.NEGATE, found.value))
@@ -60,13 +60,13 @@ class LoopValues:
                 made: Expr = apply(semiring.operator(operator), one.value, other.value)
                 if not is_strict(value, semiring):
                     stored = _either(one.stored, other.stored)
-                    return _Found(made, stored, vanishes=vanishes(value, semiring))
+                    return _LoopValue(made, stored, vanishes=vanishes(value, semiring))
                 needed = (one,) if operator is Op.DIVIDE else (one, other)
                 there = conjunction(*(side.there for side in needed))
                 if there is not None:
                     zero = self.arithmetic.zero
                     made = Select(condition=there, if_true=made, if_false=zero, type=type)
-                return _Found(made, there)
+                return _LoopValue(made, there)
             case _:
                 raise ValueError("sums are loops in concrete index notation")
 
@@ -99,7 +99,7 @@ class LoopValues:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LoopValue:
     """A value, and whether something of it is stored: ``None`` means that it always is.
 
     It is there where that is so, and anyway unless it ``vanishes`` elsewhere.

@@ -18,7 +18,7 @@ from t2s.core.types import INT32, Int, Type
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
     SplitLoop,
-    Workspace,
+    StageWorkspace,
     reads_of,
     result_of,
 )
@@ -231,7 +231,7 @@ def _read_places(program: ConcreteProgram, tensors: Mapping[str, SparseTensor]) 
 
 
 def workspace_places(
-    program: ConcreteProgram, workspace: Workspace, values: Array, there: Array
+    program: ConcreteProgram, workspace: StageWorkspace, values: Array, there: Array
 ) -> dict[str, Array]:
     """Where a workspace with ``values`` where they are ``there`` stores something that is read.
 

@@ -258,17 +258,6 @@ def test_coordinates_are_whole_numbers_from_one(tmp_path: Path) -> None:
           given:    1.5 1 2.0
     """):
         sparse.read(path)  # no such coordinate
-    for zero in ("0", "-1"):
-        path.write_text(f"# shape 3 4\n{zero} 1 2.0\n")
-        with refused(f"""
-            line 2 of part.tns has the coordinate {zero}
-              --> sparse.read(path)  # counts from 0
-              expected: coordinates that count from 1
-              given:    {zero} 1 2.0
-              hint:     if the file counts from 0, add 1 to each coordinate, or pass its columns to
-                t2s.sparse.from_coordinates
-        """):
-            sparse.read(path)  # counts from 0
 
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:

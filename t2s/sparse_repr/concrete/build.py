@@ -19,11 +19,11 @@ from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
     Forall,
     SplitLoop,
+    StageWorkspace,
     Statement,
     StoredTensor,
     View,
     Where,
-    Workspace,
     result_of,
     split_names,
 )
@@ -197,7 +197,7 @@ def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteP
         written=written,
         semiring=assignment.semiring,
         workspaces=tuple(
-            Workspace(
+            StageWorkspace(
                 result=one.result,
                 value=one.value,
                 format=formats[one.result.tensor],

@@ -14,10 +14,10 @@ from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
     Forall,
+    StageWorkspace,
     Statement,
     View,
     Where,
-    Workspace,
     result_of,
 )
 from t2s.sparse_repr.notation.ir import (
@@ -40,7 +40,7 @@ def interpret_program(
     extents: Mapping[str, int],
     kind: np.dtype[Any],
     stored: Mapping[str, Array] | None = None,
-    places: Callable[[Workspace, Array, Array], Mapping[str, Array]] | None = None,
+    places: Callable[[StageWorkspace, Array, Array], Mapping[str, Array]] | None = None,
 ) -> Array:
     """The result, as a dense array, for dense inputs; ``extents`` of all variables by name.
 

@@ -92,7 +92,7 @@ class View(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace(Term):
+class StageWorkspace(Term):
     """A temporary that a stage stores and a later one reads, by whole variables.
 
     ``value`` is what it is assigned, in index notation.  Its format is what the user ``declared``,
@@ -149,7 +149,7 @@ class ConcreteProgram(Term):
     splits: tuple[SplitLoop, ...]
     result: str
     written: str
-    workspaces: tuple[Workspace, ...] = ()
+    workspaces: tuple[StageWorkspace, ...] = ()
     without_zeros: tuple[str, ...] = ()
     value: Expression | None = None
     semiring: Semiring = PLUS_TIMES
@@ -157,7 +157,7 @@ class ConcreteProgram(Term):
     on_chip: tuple[StoredTensor, ...] = ()
     location: SourceLocation | None = field(default=None, compare=False)
 
-    def workspace_of(self, stored: str) -> tuple[View | None, Workspace] | None:
+    def workspace_of(self, stored: str) -> tuple[View | None, StageWorkspace] | None:
         """The workspace that a stage stores, and the view of it that it does if it is one.
 
         Other stages read the workspace, or other views of it.
@@ -169,7 +169,7 @@ class ConcreteProgram(Term):
                 return view, workspace
         return None
 
-    def workspace_names(self, workspace: Workspace) -> set[str]:
+    def workspace_names(self, workspace: StageWorkspace) -> set[str]:
         """The names under which stages write or read a workspace."""
         name = workspace.result.tensor
         return {name, *(view.name for view in self.views if view.source == name)}
