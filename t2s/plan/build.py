@@ -115,7 +115,7 @@ class _PlanBuilder:
                 case BindPart() | MapPart():
                     self._call(one, asked)
                     asked, said = Asked(), []
-                case Precompute(format=None):
+                case Precompute(format=None, over=None):
                     self._precompute(one)
                 case StoreInOrder():
                     self._store(one)
