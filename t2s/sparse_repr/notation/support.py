@@ -11,6 +11,7 @@ evaluated by the operator table, with the zero of the semiring in place of what 
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import Any, assert_never
 
 import numpy as np
@@ -73,6 +74,12 @@ def is_strict(value: Combine, semiring: Semiring = PLUS_TIMES) -> bool:
 
 
 def _typed(number: float | int) -> TypedNumber:
+    return _typed_as(number, repr(number))
+
+
+@lru_cache(maxsize=256)
+def _typed_as(number: float | int, _: str) -> TypedNumber:
+    """The number in all types; by its text too, since 0 and -0.0 are equal."""
     given = np.asarray(number)
     held = ((type, np.asarray(number, type.numpy)[()]) for type in TYPES if holds(given, type))
     return TypedNumber(by_type=tuple(held))
