@@ -175,3 +175,15 @@ def test_types_other_than_floats() -> None:
     result = kernel.simulate({"A": A.astype(np.int8)}, engine="python", type=Int(16))
     np.testing.assert_array_equal(result.output, np.maximum(A, 0))
     assert len(result.tensor.values) == 5
+
+
+def test_quotients_are_not_summed_beyond_the_end_of_a_split() -> None:
+    """There is zero by zero: a ragged split is refused; one that divides the extent is right."""
+    inputs = {"x": np.array([1.0, 2, 3, 5]), "d": np.array([2.0, 4, 5, 8])}
+    for schedule in ("vectorize(i,2)", "split(i,o,n,2)"):
+        kernel = _kernel("y = x(i)/d(i)", schedule)
+        expected = (inputs["x"] / inputs["d"]).sum()
+        assert np.isclose(kernel.interpret(inputs, level="blocks"), expected)
+        ragged = {name: value[:3] for name, value in inputs.items()}
+        with pytest.raises(UserError, match="the split of i goes beyond its end"):
+            kernel.interpret(ragged)

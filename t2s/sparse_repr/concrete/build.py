@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
+from t2s.core.ops import Op
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.for_other_targets import refuse_patterns
@@ -315,14 +316,23 @@ def _all_accesses(statement: Statement) -> tuple[Access, ...]:
 
 
 def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
-    """Variables that are summed over at coordinates where nothing is stored."""
+    """Variables that are summed over at coordinates where nothing is stored.
+
+    Beyond the end of a split dense level there are zeros, and a quotient of them is NaN.
+    """
     found: set[str] = set()
     for one in assignments:
         for term in walk(one.value):
             if isinstance(term, Sum):
-                found |= {
-                    name for name in term.variables if is_everywhere(term.value, name, one.semiring)
-                }
+                divides = any(
+                    isinstance(inner, Combine)
+                    and inner.operator is Op.DIVIDE
+                    and bool(accesses(inner.right))
+                    for inner in walk(term.value)
+                )
+                for name in term.variables:
+                    if divides or is_everywhere(term.value, name, one.semiring):
+                        found.add(name)
     return found
 
 
