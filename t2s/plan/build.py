@@ -56,7 +56,6 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     accesses,
     all_variables,
-    is_finite,
     print_expression,
 )
 from t2s.sparse_repr.notation.tags import SYMMETRIC
@@ -118,7 +117,7 @@ class _PlanBuilder:
                 case BindPart() | MapPart():
                     self._call(one, asked)
                     asked, said = Asked(), []
-                case Precompute(format=None):
+                case Precompute(format=None, over=None):
                     self._precompute(one)
                 case StoreInOrder():
                     self._store(one)
@@ -282,8 +281,8 @@ class _PlanBuilder:
         )
 
     def _replace(self, taken: TakenOut, access: Access) -> None:
-        """Read the workspace in place of the part; quotients in it may be infinite or NaN."""
-        value = taken.left(replace(access, finite=is_finite(taken.value)))
+        """Read the workspace in place of the part."""
+        value = taken.left(access)
         tensors = self._declared(self.assignment.result, value)
         self.left = replace(self.left, value=value, tensors=tensors)
 

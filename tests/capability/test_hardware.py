@@ -34,11 +34,8 @@ SAMPLING = [(1, 41, 127), (10, 409, 495), (50, 2054, 2140)]
 FUSED = [(1, 13_943), (10, 62_180), (50, 276_967)]
 """Percent of B that are stored, and the cycles of streams for all of it."""
 
-WORKSPACE = (544_993, 4_179)
-"""Cycles of streams for the product, and for its sampling, whatever B stores.
-
-The rows of B are dense, and located by those of the product; as an intersection they took 2 less.
-"""
+WORKSPACE = (544_994, 127)
+"""Cycles of streams for the product, and for its sampling: a dense workspace, located into by B."""
 
 
 @pytest.fixture(scope="module")

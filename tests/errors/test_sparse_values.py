@@ -253,7 +253,7 @@ def test_what_is_no_part_of_an_expression() -> None:
     with refused("""
         precompute takes a part of the expression and a name
           --> Schedule().precompute(3, "T")
-          expected: such as precompute(C[i, k] * D[j, k], "T")
+          expected: such as precompute(C[i, k] * D[j, k], "T"), or T[i, j] of a tensor T
           given:    3, 'T'
     """):
         Schedule().precompute(3, "T")

@@ -58,6 +58,7 @@ def test_sums_in_operators() -> None:
     kernel = sparse.compile(result)
     assert repr(kernel) == "<Kernel y(i) = max(sum(k, A(i,k)*v(k)), 0)>"
     assert str(kernel) == (
+        "total(i) is stored as d:0, by default\n"
         "for i:\n  for k:  # locate v, by default\n    total(i) += A(i,k)*v(k)\n"
         "for i:\n  y(i) = max(total(i), 0)\n"
     )
@@ -100,12 +101,14 @@ def test_a_workspace_takes_the_sum_of_all_its_terms(
 
 @pytest.mark.parametrize("letters", ["s", "d"])
 def test_sums_of_quotients_are_infinite_also_beside_nothing(letters: str) -> None:
-    """A product with a quotient in it is looked at everywhere, whatever sum the quotient is in."""
+    """Where a factor is stored, that is; elsewhere the product is zero."""
     text = "y(i) = a(i)*sum(j, b(i)/c(j))"
     kernel = sparse.compile(sparse.parse(text, dict.fromkeys("abc", letters)))
     inputs = {"a": np.array([0.0, 1, 0]), "b": np.array([1.0, 2, 0]), "c": np.array([0.0, 1])}
     with np.errstate(all="ignore"):
         expected = inputs["a"] * (inputs["b"][:, None] / inputs["c"]).sum(1)
+    if letters == "s":
+        expected = np.where(inputs["a"] != 0, expected, 0)
     for level in ("notation", "loops", "blocks"):
         np.testing.assert_array_equal(kernel.interpret(inputs, level=level), expected)
     for engine in ("native", "python"):

@@ -101,6 +101,7 @@ def test_an_unfused_product_takes_two_stages() -> None:
     assert (
         str(kernel)
         == """\
+T(i,j) is stored as ss:0,1, by default
 for i:
   for j:
     for k:

@@ -186,7 +186,7 @@ def test_sums_go_into_workspaces_of_factors_only(
     formats = [f"{name}:{levels}" for name, levels in (("A", "s"), ("B", "d"), ("D", "ds"))]
     used = [text for text in formats if f"{text[0]}(" in expression]
     kernel = compile(parse(expression, used), f"precompute({part}, W)")
-    assert f"{workspace} " in str(kernel).splitlines()[1]
+    assert str(kernel).startswith(f"{workspace} is stored as ")
     values = np.array([2.0, 4.0, 8.0])
     inputs: Inputs = {"A": values, "B": values, "D": np.eye(3), "b": 5.0, "c": 16.0}
     names = {access.tensor for access in accesses(parse(expression, used).value)}
@@ -196,7 +196,6 @@ def test_sums_go_into_workspaces_of_factors_only(
 def test_infinities_of_workspaces_meet_what_is_stored_only() -> None:
     assignment = parse("X(i)=(1/A(i))*B(i)", ["A:d", "B:s", "X:s"])
     inputs: Inputs = {"A": np.array([0.0, 0.0, 2.0]), "B": np.array([0.0, 3.0, 3.0])}
-    direct = compile(assignment).simulate(inputs, engine="python").output
-    assert np.array_equal(direct, [np.nan, np.inf, 1.5], equal_nan=True)
-    first = compile(assignment, "precompute(1/A(i), W)").simulate(inputs, engine="python").output
-    assert np.array_equal(first, [0, np.inf, 1.5])
+    for schedule in (None, "precompute(1/A(i), W)"):
+        found = compile(assignment, schedule).simulate(inputs, engine="python").output
+        assert np.array_equal(found, [0, np.inf, 1.5])
