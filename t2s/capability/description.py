@@ -35,9 +35,10 @@ class CallLetter(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionOf(Term):
-    """The extent of a variable in the call, an integer of the interface."""
+    """The extent of a variable in the call, an integer of the interface or of the ``type``."""
 
     variable: str
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +50,22 @@ class DataOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOf(Term):
-    """Elements from one to the next of a tensor along a mode, an integer of the interface."""
+    """Elements from one to the next of a tensor along a mode, an integer as ``DimensionOf``."""
 
     tensor: str
     mode: int
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadOf(Term):
-    """The leading dimension of a matrix: the step of the mode whose step is not 1."""
+    """The leading dimension of a matrix, an integer as ``DimensionOf``.
+
+    It is the step of the mode whose step is not 1.
+    """
 
     tensor: str
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

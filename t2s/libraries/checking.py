@@ -20,6 +20,7 @@ from t2s.capability.printer import print_capability
 from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import INT32
 from t2s.libraries.child import SECONDS, ChildCrash, Say, in_child, in_fresh_process
 from t2s.libraries.finding import symbol_address
 from t2s.libraries.probing import check_available
@@ -77,8 +78,8 @@ def check(
             location=location,
             expected=f"a call that computes {claim}",
             given=found.last or "its first call",
-            hint="it ran in a child process; its arguments, and the handlers of its library, "
-            "are what to look at",
+            hint=f"it ran in a child process; its arguments{_width(function)}, and the handlers of "
+            "its library, are what to look at",
         )
     wrong, patterns = found
     if wrong:
@@ -91,6 +92,15 @@ def check(
             notes=[(None, f"for {first.case}"), (None, f"{len(wrong)} of {trials} trials differ")],
         )
     return CheckReport(function=function, trials=trials, patterns=patterns)
+
+
+def _width(function: ExternalFunction) -> str:
+    """How wide the integers of a call are, which a prototype in C says and nothing checks."""
+    if function.call is None:
+        return ""
+    return (
+        f" (extents and steps of {(function.index or INT32).bits} bits: index= says another width)"
+    )
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -41,6 +42,12 @@ int VECTORS(refuses) { sum(n, x, y, z); return n > 5 ? 42 : 0; }
 static int owner = 0;  /* as of a driver of a GPU: a copy of the process cannot use it */
 int starts(void) { if (!owner) owner = getpid(); return owner != getpid(); }
 void VECTORS(on_device) { if (!starts()) sum(n, x, y, z); }
+void mixed(int m, I n, int lead, const double *x, const double *y, double *z) {
+    for (int i = 0; i < m; i++) {
+        z[i] = 0;
+        for (I j = 0; j < n; j++) z[i] += x[i * (I)lead + j] * y[j];
+    }
+}
 double dot(I n, const double *x, const double *y) {
     double s = 0; for (I i = 0; i < n; i++) s += x[i] * y[i]; return s;
 }
@@ -220,3 +227,35 @@ def test_libraries_of_cuda_are_found_in_the_wheels_of_today() -> None:
     assert CUSPARSE.fresh
     assert "nvidia-cusparse" in [file.wheel for file in CUSPARSE.files]
     assert {"libcudart.so.12", "libcudart.so.13"} <= {file.name for file in CUSPARSE.beside}
+
+
+def test_integers_of_two_widths_in_one_call(library: external.LibraryOf) -> None:
+    arguments = (
+        external.DimensionOf(variable="i", type=Int(32)),
+        external.DimensionOf(variable="j"),
+        external.LeadOf(tensor="x", type=Int(32)),
+        *(external.DataOf(tensor=name) for name in "xyz"),
+    )
+    call = external.ExternalCall(symbol="mixed", arguments=arguments)
+    said: dict[str, Any] = {
+        "types": "float64",
+        "strides": {"x": "rows", "y": "dense", "z": "dense"},
+    }
+    function = external.make_function(
+        "mixed", "z(i) = x(i,j)*y(j)", call=call, library=library, index=Int(64), **said
+    )
+    assert external.check(function, 50).trials == 50
+    with pytest.raises(UserError, match="the type of an integer is none"):
+        wrong = replace(arguments[0], type=Float(32))
+        external.make_function(
+            "mixed",
+            "z(i) = x(i,j)*y(j)",
+            call=replace(call, arguments=(wrong, *arguments[1:])),
+            library=library,
+            **said,
+        )
+
+
+def test_a_crash_names_the_width_of_integers(library: external.LibraryOf) -> None:
+    with pytest.raises(UserError, match="extents and steps of 64 bits: index= says another width"):
+        external.check(_vectors(library, "aborts"))
