@@ -245,15 +245,10 @@ def test_integers_of_two_widths_in_one_call(library: external.LibraryOf) -> None
         "mixed", "z(i) = x(i,j)*y(j)", call=call, library=library, index=Int(64), **said
     )
     assert external.check(function, 50).trials == 50
+    first = external.DimensionOf(variable="i", type=Float(32))
+    wrong = replace(call, arguments=(first, *arguments[1:]))
     with pytest.raises(UserError, match="the type of an integer is none"):
-        wrong = replace(arguments[0], type=Float(32))
-        external.make_function(
-            "mixed",
-            "z(i) = x(i,j)*y(j)",
-            call=replace(call, arguments=(wrong, *arguments[1:])),
-            library=library,
-            **said,
-        )
+        external.make_function("mixed", "z(i) = x(i,j)*y(j)", call=wrong, library=library, **said)
 
 
 def test_a_crash_names_the_width_of_integers(library: external.LibraryOf) -> None:
