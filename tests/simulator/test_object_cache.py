@@ -189,9 +189,3 @@ def test_a_home_that_cannot_be_used_is_no_error(tmp_path: Path, home: str) -> No
     )
     assert done.stdout == "[0 3 6 9]\n", done.stderr
     assert not any((tmp_path / "locked").iterdir())
-
-
-def test_numba_keeps_nothing_of_its_own() -> None:
-    """Its cache raises where it cannot be written, and where its index is damaged."""
-    package = Path(object_cache.__file__).parents[2]
-    assert not any("cache=True" in path.read_text() for path in package.rglob("*.py"))

@@ -50,6 +50,11 @@ class MachineCode:
     run: Callable[..., int]
     engine: Any
 
+    @property
+    def address(self) -> int:
+        """Where ``run`` is."""
+        return int(self.engine.get_function_address(ENTRY))
+
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_text(text: str, effort: Effort = Effort.FULL) -> MachineCode:
@@ -78,14 +83,17 @@ def compile_module(text: str) -> Any:
 
 
 def compile_when_new(
-    facts: str, write: Callable[[], str], writers: Sequence[Path] = ()
+    facts: str,
+    write: Callable[[], str],
+    writers: Sequence[Path] = (),
+    effort: Effort = Effort.FULL,
 ) -> MachineCode:
     """Machine code of the program that ``write`` writes, if none is kept.
 
     ``facts`` have to say all that the text depends on besides the code that writes it, and
     ``writers`` are the files and folders where that code is; the kit is always one of them.
     """
-    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write)
+    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write, effort)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     return _code_of(engine, ENTRY, prototype)
 
