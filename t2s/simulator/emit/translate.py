@@ -91,8 +91,8 @@ def translate(function: Callable[..., Any], arguments: Sequence[ArgumentType]) -
     builder, words = Builder(entry), entry.args[0]
     given: list[Operand] = []
     at = 0
-    for kind in arguments:
-        given.append(passed(builder, words, at, kind))
+    for place, kind in enumerate(arguments):
+        given.append(passed(builder, words, at, kind, f"argument {place}"))
         at += kind.words
     if arguments == (Argument.WORDS,):
         given = [FlatArray(words, integer(0), Argument.WORDS)]
