@@ -98,8 +98,8 @@ def annealed(
     first: Decimal,
     *,
     compiled: bool = True,
-) -> Iterator[tuple[list[int], int]]:
-    """Improve a placement; yields the sites after each temperature, and the moves tried at it.
+) -> Iterator[tuple[list[int], int, int]]:
+    """Improve a placement; yields the sites after each temperature, their cost, and the moves.
 
     The temperature goes down from ``first``.  A Ctrl-C goes through, in compiled code between two
     temperatures.  What is not ``compiled``, for tests, takes the same steps.
@@ -129,7 +129,7 @@ def annealed(
         window = max(_BESIDE, problem.width * (_TEMPERATURES - number) // _TEMPERATURES)
         accepted = array(_acceptance(temperature))
         run(*tables, *state, accepted, problem.grid, problem.width, window, goal - done)
-        yield [int(site) for site in state[0]], goal - done
+        yield [int(site) for site in state[0]], int(sum(state[2])), goal - done
 
 
 def _flat(numbers: Sequence[int]) -> Any:
@@ -235,14 +235,8 @@ def improve(
                 for member in range(begin + 1, parts_from[net + 1]):
                     site = sites[parts_of[member]]
                     row, column = rows[site], columns[site]
-                    if row < top:
-                        top = row
-                    elif row > bottom:
-                        bottom = row
-                    if column < left:
-                        left = column
-                    elif column > right:
-                        right = column
+                    top, bottom = min(top, row), max(bottom, row)
+                    left, right = min(left, column), max(right, column)
                 cost = bottom - top + right - left
                 if cost != costs[net]:
                     change += cost - costs[net]
