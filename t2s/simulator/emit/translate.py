@@ -71,6 +71,10 @@ from t2s.simulator.emit.operands import (
 ENTRY = "run"
 """The name of the function that is called from outside."""
 
+_LARGE = 150
+"""Lines of a function that is not put where it is called, unless it is marked: LLVM takes more than
+twice as long for one function of twice the size."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -160,7 +164,10 @@ class _Module:
         made.internal = True
         left = iter(made.args)
         body = _Body(self, function, made)
-        return body.translated([received(operand, left) for operand in given])
+        found = body.translated([received(operand, left) for operand in given])
+        if not inline and sum(2 + len(block.lines) for block in made.blocks) > _LARGE:
+            made.signature += " noinline"
+        return found
 
 
 @dataclass(slots=True)
