@@ -100,7 +100,7 @@ def translate(function: Callable[..., Any], arguments: Sequence[ArgumentType]) -
         at += kind.words
     if arguments == (Argument.WORDS,):
         given = [FlatArray(words, integer(0), Argument.WORDS)]
-    result = module.call(builder, function, given)
+    result = module.call(builder, function, given, inline=True)
     if isinstance(result, tuple):
         raise InternalError("a kernel returns a number or nothing")
     builder.ret(integer(0) if result is None else converted(builder, result, Argument.INT64).value)
@@ -135,14 +135,19 @@ class _Module:
         self._numbers = count()
 
     def call(
-        self, builder: Builder, function: Callable[..., Any], arguments: Sequence[Operand]
+        self,
+        builder: Builder,
+        function: Callable[..., Any],
+        arguments: Sequence[Operand],
+        *,
+        inline: bool = False,
     ) -> Operand:
-        """What a function gives of operands."""
+        """What a function gives of operands; ``inline``: put it here, marked or not."""
         typed = list(map(number, arguments))
         key = (function, *map(type_of, typed))
         if key not in self._translated:
             self._translated[key] = None  # while it is translated
-            self._translated[key] = self._translate(function, typed)
+            self._translated[key] = self._translate(function, typed, inline)
         found = self._translated[key]
         if found is None:
             raise InternalError(f"the kernel {function.__qualname__} calls itself")
@@ -155,12 +160,15 @@ class _Module:
             for at, kind in enumerate(found.returns)
         )
 
-    def _translate(self, function: Callable[..., Any], given: Sequence[Operand]) -> _Translated:
+    def _translate(
+        self, function: Callable[..., Any], given: Sequence[Operand], inline: bool
+    ) -> _Translated:
         assert isinstance(function, FunctionType)
         name = f"{function.__name__.lstrip('_')}_{next(self._numbers)}"
         types = [value.type for operand in given for value in values_of(operand)]
-        inline = "alwaysinline " if inlined.__name__ in vars(function) else ""
-        made = self.text.function(name, VOID, types, attributes=f"{inline}nounwind")
+        inline = inline or inlined.__name__ in vars(function)
+        attributes = "alwaysinline nounwind" if inline else "nounwind"
+        made = self.text.function(name, VOID, types, attributes=attributes)
         made.internal = True
         left = iter(made.args)
         body = _Body(self, function, made)
