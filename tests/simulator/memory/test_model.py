@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2s.simulator.emit.kernels import CompiledKernel
+from t2s.simulator.emit.operands import Argument
 from t2s.simulator.memory.model import Command, DramModel
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
-from t2s.simulator.times import dram_kernel as compiled
 from t2s.simulator.times import dram_layout as dram_tables
+from t2s.simulator.times.table_layout import SOURCES
 from tests.sampling import sampled
 from tests.simulator.memory.checker import check
 
@@ -25,6 +27,17 @@ PLAIN = replace(DDR4, rotate_banks=False, timing=replace(DDR4.timing, tREFI=0))
 
 ROW, BANK = 4 * 128 * 4, 4 * 128
 """Bursts from a row to the next of the same bank, and from a bank to the next of its group."""
+
+_ARRAY = Argument.INT64_ARRAY
+ACCESS_ALL, FLUSH = (
+    CompiledKernel(
+        module="t2s.simulator.times.dram_kernel", name=name, sources=SOURCES, arguments=arguments
+    )
+    for name, arguments in (
+        ("access_all", (_ARRAY,) * 7),
+        ("flush", (*(_ARRAY,) * 3, Argument.INT64)),
+    )
+)
 
 Request = tuple[int, int, bool] | tuple[int, int, bool, bool]
 """The clock, the burst, whether it is a write, and whether it is a read of a streamed tensor."""
@@ -42,12 +55,12 @@ def run(dram: Dram, requests: Iterable[Request]) -> list[int]:
 def compiled_run(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray]:
     """The ends by the compiled model, that of all that was written, and its counters."""
     rows = [(clock, burst, write + 2 * sum(more)) for clock, burst, write, *more in requests]
-    clocks, bursts, kinds = np.array(rows, np.int64).T
+    clocks, bursts, kinds = np.ascontiguousarray(np.array(rows, np.int64).T)
     counts, ends = dram_tables.new_counts(dram), np.zeros(len(requests), np.int64)
     state, parameters = dram_tables.new_state(dram), dram_tables.new_parameters(dram)
-    compiled.access_all(parameters, state, counts, clocks, bursts, kinds, ends)
-    last = compiled.flush(parameters, state, counts, clocks[-1])
-    return [*ends.tolist(), int(last)], counts
+    ACCESS_ALL(parameters, state, counts, clocks, bursts, kinds, ends)
+    last = FLUSH(parameters, state, counts, clocks[-1])
+    return [*ends.tolist(), last], counts
 
 
 def run_both(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray]:

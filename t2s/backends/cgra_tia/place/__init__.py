@@ -193,11 +193,9 @@ class _Best:
     def __init__(self, problem: Problem, start: list[int]) -> None:
         self.sites = start
         self.cost = sum(half_perimeters(problem, start))
-        self._problem = problem
 
-    def told(self, sites: list[int]) -> None:
+    def told(self, sites: list[int], cost: int) -> None:
         """Keep a placement if it is as good; so the seed has a say where the start is good."""
-        cost = sum(half_perimeters(self._problem, sites))
         if cost <= self.cost:
             self.sites, self.cost = sites, cost
 
@@ -225,8 +223,8 @@ def _placements(
     done = 0
     try:
         for number, (best, count, first) in enumerate(runs):
-            for found, tried in annealed(problem, best.sites, seed + number, count, first):
-                best.told(found)
+            for found, cost, tried in annealed(problem, best.sites, seed + number, count, first):
+                best.told(found, cost)
                 done += tried
                 if progress is not None:
                     progress("place", done, moves)
