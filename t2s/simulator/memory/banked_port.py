@@ -21,9 +21,13 @@ with several vectors, and an element is a word, whatever its type.
   once waits until none is under way.
 
 **Words.**  Shared tensors lie one behind the other in the order of the graph, each at a multiple of
-the lanes; an open one has 2^24 words of addresses, whatever its extent.  A swizzled one begins and
-ends at a multiple of all banks, and the unit of its words is hashed: the number of a row of banks,
-in base ``ports``, has its lowest digit combined with all others by exclusive or.
+the lanes; an open one has 2^24 words of addresses, whatever its extent.
+
+A swizzled tensor begins and ends at a multiple of all banks, and its words take turns in the units,
+by a hash: the unit of a word is the exclusive or of all digits of its address in base ``ports``, so
+neighbors are in different units, and so are words that are a power of two apart.  The digits above
+the lowest one are the address within the unit.  Its bank is the exclusive or of every second digit
+of that, from the lowest one on, or, where ``banks`` is no power of two, its remainder.
 """
 
 from __future__ import annotations
@@ -32,8 +36,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
@@ -44,6 +50,8 @@ from t2s.graph.semantics import HOLE
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.memory.banked import NOTHING, AskedVector, Banked, BankedModel
 from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses, accesses_of_rules
+
+Address = TypeVar("Address", int, NDArray[np.int64])
 
 UNKNOWN = 1 << 62
 """In place of a cycle that is not known yet; no run takes so many."""
@@ -99,14 +107,22 @@ def most_loads(graph: Graph, node: Machine, banked: Banked) -> int:
     return max(counts, default=0)
 
 
-def swizzled(address: int, banked: Banked) -> int:
-    """The word in whose place a word of a swizzled tensor is."""
-    row, bank = divmod(address, banked.banks)
-    others = row // banked.ports
-    while others and banked.ports > 1:
-        row ^= others % banked.ports
-        others //= banked.ports
-    return row * banked.banks + bank
+def swizzled(address: Address, banked: Banked) -> Address:
+    """The word in whose place a word of a swizzled tensor is; of one address or of an array."""
+    ports, banks = banked.ports, banked.banks
+    above = address // ports
+    unit, bank = _folded(address, ports, ports), above % banks
+    if not banks & (banks - 1):
+        bank = _folded(above, banks, banks * banks)
+    return (above // banks * ports + unit) * banks + bank
+
+
+def _folded(number: Address, base: int, step: int) -> Address:
+    """The exclusive or of digits of a base that is a power of two, from one ``step`` to the next."""
+    found = number % base
+    while base > 1 and np.any(number := number // step):
+        found = found ^ number % base
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.semantics import HOLE
 from t2s.simulator.memory.banked import NOTHING, Banked
-from t2s.simulator.memory.banked_port import vectors_of
+from t2s.simulator.memory.banked_port import swizzled, vectors_of
 from t2s.simulator.memory.lane_addresses import Addresses
 from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses
 
@@ -128,13 +128,8 @@ class BankedVectors:
 
     def _packed(self, tensor: Tensor, addresses: Numbers) -> Numbers:
         banked = self._banked
+        if tensor.swizzled:
+            addresses = swizzled(addresses, banked)
         row, bank = np.divmod(addresses, banked.banks)
-        if tensor.swizzled and banked.ports > 1:
-            bits = banked.ports.bit_length() - 1
-            others = row >> bits
-            while others.any():
-                row ^= others & (banked.ports - 1)
-                others >>= bits
-            addresses = row * banked.banks + bank
         unit = row & (banked.ports - 1)
         return np.asarray(addresses << ADDRESS_SHIFT | unit << UNIT_SHIFT | bank, np.int64)

@@ -153,8 +153,31 @@ def test_swizzled_words_have_places_of_their_own(banked: Banked) -> None:
     found = [swizzled(address, banked) for address in range(8 * group)]
     assert sorted(found) == list(range(8 * group))
     assert [at // group for at in found] == [at // group for at in range(8 * group)]
-    units = {banked.place(swizzled(at * group, banked))[0] for at in range(banked.ports)}
-    assert len(units) == banked.ports
+    np.testing.assert_array_equal(swizzled(np.arange(8 * group), banked), found)
+
+
+@pytest.mark.parametrize("stride", [1 << bit for bit in range(12)])
+def test_words_a_power_of_two_apart_are_in_all_units_and_banks(stride: int) -> None:
+    places = [Banked().place(swizzled(stride * at, Banked())) for at in range(256)]
+    assert len(set(places)) == 256
+    for begin in range(0, 256, 16):
+        assert len({unit for unit, _ in places[begin : begin + 16]}) == 16
+
+
+@pytest.mark.parametrize("extent", [250, 1000, 4096])
+@pytest.mark.parametrize("density", [0.05, 0.2, 0.4, 0.8])
+def test_sorted_coordinates_of_rows_meet_as_many_units_as_random_words(
+    extent: int, density: float
+) -> None:
+    """16 random words are in 16 (1 - (15 / 16) ^ 16) = 10.3 of 16 units."""
+    random = np.random.default_rng(extent)
+    found = []
+    for _ in range(40):
+        columns = np.flatnonzero(random.random(extent) < density)
+        columns = columns[: len(columns) // 16 * 16]
+        units = swizzled(columns, Banked()) // Banked().banks % Banked().ports
+        found += [len(set(vector)) for vector in units.reshape(-1, 16).tolist()]
+    assert 10 < np.mean(found) < 16
 
 
 def test_swizzled_strides_are_spread() -> None:
