@@ -87,7 +87,7 @@ def test_gemm_runs_in_full_registers_and_without_rings(monkeypatch: pytest.Monke
     def refuse(text: str) -> None:
         raise AssertionError("compiled for rings")
 
-    monkeypatch.setattr(values, "compile_text", refuse)
+    monkeypatch.setattr(values, "compile_by_use", refuse)
     given = compute_values(graph, random_inputs(graph, 1, real=True))
     assert group_of(plan(graph).nests["C"]).width == 16
     assert plan(graph).passed == {"A_loader": 3 * 32 * 32 * 3, "B_loader": 2 * 32 * 32 * 3}
