@@ -26,10 +26,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Mistakes and formatting."""
+    """Mistakes, formatting, and the rules of the house: who imports whom, what files are called."""
     _installed(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("python", "-m", "pytest", "-q", "-m", "structure")
 
 
 @nox.session

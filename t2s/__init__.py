@@ -4,70 +4,79 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 20-line program, ``docs/architecture.md`` for how the parts fit together.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from t2s.core.errors import (
-    InternalError,
-    T2SError,
-    T2SWarning,
-    UnsupportedError,
-    UserError,
-    show_errors_without_frames,
-)
-from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-from t2s.driver.compare import compare
-from t2s.driver.func import Func, funcs
-from t2s.driver.hardware import emit, emulate, verilate
-from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
-from t2s.driver.many import Run, fit_depths, simulate_many
-from t2s.driver.placement import Placement, place, read_placement
-from t2s.driver.simulate import cycles, product_report, simulate
-from t2s.func.functions import (
-    absolute,
-    cast,
-    ceil,
-    exp,
-    floor,
-    fma,
-    log,
-    maximum,
-    minimum,
-    rsqrt,
-    select,
-    sqrt,
-    tanh,
-)
-from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
-from t2s.graph.builder import Network
-from t2s.graph.graph import Graph
-from t2s.reduction.carry import MaybeDifferentTarget, SameTarget
-from t2s.reduction.circuits import LinearArray, Tree
-from t2s.simulator.random_stalls import RandomStalls
-from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
-from t2s.sparse_repr.representation import gallery
-from t2s.sparse_repr.representation.chain import Chain, Representation, dense
-from t2s.sparse_repr.representation.chain_words import (
-    ASAP,
-    Columns,
-    Diagonals,
-    Index,
-    Length,
-    Longest,
-    LongestFirst,
-    Policy,
-    RoundRobin,
-    Rows,
-    Whole,
-    Zero,
-)
-from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
-from t2s.sparse_repr.representation.parameter import Parameter
-from t2s.sparse_repr.representation.storage import Storage
-from t2s.spatial.schedule import Place
-from t2s.spatial.stages import dram, host, registers, sram
+from t2s.core.errors import show_errors_without_frames
 
-abs, max, min = absolute, maximum, minimum
+if TYPE_CHECKING:  # for editors and type checkers; at run time __getattr__ imports what is used
+    from t2s import external as external
+    from t2s import sparse as sparse
+    from t2s import triggered as triggered
+    from t2s.backends.cgra_tia.fabric import CgraFabric as CgraFabric
+    from t2s.core.errors import (
+        InternalError,
+        T2SError,
+        T2SWarning,
+        UnsupportedError,
+        UserError,
+    )
+    from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
+    from t2s.driver.compare import compare
+    from t2s.driver.func import Func, funcs
+    from t2s.driver.hardware import emit, emulate, verilate
+    from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
+    from t2s.driver.many import Run, fit_depths, simulate_many
+    from t2s.driver.placement import Placement, place, read_placement
+    from t2s.driver.simulate import cycles, product_report, simulate
+    from t2s.func.functions import (
+        absolute,
+        cast,
+        ceil,
+        exp,
+        floor,
+        fma,
+        log,
+        maximum,
+        minimum,
+        rsqrt,
+        select,
+        sqrt,
+        tanh,
+    )
+    from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
+    from t2s.graph.builder import Network
+    from t2s.graph.graph import Graph
+    from t2s.reduction.carry import MaybeDifferentTarget, SameTarget
+    from t2s.reduction.circuits import LinearArray, Tree
+    from t2s.simulator.random_stalls import RandomStalls
+    from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
+    from t2s.sparse_repr.representation import gallery
+    from t2s.sparse_repr.representation.chain import Chain, Representation, dense
+    from t2s.sparse_repr.representation.chain_words import (
+        ASAP,
+        Columns,
+        Diagonals,
+        Index,
+        Length,
+        Longest,
+        LongestFirst,
+        Policy,
+        RoundRobin,
+        Rows,
+        Whole,
+        Zero,
+    )
+    from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
+    from t2s.sparse_repr.representation.parameter import Parameter
+    from t2s.sparse_repr.representation.storage import Storage
+    from t2s.spatial.schedule import Place
+    from t2s.spatial.stages import dram, host, registers, sram
+    from t2s.triggered import assemble as assemble
+
+    abs, max, min = absolute, maximum, minimum
 
 __version__ = "0.1.0"
 
@@ -156,20 +165,60 @@ __all__ = [
     "write_matrix",
 ]
 
+_HOMES = {
+    "backends.cgra_tia.fabric": "CgraFabric",
+    "core.errors": "InternalError T2SError T2SWarning UnsupportedError UserError",
+    "core.types": "BFloat Bool Float Int Type UInt",
+    "driver.compare": "compare",
+    "driver.func": "Func funcs",
+    "driver.hardware": "emit emulate verilate",
+    "driver.lower": "interpret lower print_loop_nest resources structure",
+    "driver.many": "Run fit_depths simulate_many",
+    "driver.placement": "Placement place read_placement",
+    "driver.simulate": "cycles product_report simulate",
+    "func.functions": "absolute cast ceil exp floor fma log maximum minimum rsqrt select sqrt tanh",
+    "func.symbols": "ImageParam Param RDom Var variables",
+    "graph.builder": "Network",
+    "graph.graph": "Graph",
+    "reduction.carry": "MaybeDifferentTarget SameTarget",
+    "reduction.circuits": "LinearArray Tree",
+    "simulator.random_stalls": "RandomStalls",
+    "simulator.report.cut_short": "CycleLimitError RunInterrupted",
+    "sparse_repr.representation.chain": "Chain Representation dense",
+    "sparse_repr.representation.chain_words": "ASAP Columns Diagonals Index Length Longest "
+    "LongestFirst Policy RoundRobin Rows Whole Zero",
+    "sparse_repr.representation.matrix": "read_matrix write_matrix",
+    "sparse_repr.representation.parameter": "Parameter",
+    "sparse_repr.representation.storage": "Storage",
+    "spatial.schedule": "Place",
+    "spatial.stages": "dram host registers sram",
+    "triggered": "assemble",
+}
+"""The modules in which public names are, which are imported when a name is first used."""
+
+_PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
+_PLACES |= {
+    name: ("func.functions", own)
+    for name, own in (("abs", "absolute"), ("max", "maximum"), ("min", "minimum"))
+}
+_MODULES = {name: name for name in ("external", "sparse", "triggered")}
+_MODULES["gallery"] = "sparse_repr.representation.gallery"
 
 show_errors_without_frames()
 
 
 def __getattr__(name: str) -> Any:
-    """What dense designs do not pay for, imported at its first use.
+    """A public name, at its first use."""
+    if name in _MODULES:
+        found = import_module(f"t2s.{_MODULES[name]}")
+    elif name in _PLACES:
+        home, own = _PLACES[name]
+        found = getattr(import_module(f"t2s.{home}"), own)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
-    ``t2s.sparse``; ``t2s.external``; ``t2s.triggered``, and its ``t2s.assemble``;
-    ``t2s.CgraFabric``.
-    """
-    if name in ("sparse", "external", "triggered"):
-        return import_module(f"t2s.{name}")
-    if name == "assemble":
-        return import_module("t2s.triggered").assemble
-    if name == "CgraFabric":
-        return import_module("t2s.backends.cgra_tia.fabric").CgraFabric
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES, *_MODULES})

@@ -1,5 +1,5 @@
 """``python -m t2s``."""
 
-from t2s.command.main import main
+from t2s.command.start import main
 
 main()

@@ -22,3 +22,9 @@ def files(folder: str) -> list[Path]:
 def tree(path: Path) -> ast.Module:
     """A file, parsed once."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def nodes(part: ast.AST) -> tuple[ast.AST, ...]:
+    """A part of a file and all that is in it, collected once."""
+    return tuple(ast.walk(part))

@@ -100,7 +100,7 @@ def test_the_result_has_cycles_utilization_and_stalls(gemm: tuple[str, Path]) ->
     cycles = re.search(r"^cycles +([\d,]+)$", printed, re.MULTILINE)
     assert cycles is not None
     assert re.search(
-        r"^utilization +\d+\.\d% = firings of compute nodes / \(compute PEs x cycles\)$",
+        r"^utilization +\d+\.\d% of C = firings / \(PEs x cycles\)$",
         printed,
         re.MULTILINE,
     )

@@ -17,6 +17,7 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, Var
+from tests.sampling import sampled
 
 
 def output_stationary(rows: int, columns: int, depth: int) -> Func:
@@ -45,8 +46,10 @@ def test_a_square_array_takes_3n_minus_2_cycles(n: int, engine: str) -> None:
     assert result.cycles == 1 + 3 * n - 2 + 1
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "depth"), [(1, 7, 4), (5, 2, 9), (4, 6, 1), (3, 8, 20)]
+@sampled(
+    ("rows", "columns", "depth"),
+    [(1, 7, 4), (5, 2, 9), (4, 6, 1), (3, 8, 20)],
+    quick=2,
 )
 def test_a_rectangular_array_takes_m_plus_n_plus_k_minus_2_cycles(
     rows: int, columns: int, depth: int

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import ROOT, files, tree
+from tests.sources import ROOT, files, nodes, tree
+
+pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
 
 MOST_FILES = 500
 """Beside the rooms of the CGRA, Capstan, external functions and the report page."""
@@ -69,7 +71,7 @@ def _named(node: ast.AST) -> Iterator[str]:
 def _imported(module: str) -> set[str]:
     """The modules of t2s that one names, wherever: in functions and under TYPE_CHECKING too."""
     found = set()
-    for node in ast.walk(tree(_sources()[module])):
+    for node in nodes(tree(_sources()[module])):
         for name in _named(node):
             longest = name
             while longest and longest not in _sources():
@@ -97,7 +99,6 @@ def _circles() -> list[list[str]]:
     return sorted(map(list, circles))
 
 
-@pytest.mark.slow
 def test_imports_have_no_circles() -> None:
     assert _circles() == []
 
@@ -105,7 +106,7 @@ def test_imports_have_no_circles() -> None:
 def test_every_class_has_a_name_of_its_own() -> None:
     places = defaultdict(list)
     for module in _sources():
-        for node in ast.walk(tree(_sources()[module])):
+        for node in nodes(tree(_sources()[module])):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
     twice = {name: found for name, found in places.items() if len(found) > 1}

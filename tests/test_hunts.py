@@ -15,6 +15,7 @@ from t2s.simulator.report.stuck import DeadlockError
 CASES = {
     "dense": 25,
     "sparse": 15,
+    "statements": 15,
     "chains": 10,
     "machines": 4,
     "hostile": 60,

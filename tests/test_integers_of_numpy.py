@@ -27,6 +27,7 @@ from t2s import (
 )
 from t2s.graph.serialize import graph_to_json
 from t2s.simulator.devices import Device
+from tests.sampling import sampled
 
 Integer = Callable[[int], Any]
 PRODUCT = sparse.parse("x(i)=A(i,j)*y(j)", {"A": sparse.csr})
@@ -188,7 +189,7 @@ def _copy_of_one(n: Integer) -> Func:
 
 
 @pytest.mark.parametrize("integer", [np.int64, np.uint8, Counted], ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("name", CALLS)
+@sampled("name", CALLS, quick=2)
 def test_same_result(name: str, integer: Integer) -> None:
     def given(value: int) -> Any:
         return integer(value) if value < 256 or integer is not np.uint8 else np.int64(value)

@@ -21,6 +21,7 @@ from benchmarks.published import (
     remarks,
     table,
 )
+from tests.sampling import sampled
 
 BY_NAME = {row.name: row for row in ROWS}
 
@@ -86,7 +87,7 @@ def test_the_published_work_is_done() -> None:
         assert firings * array.pe_count * lanes == expected, name
 
 
-@pytest.mark.parametrize("name", ["T2S-Tensor GEMM", "T2S-Tensor MTTKRP", "T2S-Tensor TTMc"])
+@sampled("name", ["T2S-Tensor GEMM", "T2S-Tensor MTTKRP", "T2S-Tensor TTMc"], quick=2)
 def test_rows_that_take_long_with_tiny_sizes(name: str) -> None:
     """Tiny sizes are start-up more than anything else."""
     row = replace(BY_NAME[name], sizes="TINY")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -85,7 +87,9 @@ def read(page: Path) -> Loads:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as users do; whatever leads nowhere ends the build."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    mkdocs = shutil.which("mkdocs", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+    program = [mkdocs] if mkdocs else [sys.executable, "-m", "mkdocs"]  # -m adds the folder here
+    command = [*program, "build", "--strict", "--site-dir", str(folder)]
     made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert made.returncode == 0, made.stderr[-3000:]
     return folder

@@ -118,7 +118,7 @@ VERBS: dict[str, Callable[[Kind, Path], Any]] = {
     "verilate": lambda kind, _: values(t2s.verilate(kind.design, kind.inputs)),
 }
 HARDWARE = {
-    "emulate": pytest.mark.emulator,
+    "emulate": (pytest.mark.emulator, pytest.mark.slow),
     "verilate": (pytest.mark.verilator, pytest.mark.slow),
 }
 STREAMS = "stop tokens"

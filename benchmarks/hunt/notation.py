@@ -118,6 +118,37 @@ class Term:
         return ring.operator(self.operator)(*sides)
 
 
+def doubtful(
+    term: Term, inputs: Mapping[str, Any], extents: Mapping[str, int], result: str, ring: Ring
+) -> Any:
+    """Where a quotient of the term is not finite, or what is computed of it may not be.
+
+    There the result says what is stored: what is not is neither multiplied nor divided.
+    """
+    order = "".join(sorted(extents))
+    kind = kind_of(term, inputs, ring)
+    arrays = {name: value.astype(kind) for name, value in inputs.items()}
+
+    def doubts(part: Term) -> Any:
+        found = np.zeros((1,) * len(order), np.bool_)
+        for side in part.sides:
+            found = found | doubts(side)
+        if part.operator == "/":
+            found = found | ~np.isfinite(part.value(arrays, order, kind, ring))
+        if part.operator == "sum":
+            axes = tuple(order.index(v) for v in part.variables)
+            found = found.any(axis=axes, keepdims=True)
+        return found
+
+    found = doubts(term)
+    axes = tuple(at for at, v in enumerate(order) if v not in result)
+    found = found.any(axis=axes, keepdims=True)
+    found = np.broadcast_to(found, [extents[v] if v in result else 1 for v in order])
+    kept = [v for v in order if v in result]
+    found = found.reshape([extents[v] for v in kept])
+    return np.transpose(found, [kept.index(v) for v in result])
+
+
 def kind_of(term: Term, inputs: Mapping[str, Any], ring: Ring) -> Any:
     """The type of all values: numpy's for the operands, and what the documentation adds."""
     kinds = [value.dtype for value in inputs.values()]

@@ -44,7 +44,7 @@ def kernels() -> dict[str, Kernel]:
     return {
         "fused": compile(X, ordered),
         "located": compile(X, ordered.locate(C, i).locate(D, j)),
-        "unfused": compile(X, scanned.precompute(C[i, k] * D[j, k], "T")),
+        "unfused": compile(X, scanned.precompute(C[i, k] * D[j, k], Tensor("T", dcsr)[i, j])),
     }
 
 

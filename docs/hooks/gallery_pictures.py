@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import runpy
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 def pictures_of(name: str) -> str:
     """HTML of the pictures of an example, by its path in the folder of examples."""
+    if str(EXAMPLES.parent) not in sys.path:  # examples import one another, whoever starts mkdocs
+        sys.path.append(str(EXAMPLES.parent))
     with contextlib.redirect_stdout(io.StringIO()):
         values = runpy.run_path(str(EXAMPLES / name), run_name="t2s_gallery")
         made = PICTURES[name](values)

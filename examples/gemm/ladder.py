@@ -80,7 +80,7 @@ def main() -> None:
             f"{step} {title:<45}{pes:>4}{result.cycles:>11,}{faster:>9}{result.utilization:>13.1%}"
         )
         before = result.cycles
-    print("\nutilisation = firings of compute nodes / (compute PEs x cycles)")
+    print("\nutilization = firings / (PEs x cycles) of the multiplying PEs")
 
 
 if __name__ == "__main__":

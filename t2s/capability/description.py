@@ -35,9 +35,10 @@ class CallLetter(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionOf(Term):
-    """The extent of a variable in the call, an integer of the interface."""
+    """The extent of a variable in the call, an integer of the interface or of the ``type``."""
 
     variable: str
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +50,22 @@ class DataOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOf(Term):
-    """Elements from one to the next of a tensor along a mode, an integer of the interface."""
+    """Elements from one to the next of a tensor along a mode, an integer as ``DimensionOf``."""
 
     tensor: str
     mode: int
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadOf(Term):
-    """The leading dimension of a matrix: the step of the mode whose step is not 1."""
+    """The leading dimension of a matrix, an integer as ``DimensionOf``.
+
+    It is the step of the mode whose step is not 1.
+    """
 
     tensor: str
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,8 +286,9 @@ class LibraryOf(Term):
     ``package`` is imported by functions in Python.  ``start`` are calls with numbers that come
     once, before all others.  ``probe`` is a call without tensors
     that a child process tries first: it creates a handle, or does nothing; a status of it that is
-    not 0 says that nothing can be computed.  ``threaded`` libraries use several threads unless they
-    are told not to.
+    not 0 says that nothing can be computed.  A ``fresh`` library is tried in a new process of
+    Python, since its driver does not work in a copy of one that has used it.  ``threaded``
+    libraries use several threads unless they are told not to.
     """
 
     name: str
@@ -298,6 +305,7 @@ class LibraryOf(Term):
     probe: ExternalCall | None = None
     probe_fails: str = ""
     how_to_get: str = ""
+    fresh: bool = False
     threaded: bool = False
 
 

@@ -144,7 +144,6 @@ def renamed(value: Expression, names: dict[str, str]) -> Expression:
                     tensor=term.tensor,
                     variables=new,
                     occurrence=term.occurrence,
-                    finite=term.finite,
                     location=term.location,
                 )
             case Sum(variables=bound) if set(bound) & set(names):

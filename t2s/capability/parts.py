@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -96,14 +97,22 @@ def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
     return value
 
 
-def _without(items: Sequence[Term], some: Sequence[Term]) -> list[Term] | None:
+def _without(items: Sequence[Expression], some: Sequence[Expression]) -> list[Expression] | None:
     """The items without some of them, each once; ``None`` if they are not all there."""
-    left = list(items)
-    for one in some:
-        if one not in left:
-            return None
-        left.remove(one)
-    return left
+    left = _without_pairs([(1, one) for one in items], [(1, one) for one in some])
+    return None if left is None else [one for _, one in left]
+
+
+def _ordered(value: Expression) -> Expression:
+    """The expression with the factors of every product in one order: ``*`` commutes."""
+
+    def visit(term: Term) -> Term:
+        term = rebuild(term, visit)
+        if isinstance(term, Combine) and term.operator is Op.MULTIPLY:
+            return product_of(sorted(factors_of(term), key=print_expression))
+        return term
+
+    return cast(Expression, visit(value))
 
 
 def _places(assignment: Assignment, wanted: Expression) -> Iterator[TakenOut]:
@@ -160,8 +169,8 @@ class _Products:
         found = factors_of(value)
         rest = _without(found, self.factors)
         if rest is not None:
-            others = {name for one in rest for name in free_variables(one)}  # type: ignore[arg-type]
-            yield self._taken(around, tuple(rest), others, left)  # type: ignore[arg-type]
+            others = {name for one in rest for name in free_variables(one)}
+            yield self._taken(around, tuple(rest), others, left)
             return
         for at, factor in enumerate(found):
             inner_left = _in_product(found, at, left)
@@ -282,11 +291,15 @@ def _sums(assignment: Assignment, wanted: Expression, sums: set[str] | None) -> 
 def _without_pairs(
     terms: Sequence[tuple[int, Expression]], some: Sequence[tuple[int, Expression]]
 ) -> list[tuple[int, Expression]] | None:
+    """The terms without some of them, each once; ``None`` if they are not all there."""
     left = list(terms)
-    for one in some:
-        if one not in left:
+    keys = [(sign, _ordered(one)) for sign, one in terms]
+    for sign, one in some:
+        key = (sign, _ordered(one))
+        if key not in keys:
             return None
-        left.remove(one)
+        at = keys.index(key)
+        del left[at], keys[at]
     return left
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import isqrt, prod
 
 from t2s.capability.conditions import (
     Answer,
@@ -23,13 +23,24 @@ from t2s.capability.conditions import (
     names_of,
     numbers_of,
 )
-from t2s.capability.ir import AllOf, Calculated, Compared, Condition, WholeNumber
+from t2s.capability.ir import (
+    AllOf,
+    Calculated,
+    Compared,
+    Condition,
+    Quantity,
+    VariableExtent,
+    WholeNumber,
+)
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 
 MOST_TRIALS = 10_000
 """Combinations of sizes that are tried; the best one until then is taken."""
+
+MOST_GROWTH = 64
+"""Padding makes the work of a call at most so many times as much; beyond that loops are faster."""
 
 MOST_SHARED = 200
 LARGEST_MULTIPLE = 16
@@ -59,8 +70,9 @@ def tiles_of(
 ) -> tuple[TileOf, ...] | None:
     """The tiles of the modes that the condition asks about; ``None`` if there are none.
 
-    Modes in ``whole`` are not tiled, and those for which ``may_pad`` is false are not padded.  No
-    tiles are needed, and none returned, where the condition holds as it is.
+    Modes in ``whole`` are not tiled, those for which ``may_pad`` is false are not padded, and all
+    together grow at most by ``MOST_GROWTH``.  No tiles are needed, and none returned, where the
+    condition holds as it is.
     """
     if holds(condition, extents) is Answer.TRUE:
         return ()
@@ -117,18 +129,25 @@ class _Tiling:
             small = [number for number in numbers if number <= LARGEST_MULTIPLE]
             every += [size * number for size in every for number in small]
             every += [size // number for size in every for number in small]
+        self.products = _fixed_products(condition, names)
         self.sizes: list[list[int]] = []
-        for name, extent in zip(names, self.extents, strict=True):
+        for at, (name, extent) in enumerate(zip(names, self.extents, strict=True)):
             if name in whole:
                 self.sizes.append([extent])
                 continue
             start = every if mixed else _quotients(extent)
             padded = self.may_pad[len(self.sizes)]
-            most = max([*every, extent, *(2 * number for number in numbers)])
+            most = min(
+                max([*every, extent, *(2 * number for number in numbers)]), extent * MOST_GROWTH
+            )
             if not padded or self.monotone:
                 most = extent
             alone = _of_mode(condition, name)
-            sizes = _candidates(start, numbers, most)
+            factors = [
+                d for product in self.products if at in product.modes for d in product.divisors
+            ]
+            sizes = sorted({*_candidates(start, numbers, most), *(d for d in factors if d <= most)})
+            sizes.reverse()
             self.sizes.append(sizes if alone is None else [n for n in sizes if alone([n])])
         self.trials = 0
         self.fewest: tuple[int, int] | None = None
@@ -159,7 +178,8 @@ class _Tiling:
             count = -(-self.extents[at] // size)
             if not self._better(calls * count):
                 break  # sizes become smaller, and calls more
-            self._choose([*sizes, size], calls * count)
+            if all(product.allows([*sizes, size]) for product in self.products):
+                self._choose([*sizes, size], calls * count)
 
     def _better(self, calls: int) -> bool:
         """Whether so many calls are as few as any that were found, or fewer."""
@@ -178,7 +198,13 @@ class _Tiling:
             padded = [False] * len(sizes)
             for pad, at in zip(choice, ragged, strict=True):
                 padded[at] = pad
-            if self._rests_hold(sizes, rests, padded):
+            grown = prod(
+                -(-extent // size) * size
+                for pad, size, extent in zip(padded, sizes, self.extents, strict=True)
+                if pad
+            )
+            before = prod(e for pad, e in zip(padded, self.extents, strict=True) if pad)
+            if grown <= MOST_GROWTH * before and self._rests_hold(sizes, rests, padded):
                 return tuple(
                     TileOf(mode=name, extent=extent, size=size, padded=pad)
                     for name, extent, size, pad in zip(
@@ -195,6 +221,54 @@ class _Tiling:
             smaller = (rest,) if rest and not pad else ()
             options.append(smaller if smaller and extent < size else (size, *smaller))
         return all(self.test(option) for option in product(*options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FixedProduct:
+    """``i*j*k == number``: the sizes of these modes, by place, divide the number."""
+
+    modes: tuple[int, ...]
+    number: int
+
+    @property
+    def divisors(self) -> list[int]:
+        """All numbers that divide it."""
+        small = [d for d in range(1, isqrt(self.number) + 1) if self.number % d == 0]
+        return [*small, *(self.number // d for d in small)]
+
+    def allows(self, sizes: Sequence[int]) -> bool:
+        """Whether sizes for the rest of the modes may exist."""
+        chosen = prod(sizes[at] for at in self.modes if at < len(sizes))
+        return self.number % chosen == 0
+
+
+def _fixed_products(condition: Condition, names: Sequence[str]) -> list[_FixedProduct]:
+    """The parts of a condition that fix a product of several modes."""
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    found = []
+    for part in parts:
+        match part:
+            case Compared(operator=Op.EQUAL, left=left, right=WholeNumber(value=number)):
+                modes = _factors(left, names)
+                if modes is not None and len(modes) > 1 and 0 < number <= MOST_FACTORED:
+                    found.append(_FixedProduct(modes=tuple(modes), number=number))
+    return found
+
+
+MOST_FACTORED = 10**12
+"""Largest product whose divisors are looked for."""
+
+
+def _factors(quantity: Quantity, names: Sequence[str]) -> list[int] | None:
+    """The places of the modes that a quantity is the product of; ``None`` if it is no product."""
+    match quantity:
+        case VariableExtent(variable=name) if name in names:
+            return [names.index(name)]
+        case Calculated(operator=Op.MULTIPLY, left=left, right=right):
+            one, other = _factors(left, names), _factors(right, names)
+            if one is not None and other is not None and not set(one) & set(other):
+                return [*one, *other]
+    return None
 
 
 def _is_limit(condition: Condition) -> bool:

@@ -37,6 +37,7 @@ from t2s.capability.printer import print_capability
 from t2s.capability.slices import is_dense
 from t2s.capability.verify import types_over
 from t2s.core.errors import UserError
+from t2s.core.types import Type
 from t2s.sparse_repr.notation.ir import Access, accesses
 
 TERMS = get_args(CallTerm)
@@ -135,6 +136,8 @@ class _Described:
                 "the address of a number, a letter or an array",
                 f"AddressOf(value={type(term.value).__name__}(...))",
             )
+        if isinstance(term, DimensionOf | StepOf | LeadOf):
+            self._check_integer(term)
         if isinstance(term, DimensionOf):
             self._check_variable(term)
         elif hasattr(term, "tensor"):
@@ -164,6 +167,15 @@ class _Described:
                 f"nothing is there for the {what} {shown}",
                 f"a term for each {what} that the function computes",
                 f"terms for {len(given)} of {len(wanted)}",
+            )
+
+    def _check_integer(self, term: DimensionOf | StepOf | LeadOf) -> None:
+        type = term.type
+        if type is not None and not (isinstance(type, Type) and type.is_integer):
+            raise self._error(
+                "the type of an integer is none",
+                "type=Int(32) for int, Int(64) for long and size_t; index= for all of them",
+                f"{term.__class__.__name__}(type={type})",
             )
 
     def _check_variable(self, term: DimensionOf) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.suggestions import did_you_mean
 from t2s.core.types import Kind, Type, value_range
 
 Notes = tuple[tuple[SourceLocation | None, str], ...]
@@ -109,13 +110,16 @@ def _unknown(
     computed: Iterable[ArraySpec],
 ) -> UserError:
     own = next((spec for spec in computed if spec.name == name), None)
+    wanted, given = list(wanted), list(given)
     return UserError(
         f"the program has no input {name}",
         location=user_location(),
         expected=", ".join(wanted) or "no inputs",
         given=", ".join(given),
         notes=_declared(own) if own is not None else (),
-        hint=f"the program computes {name}: leave it out" if own is not None else None,
+        hint=f"the program computes {name}: leave it out"
+        if own is not None
+        else did_you_mean(name, set(wanted) - set(given)),
     )
 
 
@@ -201,15 +205,38 @@ def _as_array(spec: ArraySpec, value: Any) -> Any:
             hint="array.filled(0), for instance, says what they are",
         )
     try:
-        return np.asarray(value)
+        if is_array_like(value):
+            return np.asarray(value)
+        reason = "which has no array protocol"
     except Exception as error:  # noqa: BLE001 - whatever an object's own conversion raises
-        raise UserError(
-            f"the {_kind(spec)} {spec.name} is no array",
-            location=user_location(),
-            notes=_declared(spec),
-            expected=describe(spec),
-            given=f"{_class(value)}, which numpy refuses: {error}",
-        ) from None
+        reason = f"which numpy refuses: {error}"
+    raise UserError(
+        f"the {_kind(spec)} {spec.name} is no array",
+        location=user_location(),
+        notes=_declared(spec),
+        expected=describe(spec),
+        given=f"{_class(value)}, {reason}",
+    )
+
+
+def is_array_like(value: object) -> bool:
+    """Whether a value says what array it is: a number, a list, or an object with a protocol.
+
+    numpy takes any other object that has a length for the list of its keys, a graph for that of its
+    nodes: those are not arrays.  What has no length is a single element.
+    """
+    if isinstance(value, list | tuple | range | str | bytes) or not hasattr(value, "__len__"):
+        return True
+    if any(hasattr(value, name) for name in _ARRAY_PROTOCOLS):
+        return True
+    try:
+        memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+_ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def _class(value: Any) -> str:

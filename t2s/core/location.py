@@ -39,7 +39,16 @@ class SourceLocation:
     @property
     def source_line(self) -> str:
         """The text of the line, stripped; empty where the source is not available."""
-        return linecache.getline(self.file, self.line).strip()
+        lines = self.file_lines
+        return lines[self.line - 1].strip() if 0 < self.line <= len(lines) else ""
+
+    @property
+    def file_lines(self) -> list[str]:
+        """The lines of the file; none where the source is not available."""
+        try:
+            return linecache.getlines(self.file)
+        except ValueError:  # no file can have this name; graphs in JSON may bring one
+            return []
 
 
 def user_location() -> SourceLocation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from t2s.sparse_repr.binding import (
     read_places,
     stage_shape,
     stored_places,
+    workspace_places,
 )
 from t2s.sparse_repr.concrete.build import build_program
 from t2s.sparse_repr.concrete.interpret import interpret_program
@@ -37,8 +38,8 @@ from t2s.sparse_repr.lowering.interpret import interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
 from t2s.sparse_repr.lowering.small_joins import with_joins_of_two
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
-from t2s.sparse_repr.notation.evaluate import evaluate
-from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.evaluate import evaluate, evaluate_where
+from t2s.sparse_repr.notation.ir import Assignment, TensorDeclaration, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
@@ -219,10 +220,15 @@ class Compiled:
         dense = {name: value.to_dense() for name, value in binding.given.items()}
         match level:
             case "notation":
-                return evaluate(self.assignment, dense, kind, stored_places(self.program, binding))
+                return self._evaluate(binding, dense)
             case "loops":
                 return interpret_program(
-                    self.program, dense, binding.extents, kind, read_places(self.program, binding)
+                    self.program,
+                    dense,
+                    binding.extents,
+                    kind,
+                    read_places(self.program, binding),
+                    partial(workspace_places, self.program),
                 )
             case "blocks":
                 return self._interpret_blocks(binding)
@@ -231,6 +237,35 @@ class Compiled:
             location=user_location(),
             expected="notation, loops or blocks",
         )
+
+    def _evaluate(self, binding: Binding, arrays: dict[str, Array]) -> Array:
+        """The notation by numpy: as it is written, or what is assigned to workspaces one by one.
+
+        The latter if that makes a difference to infinities: a workspace that stores everything, or
+        one for a part that the user takes out of its sum.
+        """
+        kind, program = binding.type.numpy, self.program
+        stored = stored_places(program, binding)
+        formats = [one.format for one in program.workspaces]
+        as_written = all(format.order and not format.levels[-1].full for format in formats)
+        names = set[str]().union(*map(program.workspace_names, program.workspaces))
+        as_written = as_written and not names & set(program.without_zeros)
+        if as_written and not any(one.apart for one in program.workspaces):
+            return evaluate(self.assignment, arrays, kind, stored)
+        tensors = [
+            *self.assignment.tensors,
+            *(TensorDeclaration(name=o.result.tensor, format=o.format) for o in program.workspaces),
+        ]
+        for one in program.workspaces:
+            part = replace(
+                self.assignment, result=one.result, value=one.value, tensors=tuple(tensors)
+            )
+            array, there = evaluate_where(part, arrays, kind, stored)
+            arrays[one.result.tensor] = array
+            stored |= workspace_places(program, one, array, there)
+        assert program.value is not None
+        rest = replace(self.assignment, value=program.value, tensors=tuple(tensors))
+        return evaluate(rest, arrays, kind, stored)
 
     def _interpret_blocks(self, binding: Binding) -> Array:
         void = frozenset(name for name, extent in binding.extents.items() if not extent)

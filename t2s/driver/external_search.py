@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from t2s.capability.description import ExternalFunction
+from t2s.capability.printer import print_capability
 from t2s.capability.reshape import EVERYTHING, Reshape
 from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
@@ -18,7 +19,7 @@ from t2s.core.tables import Table
 from t2s.core.types import Type
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.external_plan import ExternalPlan, PlanResolver
-from t2s.driver.external_schedule import schedule_text
+from t2s.driver.external_schedule import function_name, schedule_text
 from t2s.driver.plan_inputs import facts_for
 from t2s.driver.plan_result import PlanResult
 from t2s.driver.plan_times import shown_seconds
@@ -329,7 +330,25 @@ def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFuncti
                     expected="external functions, libraries such as external.blas, or their names",
                     given=repr(one)[:200],
                 )
+    _check_names_differ(found, where)
     return tuple(found)
+
+
+def _check_names_differ(functions: Iterable[ExternalFunction], where: SourceLocation) -> None:
+    """Plans name functions, in what is printed and as text, so two must not have one name."""
+    named: dict[str, ExternalFunction] = {}
+    for function in functions:
+        name = function_name(function)
+        other = named.setdefault(name, function)
+        if other is not function:
+            raise UserError(
+                f"two of the functions to search are named {name}",
+                location=where,
+                expected="a name of its own for each function",
+                given=f"{print_capability(other.capability)}; "
+                f"{print_capability(function.capability)}",
+                hint="give one of them another name in make_function",
+            )
 
 
 SKIPPED_NAMES = 3

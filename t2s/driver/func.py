@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from t2s.driver.hardware import emulate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources
 from t2s.driver.simulate import simulate
 from t2s.func.symbols import split_names
+from t2s.func.unknown_names import unknown_directive
 from t2s.graph.graph import Graph
 from t2s.spatial.schedule import Place
 from t2s.spatial.sparse_directives import SparseFunc
@@ -37,6 +38,13 @@ class Func(SparseFunc, NotebookDisplay):
         except T2SError as error:
             loops = Preformatted(title="There is no loop nest yet.", text=str(error))
         return NotebookCard(title=f"Func {self.name}", parts=(loops,))
+
+    def __getattr__(self, attribute: str) -> NoReturn:
+        """Only for names that are not there: Halide's directives, and what is spelled wrong."""
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        known = [name for name in dir(type(self)) if not name.startswith("_")]
+        raise unknown_directive(self.__dict__.get("name", "?"), attribute, known)
 
     def lower(self, **constants: int) -> Graph:
         """The PE/channel graph; see ``t2s.lower``."""

@@ -12,7 +12,7 @@ from t2s.driver.design import Begun, Design, Stage
 from t2s.driver.lower import over_budget
 from t2s.driver.page_writer import errors_with_page, with_page
 from t2s.driver.recognize import design_of
-from t2s.driver.simulate import climb_of, device_for
+from t2s.driver.simulate import climb_of, device_for, graph_on
 
 if TYPE_CHECKING:
     from t2s.explore.depth_fit import DepthFit
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 class Run:
     """One of the runs of ``simulate_many``: the arguments of ``simulate``, and a name for tables.
 
-    ``inputs`` is ``None`` for the times alone.
+    ``inputs`` is ``None`` for the times alone, ``memory`` for that of the device.
     """
 
     design: object
     inputs: Mapping[str, Any] | None = field(default=None, repr=False)
     name: str | None = field(default=None, kw_only=True)
     device: str | Device = field(default="ideal", kw_only=True)
+    memory: str | Dram | None = field(default=None, kw_only=True)
     engine: str = field(default="native", kw_only=True)
     max_cycles: int | None = field(default=None, kw_only=True)
 
@@ -60,10 +61,11 @@ def simulate_many(
     def prepared(run: Run, name: str) -> DesignRun:
         found = designs.get(id(run.design)) or design_of(run.design)
         designs[id(run.design)] = found
+        target = device_for(found, run.device, run.memory)
         return DesignRun(
             name=name,
-            run=partial(_run, found.begin(run.inputs), times=run.inputs is None),
-            device=device_for(found, run.device),
+            run=partial(_run, found, found.begin(run.inputs), target, times=run.inputs is None),
+            device=target,
             engine=run.engine,
             max_cycles=run.max_cycles,
             warn=over_budget,
@@ -78,12 +80,13 @@ def simulate_many(
     )
 
 
-def _run(begun: Begun, simulate: RunGraph, *, times: bool) -> Any:
+def _run(design: Design, begun: Begun, target: Device, simulate: RunGraph, *, times: bool) -> Any:
     """All stages of a design; its times alone if it has no inputs."""
 
     def stage(stage: Stage) -> SimResult:
         arrays = None if times else stage.arrays
-        return with_page(stage, lambda: simulate(stage.graph, arrays, stage.scalars), climb_of)
+        graph = graph_on(design, stage, target)
+        return with_page(stage, lambda: simulate(graph, arrays, stage.scalars), climb_of)
 
     return begun.run(stage)
 
@@ -124,12 +127,13 @@ def fit_depths(
 
     found = design_of(design)
     stage = found.only_stage(inputs, "fit_depths")
+    target = device_for(found, device, memory)
     fit = partial(
         fit_graph,
-        stage.graph,
+        graph_on(found, stage, target),
         None if inputs is None else stage.arrays,
         parameters=stage.scalars,
-        device=device_for(found, device, memory),
+        device=target,
         slack=slack,
         budget_bytes=budget_bytes,
         budget_blocks=budget_blocks,

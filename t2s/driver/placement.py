@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from t2s.core.arrays import named_inputs
 from t2s.core.checks import checked_folder, checked_kind, whole
+from t2s.core.collector import without_collections
 from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
@@ -243,6 +244,7 @@ def _arrays(stage: Stage) -> dict[str, Any]:
     return {**stage.arrays, **stage.scalars}
 
 
+@without_collections()
 def place(
     design: object,
     inputs: Mapping[str, Any] | None = None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor
 
 Array = np.ndarray[Any, Any]
 Value = Array | SparseTensor
+
+
+MOST_ELEMENTS = 2**62
+"""Elements of a tensor in a search, which are counted in int64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +189,13 @@ def facts_for(
                 given=f"shape {shape!r}, density {share!r}",
             )
         full = tuple(size for size in sizes if size is not None)
+        if prod(full) > MOST_ELEMENTS:
+            raise UserError(
+                f"{name} would have more elements than an index can count",
+                location=where,
+                expected=f"at most {MOST_ELEMENTS:,} elements",
+                given=f"shape {' x '.join(map(str, full))}",
+            )
         count = float(np.prod(full, dtype=float)) * share
         found[name] = facts_of(full, declared.format, count)
     extents = extents_of(assignment, {name: one.shape for name, one in found.items()})

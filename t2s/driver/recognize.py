@@ -1,12 +1,13 @@
-"""Which kind of design an object of the user is."""
+"""Which kind of design an object of the user is.
+
+Kinds are imported where there is one: lowering takes as long to import as all that a Func needs.
+"""
 
 from __future__ import annotations
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design
-from t2s.driver.func_design import FuncDesign, is_sparse
-from t2s.driver.graph_design import GraphDesign
 from t2s.func.func import TemporalFunc
 from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
@@ -18,17 +19,19 @@ def design_of(given: object) -> Design:
     match given:
         case Design():
             return given
-        case Graph():
-            return GraphDesign(given)
-        case Network():
-            return GraphDesign(given.graph())
-        case ScheduledFunc() if is_sparse(given):
-            from t2s.driver.product_design import ProductDesign  # if there are such products
+        case Graph() | Network():
+            from t2s.driver.graph_design import GraphDesign
 
-            return ProductDesign(given)
+            return GraphDesign(given.graph() if isinstance(given, Network) else given)
         case TemporalFunc() | tuple() | list():
+            from t2s.driver.func_design import FuncDesign, is_sparse
+
+            if isinstance(given, ScheduledFunc) and is_sparse(given):
+                from t2s.driver.product_design import ProductDesign
+
+                return ProductDesign(given)
             return FuncDesign(given)
-    from t2s.driver.assignment_design import assignment_design  # index notation, if it is in use
+    from t2s.driver.assignment_design import assignment_design
 
     found = assignment_design(given)
     if found is not None:

@@ -20,6 +20,7 @@ from t2s.driver.recognize import design_of
 from t2s.graph.inputs import check_graph_inputs
 
 if TYPE_CHECKING:
+    from t2s.graph.graph import Graph
     from t2s.report.product_report import ProductReport
     from t2s.report.reasons import Rung
     from t2s.simulator.devices import Device
@@ -74,7 +75,7 @@ def simulate(
     target = device_for(found, device, memory)
 
     def run(stage: Stage) -> SimResult:
-        graph = stage.graph if target.memory is None else found.in_memory(stage.graph)
+        graph = graph_on(found, stage, target)
         result = with_page(
             stage,
             lambda: simulate_graph(
@@ -132,8 +133,7 @@ def cycles(
     }
 
     def run(stage: Stage) -> SimResult:
-        graph, scalars = stage.graph, stage.scalars
-        graph = graph if target.memory is None else found.in_memory(graph)
+        graph, scalars = graph_on(found, stage, target), stage.scalars
         if inputs is not None and graph.machines:
             return whole(
                 with_page(
@@ -194,6 +194,11 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
         )
     checked_kind("the result", result, SimResult, f"what t2s.simulate({found.name}, ...) returned")
     return report_of_product(found.func, matrices, result)
+
+
+def graph_on(design: Design, stage: Stage, target: Device) -> Graph:
+    """The graph of a stage, with what a user gives in the memory of the device if it has one."""
+    return stage.graph if target.memory is None else design.in_memory(stage.graph)
 
 
 def device_for(design: Design, device: str | Device, memory: str | Dram | None = None) -> Device:

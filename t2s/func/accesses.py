@@ -131,23 +131,33 @@ def access_ranges(definition: Definition) -> list[AccessRange]:
             domain = LoopDomain(intervals, conditions)
         except NotAffine:
             continue
-        if domain.is_empty():
-            continue
-        read = guarded.read
-        ranges = tuple(
-            domain.range_of(index) if is_affine(index) else None for index in read.indices
-        )
-        result.append(
-            AccessRange(
-                source=read.source,
-                domain=domain,
-                indices=read.indices,
-                ranges=ranges,
-                text=show(read),
-                location=read.location or definition.location,
-            )
-        )
+        if not domain.is_empty():
+            result.append(_range_over(domain, guarded.read, definition.location))
     return result
+
+
+def unconditional_ranges(
+    value: Expr, intervals: Sequence[Interval], location: SourceLocation | None
+) -> list[AccessRange]:
+    """The ranges of all reads of a value as if all of its branches were taken."""
+    try:
+        domain = LoopDomain(intervals)
+    except NotAffine:
+        return []
+    return [_range_over(domain, read, location) for read in dict.fromkeys(reads(value))]
+
+
+def _range_over(domain: LoopDomain, read: Read, location: SourceLocation | None) -> AccessRange:
+    return AccessRange(
+        source=read.source,
+        domain=domain,
+        indices=read.indices,
+        ranges=tuple(
+            domain.range_of(index) if is_affine(index) else None for index in read.indices
+        ),
+        text=show(read),
+        location=read.location or location,
+    )
 
 
 def hull(accesses: Sequence[AccessRange], rank: int) -> tuple[tuple[int, int] | None, ...] | None:

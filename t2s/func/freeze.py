@@ -18,11 +18,17 @@ from typing import cast
 from t2s.core.checks import whole
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Cast, Expr, Read, index_names, simplify, substitute
-from t2s.core.isl import is_affine
-from t2s.core.location import user_location
+from t2s.core.isl import Interval, is_affine
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type, value_range
 from t2s.core.walk import Term, distinct, rewrite
-from t2s.func.accesses import AccessRange, access_ranges, hull, without_dead_reads
+from t2s.func.accesses import (
+    AccessRange,
+    access_ranges,
+    hull,
+    unconditional_ranges,
+    without_dead_reads,
+)
 from t2s.func.collect import AnyFunc, global_symbols, needed_funcs, output_funcs
 from t2s.func.conversion import retype
 from t2s.func.domains import (
@@ -58,6 +64,8 @@ class _State:
     constants: Mapping[str, int]
     types: dict[str, Type]
     ranges: dict[str, list[AccessRange]] = field(default_factory=dict)
+    written: list[tuple[Expr, Sequence[Interval], SourceLocation]] = field(default_factory=list)
+    """Values of definitions with the branches that are never taken, their loops and their lines."""
 
     def resolve(self, node: Expr) -> Expr:
         """The expression with the values of the parameters that are known."""
@@ -206,13 +214,13 @@ def _freeze_definition(
             given=name,
             hint=f'to reduce over it: {name} = RDom(0, extent, name="{name}")',
         )
+    intervals = [dimension.interval for dimension in domain]
+    typed = _with_final_types(replace_parameters(value.node, state.constants), state.types)
+    state.written.append((typed, intervals, written.location))
     return Definition(
         function=func.name,
         target=tuple(state.resolve(part.node) for part in written.target),
-        value=without_dead_reads(
-            _with_final_types(replace_parameters(value.node, state.constants), state.types),
-            [dimension.interval for dimension in domain],
-        ),
+        value=without_dead_reads(typed, intervals),
         domain=tuple(domain),
         location=written.location,
     )
@@ -305,20 +313,19 @@ def _target_ranges(definition: Definition) -> list[AccessRange]:
     return access_ranges(replace(definition, value=written))
 
 
+def _as_if_taken(symbol: ImageParam, state: _State) -> list[AccessRange]:
+    """Reads of an input in branches that no iteration takes, as may be for sizes of 1."""
+    found = (unconditional_ranges(*written) for written in state.written)
+    return [access for ranges in found for access in ranges if access.source == symbol.name]
+
+
 def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:
     accesses = state.ranges.get(symbol.name, [])
-    needed = hull(accesses, symbol.rank)
+    needed = hull(accesses or _as_if_taken(symbol, state), symbol.rank)
     shape: list[int] = []
     for position in range(symbol.rank):
         found = needed[position] if needed is not None else None
         declared = symbol.shape[position] if symbol.shape is not None else None
-        if declared is None and not accesses:
-            raise UserError(
-                f"ImageParam {symbol.name} is never read, so its shape is not known",
-                location=symbol.location,
-                expected="a read that some value needs, or a declared shape",
-                hint=f"declare it: ImageParam(type, rank, name={symbol.name!r}, shape=(...))",
-            )
         if declared is None and found is None:
             raise UserError(
                 f"the shape of ImageParam {symbol.name} is not known in dimension {position}",
@@ -326,7 +333,7 @@ def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:
                 expected="an affine subscript, or a declared shape",
                 hint=f"declare it: ImageParam(type, rank, name={symbol.name!r}, shape=(...))",
             )
-        limit = declared if declared is not None else cast(tuple[int, int], found)[1] + 1
+        limit = declared if declared is not None else max(cast(tuple[int, int], found)[1], 0) + 1
         for access in accesses:
             reached = access.ranges[position]
             if reached is not None and (reached[0] < 0 or reached[1] >= limit):

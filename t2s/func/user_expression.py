@@ -22,6 +22,7 @@ from t2s.core.ops import OPERATORS, Op, Operands, accepts
 from t2s.core.printer import show
 from t2s.core.types import BOOL, WEAK_FLOAT, WEAK_INT, Type, unify
 from t2s.func.conversion import as_index, convert, type_of_dtype
+from t2s.func.unknown_names import refuse_numpy
 
 Number = Union[int, float, bool, "Expression"]
 
@@ -91,7 +92,18 @@ class Expression:
     """A value of the temporal language.  Build it with operators and the functions below."""
 
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # numpy scalars defer to the reflected operators here
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Numbers of numpy on the left of an operator; functions of numpy are refused."""
+        if method == "__call__" and not options and len(inputs) == 2:
+            if ufunc is np.power:
+                return self.__rpow__(inputs[0])
+            if ufunc.__name__ in _OPERATORS:
+                return combine(_OPERATORS[ufunc.__name__], *inputs)
+            if ufunc.__name__ in _REFLECTED:  # numpy has made an array of the number
+                number: Any = np.asarray(inputs[0])[()]
+                return combine(_REFLECTED[ufunc.__name__], self, number)
+        refuse_numpy(ufunc.__name__, inputs)
 
     def __init__(self, node: Expr, symbols: Symbols, location: SourceLocation) -> None:
         self.node = node
@@ -222,6 +234,32 @@ class Expression:
 
     def __ge__(self, other: Number) -> Expression:
         return combine(Op.GREATER_EQUAL, self, other)
+
+
+_OPERATORS = {
+    "add": Op.ADD,
+    "subtract": Op.SUBTRACT,
+    "multiply": Op.MULTIPLY,
+    "divide": Op.DIVIDE,
+    "floor_divide": Op.FLOOR_DIVIDE,
+    "remainder": Op.MODULO,
+    "bitwise_and": Op.AND,
+    "bitwise_or": Op.OR,
+    "bitwise_xor": Op.XOR,
+    "left_shift": Op.SHIFT_LEFT,
+    "right_shift": Op.SHIFT_RIGHT,
+}
+"""Operators of Python by the names that numpy calls them, for a number of numpy on the left."""
+
+_REFLECTED = {
+    "equal": Op.EQUAL,
+    "not_equal": Op.NOT_EQUAL,
+    "less": Op.GREATER,
+    "less_equal": Op.GREATER_EQUAL,
+    "greater": Op.LESS,
+    "greater_equal": Op.LESS_EQUAL,
+}
+"""Comparisons with a number of numpy on the left, as Python would ask the right side."""
 
 
 def as_expression(value: object) -> Expression:

@@ -36,7 +36,7 @@ from t2s.core.expr import (
     Select,
     SetBits,
 )
-from t2s.core.location import SourceLocation
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
@@ -112,6 +112,13 @@ def graph_from_json(text: str) -> Graph:
     Raises ``UserError`` that names the place if the text is not such a graph.  The rules of
     ``verify_graph`` are not checked here.
     """
+    if not isinstance(text, str | bytes):
+        raise UserError(
+            "graph_from_json needs the text of a graph",
+            location=user_location(),
+            expected="a str that graph_to_json returned",
+            given=f"{type(text).__name__} {text!r}"[:80],
+        )
     try:
         document = json.loads(text)
         if not isinstance(document, dict) or set(document) != {"format", "graph"}:

@@ -265,6 +265,10 @@ class _Looped:
         match term:
             case CallNumber(type=type):
                 return value, type
+            case DimensionOf(type=Type() as type) | StepOf(type=Type() as type):
+                return value, type
+            case LeadOf(type=Type() as type):
+                return value, type
             case CallLetter() | LayoutOf(rows=str()):
                 return value, LETTER
             case LayoutOf():

@@ -219,17 +219,18 @@ def _argument(frame: CallFrame, term: CallTerm) -> Any:
             return c_type(type)(value)
         case CallLetter(letter=letter):
             return ctypes.c_char(letter.encode())
-        case DimensionOf(variable=name):
-            return _integer(frame, frame.extents[name], f"the extent of {name}")
+        case DimensionOf(variable=name, type=type):
+            return _integer(frame, frame.extents[name], f"the extent of {name}", type)
         case DataOf(tensor=name):
             tensor = frame.tensors[name]
             return _pointer(tensor if isinstance(tensor, np.ndarray) else tensor.values)
-        case StepOf(tensor=name, mode=mode):
+        case StepOf(tensor=name, mode=mode, type=type):
             array = frame.tensors[name]
             step = array.strides[mode] // array.itemsize if array.shape[mode] > 1 else 1
-            return _integer(frame, step, f"the step of {name}")
-        case LeadOf(tensor=name):
-            return _integer(frame, lead(frame.tensors[name]), f"the leading dimension of {name}")
+            return _integer(frame, step, f"the step of {name}", type)
+        case LeadOf(tensor=name, type=type):
+            leading = lead(frame.tensors[name])
+            return _integer(frame, leading, f"the leading dimension of {name}", type)
         case LayoutOf(tensor=name, rows=rows, columns=columns):
             said = rows if is_by_rows(frame.tensors[name]) else columns
             return ctypes.c_int(said) if isinstance(said, int) else ctypes.c_char(said.encode())
@@ -361,23 +362,22 @@ def _pointer(array: Array) -> Any:
 def _converted(frame: CallFrame, name: str, level: int, array_name: str) -> Array:
     """The array of a level, in the integers of the interface."""
     array = np.asarray(frame.tensors[name].levels[level][array_name])
-    index = (frame.function.index or INT32).numpy
-    if array.dtype != index:
-        if len(array) and int(array.max()) > np.iinfo(index).max:
-            raise _unfit(frame, f"a position of {name}", int(array.max()))
-        array = np.ascontiguousarray(array, index)
+    index = frame.function.index or INT32
+    if array.dtype != index.numpy:
+        if len(array) and int(array.max()) > np.iinfo(index.numpy).max:
+            raise _unfit(frame, f"a position of {name}", int(array.max()), index)
+        array = np.ascontiguousarray(array, index.numpy)
     return array
 
 
-def _integer(frame: CallFrame, value: int, what: str) -> Any:
-    index = frame.function.index or INT32
+def _integer(frame: CallFrame, value: int, what: str, type: Type | None = None) -> Any:
+    index = type or frame.function.index or INT32
     if not 0 <= value <= np.iinfo(index.numpy).max:
-        raise _unfit(frame, what, value)
+        raise _unfit(frame, what, value, index)
     return c_type(index)(value)
 
 
-def _unfit(frame: CallFrame, what: str, value: int) -> DoesNotFit:
-    index = frame.function.index or INT32
+def _unfit(frame: CallFrame, what: str, value: int, index: Type) -> DoesNotFit:
     return DoesNotFit(
         f"{what} does not fit the interface of {frame.function.name}",
         location=frame.location,

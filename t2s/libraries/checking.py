@@ -2,13 +2,14 @@
 
 Shapes, patterns of lists, layouts in memory, types and formats are drawn from all that a capability
 allows.  Values are small integers, so float sums are exact.  What a function writes outside of its
-result is found too.  Trials run in a child process, which a function may take along.
+result is found too, by guard zones around all arrays.  Trials run in a child process, which a
+function may take along.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 from typing import Any
 
@@ -19,7 +20,8 @@ from t2s.capability.printer import print_capability
 from t2s.core.checks import checked_kind, whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.libraries.child import SECONDS, ChildCrash, Say, in_child
+from t2s.core.types import INT32
+from t2s.libraries.child import SECONDS, ChildCrash, Say, in_child, in_fresh_process
 from t2s.libraries.finding import symbol_address
 from t2s.libraries.probing import check_available
 from t2s.libraries.trial import LARGEST_EXTENT, ClaimTrial, Finding
@@ -66,11 +68,9 @@ def check(
     if function.library is not None and function.call is not None:
         check_available(function.library, function.name, location)
 
-    def work(say: Say) -> tuple[list[Finding], int]:
-        _check_symbols(function, location)
-        return _trials(function, trials, seed, say)
-
-    found = in_child(work, seconds)
+    work = partial(_checked, function, location, trials, seed)
+    fresh = function.library is not None and function.library.fresh
+    found = (in_fresh_process if fresh else in_child)(work, seconds=seconds)
     claim = print_capability(function.capability)
     if isinstance(found, ChildCrash):
         raise UserError(
@@ -78,8 +78,8 @@ def check(
             location=location,
             expected=f"a call that computes {claim}",
             given=found.last or "its first call",
-            hint="it ran in a child process; its arguments, and the handlers of its library, "
-            "are what to look at",
+            hint=f"it ran in a child process; its arguments{_width(function)}, and the handlers of "
+            "its library, are what to look at",
         )
     wrong, patterns = found
     if wrong:
@@ -92,6 +92,15 @@ def check(
             notes=[(None, f"for {first.case}"), (None, f"{len(wrong)} of {trials} trials differ")],
         )
     return CheckReport(function=function, trials=trials, patterns=patterns)
+
+
+def _width(function: ExternalFunction) -> str:
+    """How wide the integers of a call are, which a prototype in C says and nothing checks."""
+    if function.call is None:
+        return ""
+    return (
+        f" (extents and steps of {(function.index or INT32).bits} bits: index= says another width)"
+    )
 
 
 @lru_cache(maxsize=256)
@@ -115,6 +124,13 @@ def _check_symbols(function: ExternalFunction, location: SourceLocation | None) 
                 expected=error.expected,
                 given=error.given,
             ) from None
+
+
+def _checked(
+    function: ExternalFunction, location: SourceLocation, trials: int, seed: int, say: Say
+) -> tuple[list[Finding], int]:
+    _check_symbols(function, location)
+    return _trials(function, trials, seed, say)
 
 
 def _trials(

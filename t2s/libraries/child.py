@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import io
 import os
 import pickle
 import select
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -60,6 +62,10 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
         if late:
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
+    return _outcome(messages, _how_it_ended(status), late, seconds)
+
+
+def _outcome(messages: list[tuple[str, Any]], how: str, late: bool, seconds: float) -> Any:
     last = next((text for kind, text in reversed(messages) if kind == "said"), "")
     if late:
         return ChildCrash(why=f"did not end within {seconds:g} seconds", last=last)
@@ -67,7 +73,48 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
         return messages[-1][1]
     if messages and messages[-1][0] == "error":
         raise messages[-1][1]
-    return ChildCrash(why=_how_it_ended(status), last=last)
+    return ChildCrash(why=how, last=last)
+
+
+_SERVE = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from t2s.libraries.child import _serve; _serve(int(sys.argv[1]))"
+)
+
+
+def in_fresh_process(work: Callable[..., Any], *arguments: Any, seconds: float = SECONDS) -> Any:
+    """As ``in_child``, in a new process of Python: drivers of GPUs do not survive a fork.
+
+    ``work`` is a function of a module, called with what it may say something by and the arguments,
+    all of which can be pickled.
+    """
+    task = pickle.dumps((work, arguments))
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVE, str(writing), *sys.path],
+        stdin=subprocess.PIPE,
+        pass_fds=(writing,),
+    )
+    os.close(writing)
+    late = True
+    try:
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(task)
+                process.stdin.close()
+        messages, late = _messages(reading, seconds)
+    finally:
+        if late:
+            process.kill()
+        status = process.wait()
+    how = _how_it_ended(-status if status < 0 else status << 8)
+    return _outcome(messages, how, late, seconds)
+
+
+def _serve(writing: int) -> None:
+    """What the new process does: the work that comes in, as a child does."""
+    work, arguments = pickle.load(sys.stdin.buffer)
+    _child(lambda say: work(say, *arguments), writing)
 
 
 def _child(work: Callable[[Say], Any], writing: int) -> None:

@@ -36,17 +36,21 @@ def _call(symbol: str, *arguments: CallTerm) -> ExternalCall:
 CUSPARSE = LibraryOf(
     name="cuSPARSE",
     files=(
+        LibraryFile(wheel="nvidia-cusparse", name="libcusparse.so"),  # of CUDA 13 and later
         LibraryFile(wheel="nvidia-cusparse-cu12", name="libcusparse.so.12"),
         LibraryFile(name="libcusparse.so.12"),
     ),
     beside=(
+        LibraryFile(wheel="nvidia-cuda-runtime", name="libcudart.so"),
         LibraryFile(wheel="nvidia-cuda-runtime-cu12", name="libcudart.so.12"),
+        LibraryFile(name="libcudart.so.13"),
         LibraryFile(name="libcudart.so.12"),
     ),
+    fresh=True,
     probe=_call("cusparseCreate", handle("handle")),
     probe_fails="there is no GPU that it can use: it makes no handle",
-    how_to_get="python -m pip install nvidia-cusparse-cu12 nvidia-cuda-runtime-cu12, on a machine "
-    "with a GPU of NVIDIA",
+    how_to_get="python -m pip install nvidia-cusparse nvidia-cuda-runtime, on a machine with a GPU "
+    "of NVIDIA",
 )
 
 _TO_DEVICE, _TO_HOST = enumerator(1), enumerator(2)

@@ -6,7 +6,7 @@ What is built for another machine, or finds no device, may end the process that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module, metadata
 from typing import Any
 
@@ -16,7 +16,7 @@ from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import SourceLocation
 from t2s.libraries.calling import CallFrame, call
-from t2s.libraries.child import ChildCrash, in_child
+from t2s.libraries.child import ChildCrash, Say, in_child, in_fresh_process
 from t2s.libraries.finding import loaded_files
 
 
@@ -34,13 +34,14 @@ class Availability:
 @cache
 def availability(library: LibraryOf) -> Availability:
     """Whether the library can be loaded; found out in a child process, once."""
-    found = in_child(lambda say: _loaded(library))
+    run = in_fresh_process if library.fresh else in_child
+    found = run(partial(_loaded, library))
     if isinstance(found, ChildCrash):
         return Availability(name=library.name, there=False, why_not=f"loading it {found.why}")
     return found if isinstance(found, Availability) else Availability(name="", there=False)
 
 
-def _loaded(library: LibraryOf) -> Availability:
+def _loaded(library: LibraryOf, _: Say) -> Availability:
     try:
         if library.capsules:
             module: Any = import_module(library.capsules)

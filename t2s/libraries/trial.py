@@ -6,7 +6,7 @@ small integers, so that float sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from random import Random
@@ -51,6 +51,9 @@ LONGEST_ASKED_FOR = 8
 
 LARGEST_EXTENT = 9
 MOST_ELEMENTS = 20_000
+GUARD_BYTES = 1 << 12
+"""In front of and behind each array: what a function writes there is found, not the heap's end."""
+
 TRIES_FOR_A_SHAPE = 600
 
 
@@ -80,6 +83,7 @@ class ClaimTrial:
         )
         self.lists, self.extents = self._shape(largest)
         self.bases: list[Array] = []
+        self.guarded: dict[int, _Guarded] = {}
         self.tensors = self._tensors()
         lengths = tuple(len(self.lists[name]) for name in self.capability.lists)
         shared = len({id(one) for one in self.tensors.values()})
@@ -160,23 +164,23 @@ class ClaimTrial:
             if alike and self.random.random() < 0.2:
                 made[access.tensor] = made[self.random.choice(alike)]
                 continue
-            made[access.tensor] = self._tensor(shape, needs)
+            made[access.tensor] = self._tensor(access.tensor, shape, needs)
         return made
 
-    def _tensor(self, shape: tuple[int, ...], needs: OperandNeeds) -> Any:
+    def _tensor(self, name: str, shape: tuple[int, ...], needs: OperandNeeds) -> Any:
         values = self._values(shape)
         if SYMMETRIC in needs.properties:
             values = np.where(np.tri(shape[0], dtype=bool), values, values.T)
         if needs.formats:
             chosen = self.random.choice(needs.formats)
             if is_dense(chosen):
-                return self._placed(values, needs.strides)
+                return self._placed(name, values, needs.strides)
             part = self._random_array(shape) < self.random.choice((0.0, 0.3, 0.7, 1.0))
             zero = np.asarray(self.ring.zero, self.kind)
             made = from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)
             self.bases += [made.values, *(one for level in made.levels for one in level.values())]
             return made
-        return self._placed(values, needs.strides)
+        return self._placed(name, values, needs.strides)
 
     def _random_array(self, shape: tuple[int, ...]) -> Array:
         return np.random.default_rng(self.random.randrange(1 << 30)).random(shape)
@@ -191,21 +195,33 @@ class ClaimTrial:
             values = np.where(values == 0, 1, values)
         return np.asarray(values, self.kind)
 
-    def _placed(self, values: Array, strides: Strides) -> Array:
+    def _placed(self, name: str, values: Array, strides: Strides) -> Array:
         """The values in memory with steps that the function takes, in a larger array."""
         for _ in range(4):
             view = self._view(values.shape)
             if suits(view, strides):
                 break
         else:
-            order = "F" if strides is Strides.COLUMNS else "C"
-            view = np.zeros(values.shape, self.kind, order=order)  # type: ignore[call-overload]
+            columns = strides is Strides.COLUMNS
+            view = self._allocated(values.shape[::-1] if columns else values.shape)
+            view = view.T if columns else view
         view[...] = values
         base = view
         while isinstance(base.base, np.ndarray):
             base = base.base
         self.bases.append(base)
+        self.guarded[id(base)].name = name
         return view
+
+    def _allocated(self, shape: Sequence[int]) -> Array:
+        """An array between two guard zones, full of threes; its base are the bytes of all three."""
+        size = prod(shape) * self.kind.itemsize
+        memory = np.full(2 * GUARD_BYTES + size + _LINE, 0xA5, np.uint8)
+        start = GUARD_BYTES - memory.__array_interface__["data"][0] % _LINE
+        self.guarded[id(memory)] = _Guarded(first=start, last=start + size)
+        array = np.ndarray(tuple(shape), self.kind, memory, start)
+        array[...] = 3
+        return array
 
     def _view(self, shape: tuple[int, ...]) -> Array:
         """A window of a larger array, perhaps with its modes in another order."""
@@ -218,7 +234,7 @@ class ClaimTrial:
             (extent - 1) * step + 1 + margin
             for extent, step, margin in zip(shape, steps, margins, strict=True)
         ]
-        base = np.full([larger[at] for at in order], 3, self.kind)
+        base = self._allocated([larger[at] for at in order])
         view = base.transpose(np.argsort(order)) if order else base
         cut = tuple(
             slice(0, (extent - 1) * step + 1, step)
@@ -240,7 +256,7 @@ class ClaimTrial:
             place = (
                 self.tensors[name]
                 if capability.overwritten
-                else self._placed(self._values(shape), capability.needs_of(name).strides)
+                else self._placed(name, self._values(shape), capability.needs_of(name).strides)
             )
             if capability.accumulates:
                 add = self.ring.operator(Op.ADD)
@@ -276,6 +292,10 @@ class ClaimTrial:
         """Nothing but the result has changed."""
         for base, copy in zip(self.bases, before, strict=True):
             changed = base != copy
+            guarded = self.guarded.get(id(base))
+            where = None if guarded is None else guarded.written_outside(changed)
+            if where is not None:
+                return self._finding("what is around an array as it was", where)
             if place is not None and np.may_share_memory(base, place):
                 changed &= ~_window(base, place)
             if changed.any():
@@ -349,6 +369,29 @@ class ClaimTrial:
         return f"{', '.join(parts)} of {self.type}"
 
 
+_LINE = 64
+"""Bytes that arrays are aligned to."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Guarded:
+    """The bytes ``first`` to ``last`` of a piece of memory are an array, the others its guards."""
+
+    first: int
+    last: int
+    name: str = ""
+
+    def written_outside(self, changed: Array) -> str | None:
+        """Where a guard zone has changed, nearest to the array; ``None`` if it has not."""
+        behind = np.flatnonzero(changed[self.last :])
+        if behind.size:
+            return f"{self.name} written {int(behind[0])} bytes behind its end"
+        before = np.flatnonzero(changed[: self.first])
+        if before.size:
+            return f"{self.name} written {self.first - int(before[-1])} bytes before its start"
+        return None
+
+
 def _longest_list(condition: Condition) -> int:
     """How many variables lists have in trials."""
     if not any(isinstance(term, ListOrder | ListExtent) for term in walk(condition)):
@@ -366,10 +409,11 @@ def _like(one: OperandNeeds, other: OperandNeeds) -> bool:
 
 
 def _window(base: Array, place: Array) -> Array:
-    """Which elements of an array a view of it has."""
+    """Which bytes of a piece of memory an array in it has."""
     there = np.zeros_like(base)
     offset = place.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    view = np.ndarray(place.shape, there.dtype, there, offset, place.strides)
+    shape, strides = (*place.shape, place.itemsize), (*place.strides, 1)
+    view = np.ndarray(shape, np.uint8, there, offset, strides)
     view[...] = 1
     return np.asarray(there != 0)
 

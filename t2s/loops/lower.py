@@ -209,7 +209,7 @@ class _StageLowering:
 
     def _loop(self, loop: Forall, scope: Scope) -> None:
         variable, writer = loop.variable, self.writer
-        merge = merge_of(expression_of(loop), variable)
+        merge = merge_of(expression_of(loop), variable, self.stage.semiring)
         leaves = list(dict.fromkeys(leaf.access for leaf in walk(merge) if isinstance(leaf, Leaf)))
         drivers = self.cursors.drivers(merge, scope)
         listed = [

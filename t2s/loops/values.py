@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from t2s.core.expr import Const, Expr, Local, Select, apply, conjunction
 from t2s.core.ops import Op
 from t2s.loops.cursors import Scope
-from t2s.loops.destinations import Arithmetic
+from t2s.loops.destinations import FALSE, Arithmetic
 from t2s.loops.ir import number, plus, times
 from t2s.loops.loop_stage import ArrayLayout, LoopStage, step_of, values_of
 from t2s.loops.writing import LoopWriter
@@ -17,9 +17,8 @@ from t2s.sparse_repr.notation.ir import (
     Combine,
     Expression,
     Negative,
-    Number,
-    is_finite,
 )
+from t2s.sparse_repr.notation.support import is_strict, vanishes
 from t2s.sparse_repr.notation.types import constant
 
 
@@ -37,34 +36,37 @@ class LoopValues:
         self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
     ) -> tuple[Expr, Expr | None]:
         """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
+        found = self._value(value, scope, loaded)
+        return found.value, found.there
+
+    def _value(
+        self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
+    ) -> _LoopValue:
         semiring, type = self.stage.semiring, self.stage.type
         known = constant(value, semiring)
         if known is not None:
-            return Const(value=known, type=type), None
+            return _LoopValue(Const(value=known, type=type), stored=FALSE, vanishes=False)
         match value:
             case Access():
                 if value not in loaded:
                     loaded[value] = self._load(value, scope)
-                return loaded[value]
+                return _LoopValue(*loaded[value])
             case Negative(value=inner):
-                positive, there = self.value(inner, scope, loaded)
-                return apply(Op.NEGATE, positive), there
+                found = self._value(inner, scope, loaded)
+                return replace(found, value=apply(Op.NEGATE, found.value))
             case Combine(operator=operator, left=left, right=right):
-                one, here = self.value(left, scope, loaded)
-                other, also = self.value(right, scope, loaded)
-                made: Expr = apply(semiring.operator(operator), one, other)
-                if operator is Op.MULTIPLY and is_finite(value):
-                    both = conjunction(here, also)
-                    if both is not None:
-                        made = Select(
-                            condition=both, if_true=made, if_false=self.arithmetic.zero, type=type
-                        )
-                    return made, both
-                if operator is Op.DIVIDE and isinstance(right, Number) and right.value != 0:
-                    return made, here
-                if operator in (Op.MULTIPLY, Op.DIVIDE) or here is None or also is None:
-                    return made, None
-                return made, apply(Op.OR, here, also)
+                one = self._value(left, scope, loaded)
+                other = self._value(right, scope, loaded)
+                made: Expr = apply(semiring.operator(operator), one.value, other.value)
+                if not is_strict(value, semiring):
+                    stored = _either(one.stored, other.stored)
+                    return _LoopValue(made, stored, vanishes=vanishes(value, semiring))
+                needed = (one,) if operator is Op.DIVIDE else (one, other)
+                there = conjunction(*(side.there for side in needed))
+                if there is not None:
+                    zero = self.arithmetic.zero
+                    made = Select(condition=there, if_true=made, if_false=zero, type=type)
+                return _LoopValue(made, there)
             case _:
                 raise ValueError("sums are loops in concrete index notation")
 
@@ -94,3 +96,28 @@ class LoopValues:
         with writer.where(reached.present):
             writer.load_into(found, array, position)
         return found, reached.present
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopValue:
+    """A value, and whether something of it is stored: ``None`` means that it always is.
+
+    It is there where that is so, and anyway unless it ``vanishes`` elsewhere.
+    """
+
+    value: Expr
+    stored: Expr | None
+    vanishes: bool = True
+
+    @property
+    def there(self) -> Expr | None:
+        return self.stored if self.vanishes else None
+
+
+def _either(one: Expr | None, other: Expr | None) -> Expr | None:
+    """Whether one of two conditions holds."""
+    if one is None or other is None:
+        return None
+    if FALSE in (one, other):
+        return other if one == FALSE else one
+    return apply(Op.OR, one, other)

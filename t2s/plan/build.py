@@ -56,7 +56,6 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     accesses,
     all_variables,
-    is_finite,
     print_expression,
 )
 from t2s.sparse_repr.notation.tags import SYMMETRIC
@@ -101,6 +100,8 @@ class _PlanBuilder:
         self.facts = facts_of_schedule(self.schedule)
         self.extents = declared_extents(self.assignment)
         self.checked: set[tuple[str, str]] = set()
+        self.follows_from: dict[str, tuple[str, ...]] = {}
+        """The inputs whose declared properties give a workspace the same ones."""
 
     def plan(self) -> PlanProgram:
         asked = Asked()
@@ -116,7 +117,7 @@ class _PlanBuilder:
                 case BindPart() | MapPart():
                     self._call(one, asked)
                     asked, said = Asked(), []
-                case Precompute(format=None):
+                case Precompute(format=None, over=None):
                     self._precompute(one)
                 case StoreInOrder():
                     self._store(one)
@@ -227,12 +228,16 @@ class _PlanBuilder:
         for view in mapping.operands:
             tensor = view.access.tensor
             for name in mapping.function.capability.needs_of(view.name).properties:
-                if (tensor, name) not in self.checked:
-                    self.checked.add((tensor, name))
-                    location = next(
-                        (t.location for t in self.left.tensors if t.name == tensor), None
-                    )
-                    self.made.add(CheckStep(tensor=tensor, property=name, location=location))
+                for declared in self.follows_from.get(tensor, (tensor,)):
+                    self._check(declared, name)
+
+    def _check(self, tensor: str, property: str) -> None:
+        """Look at the values of a tensor that is declared to have a property, once."""
+        if (tensor, property) in self.checked:
+            return
+        self.checked.add((tensor, property))
+        location = next((t.location for t in self.assignment.tensors if t.name == tensor), None)
+        self.made.add(CheckStep(tensor=tensor, property=property, location=location))
 
     def _workspace(
         self, function: ExternalFunction, mapping: PartMapping, taken: TakenOut
@@ -257,7 +262,12 @@ class _PlanBuilder:
         self.formats[result.tensor] = format
         if frozenset(result.variables) in symmetric_in(value, self.properties):
             self.properties[result.tensor] = (SYMMETRIC,)
-            self.checked.add((result.tensor, SYMMETRIC))  # it follows from those of the operands
+            self.follows_from[result.tensor] = tuple(
+                declared
+                for access in dict.fromkeys(accesses(value))
+                if SYMMETRIC in self.properties.get(access.tensor, ())
+                for declared in self.follows_from.get(access.tensor, (access.tensor,))
+            )
         tensors = self._declared(result, value)
         return replace(self.assignment, result=result, value=value, tensors=tensors)
 
@@ -271,8 +281,8 @@ class _PlanBuilder:
         )
 
     def _replace(self, taken: TakenOut, access: Access) -> None:
-        """Read the workspace in place of the part; quotients in it may be infinite or NaN."""
-        value = taken.left(replace(access, finite=is_finite(taken.value)))
+        """Read the workspace in place of the part."""
+        value = taken.left(access)
         tensors = self._declared(self.assignment.result, value)
         self.left = replace(self.left, value=value, tensors=tensors)
 

@@ -7,6 +7,8 @@ The rules, all of them estimates:
   statement uses is not built.
 * Expressions over indices and parameters only (subscripts, conditions) are counters and logic.
 * A multiplication by a constant power of two is a shift, or an addition to the exponent.
+* An integer multiplier is as wide as what its operands were before they were widened: a product of
+  two int8 in int32 takes half a block, as synthesis finds that the upper bits repeat the sign.
 * For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is
   a tree of additions, subtractions and sums of lanes, with multiplications at its leaves that
   nothing else uses.  With p products and a additions it takes max(p, a) blocks: each product's
@@ -22,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import frexp, prod
 
-from t2s.core.expr import Apply, Broadcast, Const, Expr, Local, ReduceLanes
+from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Local, ReduceLanes, Select
 from t2s.core.ops import Op
-from t2s.core.types import Type
+from t2s.core.types import Int, Type
 from t2s.core.walk import children, walk
 from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
 from t2s.graph.graph import Channel
@@ -124,11 +126,34 @@ class _Counter:
             case Apply(operator=Op.MULTIPLY) if _shifts(expr):
                 return inner
             case Apply(operator=operator, operands=operands, type=type):
-                each = self.fabric.dsp_cost(operator, operands[0].type.scalar)
+                each = self.fabric.dsp_cost(operator, self._built_for(operands))
                 return inner + type.lanes * each
             case ReduceLanes(operator=operator, value=value):
                 return inner + (value.type.lanes - 1) * self.fabric.dsp_cost(operator, scalar)
         return inner
+
+    def _built_for(self, operands: Sequence[Expr]) -> Type:
+        """The type that an operator has to take; a narrow one where integers were widened."""
+        scalar = operands[0].type.scalar
+        if not scalar.is_integer:
+            return scalar
+        return Int(min(scalar.bits, max(map(self._bits_before_widening, operands))))
+
+    def _bits_before_widening(self, operand: Expr) -> int:
+        bits = operand.type.scalar.bits
+        match operand:
+            case Local(name=name) if name in self.lets:
+                return self._bits_before_widening(self.lets[name])
+            case Cast(value=value) if value.type.is_integer and value.type.scalar.bits < bits:
+                return self._bits_before_widening(value)
+            case Broadcast(value=value):
+                return self._bits_before_widening(value)
+            case Select(if_true=one, if_false=other):
+                return max(self._bits_before_widening(one), self._bits_before_widening(other))
+            case Const(value=value):
+                needed = int(value).bit_length() + 1
+                return next((fits for fits in (8, 16, 32) if fits >= needed), bits)
+        return bits
 
     def _is_sum(self, expr: Expr) -> bool:
         match expr:

@@ -19,7 +19,7 @@ from t2s.simulator.program.sim_program import SimProgram
 if TYPE_CHECKING:
     from t2s.simulator.report.result import SimResult
 
-_COMPILERS = ("llvmlite", "numba")
+_COMPILERS = ("llvmlite",)
 
 _ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

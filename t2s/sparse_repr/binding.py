@@ -15,20 +15,26 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, SplitLoop, reads_of, result_of
+from t2s.sparse_repr.concrete.ir import (
+    ConcreteProgram,
+    SplitLoop,
+    StageWorkspace,
+    reads_of,
+    result_of,
+)
 from t2s.sparse_repr.concrete.materialise import (
     as_blocks_need_it,
     read_tensor_view,
     source_coordinates,
     written_tensor,
 )
-from t2s.sparse_repr.formats import Format, csf
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.semiring import check_members
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
-from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor, from_coordinates
 
 Array = np.ndarray[Any, Any]
 
@@ -165,10 +171,11 @@ def add_stage_views(
     binding.tensors[name] = written
     found = program.workspace_of(name)
     if found is not None:
-        stored, workspace = found
-        name = workspace.tensor
-        shape = tuple(binding.extents[variable] for variable in workspace.variables)
-        written = written_tensor(stored, written, shape, csf(len(shape)))
+        view, workspace = found
+        name = workspace.result.tensor
+        shape = tuple(binding.extents[variable] for variable in workspace.result.variables)
+        if view is not None:
+            written = written_tensor(view, written, shape, workspace.format)
         binding.tensors[name] = written
     for view in program.views:
         if view.source == name and view.name not in (program.written, result):
@@ -177,13 +184,20 @@ def add_stage_views(
 
 def stored_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
     """Where the inputs store something, as the stages read them."""
+    return _of_sources(program, read_places(program, binding), binding.given)
+
+
+def _of_sources(
+    program: ConcreteProgram, places: Mapping[str, Array], given: Mapping[str, SparseTensor]
+) -> dict[str, Array]:
+    """The places of tensors, of those of tensors and of views of them."""
     found: dict[str, Array] = {}
-    for name, there in read_places(program, binding).items():
+    for name, there in places.items():
         view = next((view for view in program.views if view.name == name), None)
         if view is None:
             found[name] = found.get(name, False) | there
             continue
-        shape = binding.given[view.source].shape
+        shape = given[view.source].shape
         table = source_coordinates(view, np.argwhere(there), len(shape))
         inside = (table < np.array(shape)).all(axis=1)
         shown = found.setdefault(view.source, np.zeros(shape, np.bool_))
@@ -196,17 +210,46 @@ def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
 
     Tensors of dense levels alone, which store everything, are left out.
     """
+    sources = {view.name: view.source for view in program.views}
+    tensors = {
+        name: tensor
+        for name, tensor in binding.tensors.items()
+        if sources.get(name, name) in binding.given
+    }
+    return _read_places(program, tensors)
+
+
+def _read_places(program: ConcreteProgram, tensors: Mapping[str, SparseTensor]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     read = {access.tensor for stage in program.stages for access in reads_of(stage)}
-    sources = {view.name: view.source for view in program.views}
     for name in sorted(read):
-        tensor = binding.tensors.get(name)
-        if tensor is None or sources.get(name, name) not in binding.given:
-            continue
-        if not all(level.full for level in tensor.format.levels):
+        tensor = tensors.get(name)
+        if tensor is not None and not all(level.full for level in tensor.format.levels):
             found[name] = np.zeros(tensor.shape, np.bool_)
             found[name][tuple(tensor.coordinates()[0].T)] = True
     return found
+
+
+def workspace_places(
+    program: ConcreteProgram, workspace: StageWorkspace, values: Array, there: Array
+) -> dict[str, Array]:
+    """Where a workspace with ``values`` where they are ``there`` stores something that is read.
+
+    By the names of the workspace and of its views; what stores everything is left out.
+    """
+    zero = np.asarray(program.semiring.zero).astype(values.dtype)
+    found = program.workspace_names(workspace)
+    if found & set(program.without_zeros):
+        there = there & (values != zero)
+    tensor = from_coordinates(
+        np.argwhere(there), values[there], there.shape, workspace.format, fill=program.semiring.zero
+    )
+    tensors = {workspace.result.tensor: tensor}
+    for view in program.views:
+        if view.source == workspace.result.tensor:
+            tensors[view.name] = read_tensor_view(view, tensor)
+    places = _read_places(program, tensors)
+    return places | _of_sources(program, places, {workspace.result.tensor: tensor})
 
 
 def as_bools(tensor: SparseTensor) -> SparseTensor:

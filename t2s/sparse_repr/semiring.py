@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import OPERATORS, Array, Op, Operands
+from t2s.core.types import Type
 from t2s.core.walk import Term
 
 SAMPLES = (0.5, 1.0, 2.0, 3.0)
@@ -30,6 +32,17 @@ class Semiring(Term):
     def operator(self, written: Op) -> Op:
         """The operator that is meant where ``+`` or ``*`` is written, or another one."""
         return {Op.ADD: self.add, Op.MULTIPLY: self.multiply}.get(written, written)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedNumber(Term):
+    """A number in every type that holds it: constants are rounded and wrap around in theirs."""
+
+    by_type: tuple[tuple[Type, Any], ...]
+
+    def of(self, kind: np.dtype[Any]) -> Any:
+        """The number in a type of numpy; ``KeyError`` if that does not hold it."""
+        return {type.numpy: number for type, number in self.by_type}[kind]
 
 
 def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semiring:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.passes import Pass, run_pass
+from t2s.func.accesses import without_dead_reads
 from t2s.func.freeze import frozen_part
 from t2s.func.ir import System, TemporalProgram
 from t2s.spatial.analysis.lanes import check_contiguity
@@ -178,9 +179,11 @@ def _apply_to(
     _check_no_projection(program, owner, name, directive)
     if isinstance(directive, IsolateProducer) and directive.target is not None:
         types = {function.name: function.type for function in program.temporal.functions}
-        value = program.kernel(owner).value
-        target = frozen_part(directive.target, value.type, constants, types)
-        directive = replace(directive, target=target)
+        kernel = program.kernel(owner)
+        target = frozen_part(directive.target, kernel.value.type, constants, types)
+        # the definition has lost its dead reads, for these sizes, and so does the part
+        domain = [dimension.interval for dimension in kernel.domain]
+        directive = replace(directive, target=without_dead_reads(target, domain))
     return _carried_out(program, owner, directive)
 
 

@@ -24,6 +24,7 @@ from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.triangles import triangular_array
 from tests.hand_graphs import systolic_gemm
+from tests.sampling import sampled
 
 pytestmark = [
     pytest.mark.emulator,
@@ -159,7 +160,7 @@ def special_values(element: Type) -> Array:
     return np.array([*values, np.inf, -np.inf, np.nan], element.numpy)
 
 
-@pytest.mark.parametrize("element", [Int(8), Int(32), UInt(16), Int(64)], ids=str)
+@sampled("element", [Int(8), Int(32), UInt(16), Int(64)], quick=2, ids=str)
 def test_division_by_constants(element: Type) -> None:
     """Rounded towards minus infinity, by bits too."""
     x = special_values(element)

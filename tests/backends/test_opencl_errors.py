@@ -338,6 +338,7 @@ def cyclic_wait() -> Graph:
     )
 
 
+@pytest.mark.slow
 @needs_emulator
 @pytest.mark.emulator
 def test_a_node_that_serves_pes_in_turn_and_waits_for_one_of_them() -> None:

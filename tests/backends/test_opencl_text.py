@@ -24,6 +24,7 @@ from tests.backends.builders import less, node, tensor
 from tests.backends.triangles import triangular_array
 from tests.conftest import Golden
 from tests.hand_graphs import index, loop, systolic_gemm
+from tests.sampling import sampled
 
 GEMM = systolic_gemm(2, 3, 8, tile_rows=2, tile_columns=2, lanes=4, element=Float(32))
 ALL = [
@@ -99,7 +100,7 @@ def test_not_much_longer_than_by_hand(graph: Graph, by_hand: int) -> None:
     assert lines_of_code(kernels_of(graph)) <= 1.5 * by_hand
 
 
-@pytest.mark.parametrize("graph", ALL, ids=lambda graph: graph.name)
+@sampled("graph", ALL, quick=6, ids=lambda graph: graph.name)
 def test_text_is_the_same_every_time_and_tidy(graph: Graph) -> None:
     files = BACKEND.emit(graph)
     assert files == BACKEND.emit(graph)
@@ -223,7 +224,7 @@ def test_elements_that_straddle_banks_leave_them_to_the_compiler() -> None:
 
 
 @pytest.mark.parametrize("periods", [3, 1 << 20])
-@pytest.mark.parametrize(("writes", "repeats", "apart"), [(3, 4, 3), (4, 5, 4), (2, 2, 2)])
+@sampled(("writes", "repeats", "apart"), [(3, 4, 3), (4, 5, 4), (2, 2, 2)], quick=1)
 def test_the_uses_of_a_buffer_are_apart(
     periods: int, writes: int, repeats: int, apart: int
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, Var, external, sparse
+from t2s import Float, UserError, Var, external, sparse
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import add8, described, saxpy, sdot
 from tests.errors.refusal import refused
@@ -192,6 +192,22 @@ def test_11_a_property_that_is_declared() -> None:
         plan.run(given)
     trusted = sparse.compile(a, Schedule().bind(square[i, j] * c[j], BLAS.ssymv, trusted=True))
     trusted.run(given)
+
+
+def test_11_a_property_that_follows_from_declared_ones() -> None:
+    """A sum of two symmetric matrices is symmetric if they are, so both are looked at."""
+    S, U = (Tensor(name, dense(2), properties="symmetric") for name in "SU")
+    T = Tensor("T", dense(2), properties="symmetric")
+    a[i] = (S[i, j] + U[i, j]) * c[j]
+    schedule = Schedule().map(S[i, j] + U[i, j], external.numpy.add)
+    plan = sparse.compile(a, schedule.map(T[i, j] * c[j], BLAS.ssymv))
+    assert "2. check: S is symmetric\n3. check: U is symmetric" in str(plan)
+    good = np.array([[0, 5], [5, 1]], np.float32)
+    given = {"S": good, "U": np.eye(2, dtype=np.float32), "c": np.ones(2, np.float32)}
+    assert np.array_equal(plan.run(given).output, [6, 7])
+    for name in "SU":
+        with pytest.raises(UserError, match=f"{name} is not symmetric, which it is declared"):
+            plan.run({**given, name: np.array([[0, 1], [5, 0]], np.float32)})
 
 
 def test_12_extents_that_are_not_those_of_the_function() -> None:

@@ -11,8 +11,6 @@ import itertools
 from collections.abc import Iterator
 from random import Random
 
-import pytest
-
 from t2s.capability.normal import Summand, normal_form, part_form
 from t2s.capability.parse import parse_capability
 from t2s.capability.reshape import Reshape, fewest
@@ -22,6 +20,7 @@ from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.ir import Access, accesses, with_sums
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import described
+from tests.sampling import sampled
 
 Written = tuple[tuple[str, tuple[str, ...]], ...]
 """The factors of a term: tensors, with what is fixed of them, and their variables."""
@@ -142,7 +141,7 @@ def _some_map(function: str, summands: tuple[Summand, ...], fixed: tuple[str, ..
     return False
 
 
-@pytest.mark.parametrize("part", range(8))
+@sampled("part", range(8), quick=2)
 def test_the_matcher_finds_what_there_is(part: int) -> None:
     found_some = 0
     for number in range(part, CASES, 8):

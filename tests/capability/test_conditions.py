@@ -27,6 +27,7 @@ from t2s.plan.build import build_plan
 from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import described
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 i, j = Var("i"), Var("j")
 a, b, c = Tensor("a", dense(1)), Tensor("b", dense(1)), Tensor("c", dense(1))
@@ -122,6 +123,24 @@ _CONDITIONS = (
     *("i * j < 20", "i == 4", "i % 4 == 0 and j <= 3", "i + j <= 7", "i == j", "i == 2 * j"),
     *("i * j <= 16 and j % 2 == 0", "i == 3 or j == 5", "i <= 3 and j >= 2", "i * i < 30"),
 )
+
+
+def test_products_that_are_fixed_are_factored() -> None:
+    """Sixteen each would make 16 calls; no size that is not a divisor can be one."""
+    found = tiles_of(parse_condition("i*j*k*l == 65536"), dict.fromkeys("ijkl", 20))
+    assert found is not None
+    assert prod(tile.size for tile in found) == 65536
+    assert prod(tile.count for tile in found) <= 9
+    assert tiles_of(parse_condition("i*j*k == 1000003"), {"i": 999, "j": 777, "k": 1000}) is None
+
+
+def test_padding_does_not_make_the_work_a_multiple_that_loops_would_beat() -> None:
+    assert tiles_of(parse_condition("i == 640"), {"i": 10}) is not None
+    assert tiles_of(parse_condition("i == 641"), {"i": 10}) is None
+    assert tiles_of(parse_condition("i == 100000000000"), {"i": 10}) is None
+    both = parse_condition("i == 80 and j == 80")
+    assert tiles_of(both, {"i": 10, "j": 10}) is not None
+    assert tiles_of(both, {"i": 9, "j": 10}) is None  # 6,400 of 90, more than 64 times
 
 
 def test_conditions_of_single_modes_are_tried_first() -> None:
@@ -313,7 +332,7 @@ def test_without_z3_conditions_stay_guards(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.run({"b": np.arange(16.0), "c": np.ones(16)}).steps[0].calls == 1
 
 
-@pytest.mark.parametrize("seed", range(25))
+@sampled("seed", range(25), quick=8)
 def test_evaluation_and_z3_agree(seed: int) -> None:
     """A random condition, at random extents: evaluated, compiled, and proved of these extents."""
     pytest.importorskip("z3")

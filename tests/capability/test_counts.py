@@ -19,6 +19,7 @@ from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import NINE, THREE
+from tests.sampling import sampled
 
 OPENBLAS, MKL, GSL = external.openblas, external.mkl, external.gsl
 REAL_NINE = (  # as they are described, whether their libraries are there or not
@@ -27,7 +28,7 @@ REAL_NINE = (  # as they are described, whether their libraries are there or not
 )
 
 
-@pytest.mark.parametrize(("text", "pairs", "promoted", "calls"), TABLE)
+@sampled(("text", "pairs", "promoted", "calls"), TABLE, quick=2)
 @pytest.mark.parametrize(
     ("at", "functions"), [(0, THREE), (1, NINE), (0, REAL_NINE[:3]), (1, REAL_NINE)]
 )

@@ -12,6 +12,7 @@ from t2s.capability.ir import Strides
 from t2s.capability.steps_in_memory import suits
 from t2s.sparse import Schedule
 from tests.capability.functions import described
+from tests.sampling import sampled
 
 ASKED: tuple[Literal["any", "steps", "one is 1", "rows", "columns", "dense"], ...] = (
     *("any", "steps", "one is 1"),
@@ -52,7 +53,7 @@ def _product(said: Any, *, sparse_result: bool) -> external.ExternalFunction:
 
 
 @pytest.mark.parametrize("sparse_result", [False, True])
-@pytest.mark.parametrize("said", ASKED)
+@sampled("said", ASKED, quick=2)
 @pytest.mark.parametrize("letters", ["(j,k)", "(k,j)"])
 def test_operands_have_the_steps_of_a_claim(letters: str, said: str, sparse_result: bool) -> None:
     """Dense ones beside sparse ones and sparse results, transposed or not; nothing is square."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -14,6 +16,7 @@ from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.core.types import INT32, Type
 from t2s.sparse import Schedule, Tensor, dense
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 SOURCE = r"""
 #include <stdint.h>
@@ -31,9 +34,20 @@ void VECTORS(leaves) { exit(7); }
 void VECTORS(leaves_well) { exit(0); }
 void VECTORS(spins) { for (volatile I k = 0;; k++) ; }
 void VECTORS(scribbles) { sum(n, x, y, z); for (I i = 0; i < n; i++) x[i] = 7; }
+void VECTORS(runs_over) { sum(n, x, y, z); z[n + 16] = 42; }
+void VECTORS(starts_early) { sum(n, x, y, z); x[-2] = 42; }
 void VECTORS(stops_early) { sum(n - 1, x, y, z); }
 void VECTORS(closes) { sum(n, x, y, z); for (int k = 3; k < 300; k++) close(k); }
 int VECTORS(refuses) { sum(n, x, y, z); return n > 5 ? 42 : 0; }
+static int owner = 0;  /* as of a driver of a GPU: a copy of the process cannot use it */
+int starts(void) { if (!owner) owner = getpid(); return owner != getpid(); }
+void VECTORS(on_device) { if (!starts()) sum(n, x, y, z); }
+void mixed(int m, I n, int lead, const double *x, const double *y, double *z) {
+    for (int i = 0; i < m; i++) {
+        z[i] = 0;
+        for (I j = 0; j < n; j++) z[i] += x[i * (I)lead + j] * y[j];
+    }
+}
 double dot(I n, const double *x, const double *y) {
     double s = 0; for (I i = 0; i < n; i++) s += x[i] * y[i]; return s;
 }
@@ -94,6 +108,8 @@ HOSTILE = [
     ("leaves", "leaves ended the process with status 7"),
     ("leaves_well", "leaves_well ended the process with status 0"),
     ("scribbles", r"scribbles does not compute z\(i\) = x\(i\) \+ y\(i\)"),
+    ("runs_over", r"given:    z written 128 bytes behind its end"),
+    ("starts_early", r"given:    x written 9 bytes before its start"),
     ("stops_early", "stops_early does not compute"),
     ("closes", "closes broke the process, which could not tell how"),
 ]
@@ -140,7 +156,7 @@ def test_one_that_is_not_there(library: external.LibraryOf) -> None:
         external.check(lost)
 
 
-@pytest.mark.parametrize("type", [Float(32), Int(64), None])
+@sampled("type", [Float(32), Int(64), None], quick=2)
 def test_a_result_of_another_type(library: external.LibraryOf, type: Type | None) -> None:
     data = (external.DataOf(tensor="x"), external.DataOf(tensor="y"))
     call = external.ExternalCall(
@@ -184,3 +200,57 @@ def test_structs(library: external.LibraryOf) -> None:
     for wrong in ((columns, rows, _data("x"), lead), (_data("x"), rows, columns, lead), (rows,)):
         with pytest.raises(UserError, match=how):  # it writes anywhere, and that may be its heap
             external.check(_gemv(library, *wrong), seconds=10)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_driver_that_does_not_survive_a_fork(library: external.LibraryOf, fresh: bool) -> None:
+    """The process has used it before, as any import of a framework for GPUs may do."""
+    assert ctypes.CDLL(library.path).starts() == 0
+    driver = external.LibraryOf(
+        name="driver",
+        path=library.path,
+        probe=external.ExternalCall(symbol="starts", arguments=(), returns=INT32),
+        probe_fails="it makes no handle",
+        fresh=fresh,
+    )
+    function = _vectors(driver, "on_device")
+    if fresh:
+        assert external.check(function, 20).trials == 20
+        return
+    with pytest.raises(UserError, match="it makes no handle"):
+        external.check(function, 20)
+
+
+def test_libraries_of_cuda_are_found_in_the_wheels_of_today() -> None:
+    from t2s.libraries.cusparse import CUSPARSE
+
+    assert CUSPARSE.fresh
+    assert "nvidia-cusparse" in [file.wheel for file in CUSPARSE.files]
+    assert {"libcudart.so.12", "libcudart.so.13"} <= {file.name for file in CUSPARSE.beside}
+
+
+def test_integers_of_two_widths_in_one_call(library: external.LibraryOf) -> None:
+    arguments = (
+        external.DimensionOf(variable="i", type=Int(32)),
+        external.DimensionOf(variable="j"),
+        external.LeadOf(tensor="x", type=Int(32)),
+        *(external.DataOf(tensor=name) for name in "xyz"),
+    )
+    call = external.ExternalCall(symbol="mixed", arguments=arguments)
+    said: dict[str, Any] = {
+        "types": "float64",
+        "strides": {"x": "rows", "y": "dense", "z": "dense"},
+    }
+    function = external.make_function(
+        "mixed", "z(i) = x(i,j)*y(j)", call=call, library=library, index=Int(64), **said
+    )
+    assert external.check(function, 50).trials == 50
+    first = external.DimensionOf(variable="i", type=Float(32))
+    wrong = replace(call, arguments=(first, *arguments[1:]))
+    with pytest.raises(UserError, match="the type of an integer is none"):
+        external.make_function("mixed", "z(i) = x(i,j)*y(j)", call=wrong, library=library, **said)
+
+
+def test_a_crash_names_the_width_of_integers(library: external.LibraryOf) -> None:
+    with pytest.raises(UserError, match="extents and steps of 64 bits: index= says another width"):
+        external.check(_vectors(library, "aborts"))

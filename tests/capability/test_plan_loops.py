@@ -13,6 +13,7 @@ from t2s.driver.plan_inputs import bind_plan, dense_view, places_of
 from t2s.driver.plan_loops import run_loops
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import accesses
+from tests.sampling import sampled
 
 KINDS = ["float32", "float64", "int8", "int32", "uint16"]
 
@@ -37,7 +38,7 @@ def _drawn(random: Random) -> tuple[str, dict[str, str], dict[str, int]]:
     return f"{target} = {' * '.join(factors)}", formats, extents
 
 
-@pytest.mark.parametrize("seed", range(120))
+@sampled("seed", range(120), quick=7)
 def test_products_with_one_sparse_operand(seed: int) -> None:
     random = Random(seed)
     text, formats, extents = _drawn(random)

@@ -21,6 +21,7 @@ from t2s.plan.machine import GENERIC, load_machine
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import NINE, THREE, described
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 i, j, k = Var("i"), Var("j"), Var("k")
 A, B = Tensor("A", csr), Tensor("B", csr)
@@ -76,7 +77,7 @@ def test_a_smaller_limit_leaves_out_no_better_plan() -> None:
         assert few.tried <= every.tried
 
 
-@pytest.mark.parametrize("text", [row[0] for row in TABLE])
+@sampled("text", [row[0] for row in TABLE], quick=3)
 def test_every_plan_is_right_and_its_text_makes_it_again(text: str) -> None:
     assignment = statement(text)
     generator = np.random.default_rng(3)
@@ -395,3 +396,27 @@ def test_what_computes_parts_of_workspaces_is_no_miss() -> None:
         assert np.array_equal(one.plan.run(given).output, expected), one.schedule
         if one.schedule:
             assert str(sparse.compile(statement, one.schedule)) == str(one.plan)
+
+
+def test_two_functions_of_one_name() -> None:
+    """What is printed, and kept as text, has to say which one."""
+    product = external.make_function("f", "z(i,k) = x(i,j)*y(j,k)", python=_product)
+    inner = external.make_function("f", "s = x(i)*y(i)", python=lambda x, y: x @ y)
+    with refused("""
+        two of the functions to search are named f
+          --> external.search(A, [product, inner], shapes=SHAPES, densities={"B": 0.1})
+          expected: a name of its own for each function
+          given:    z(i,k) = x(i,j)*y(j,k); s = x(i)*y(i)
+          hint:     give one of them another name in make_function
+    """):
+        external.search(A, [product, inner], shapes=SHAPES, densities={"B": 0.1})
+
+
+def test_more_elements_than_an_index_counts() -> None:
+    with refused("""
+        B would have more elements than an index can count
+          --> external.search(A, FEW, shapes={**SHAPES, "B": (10**12, 10**12)})
+          expected: at most 4,611,686,018,427,387,904 elements
+          given:    shape 1000000000000 x 1000000000000
+    """):
+        external.search(A, FEW, shapes={**SHAPES, "B": (10**12, 10**12)})

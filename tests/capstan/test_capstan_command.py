@@ -35,7 +35,8 @@ def test_a_schedule_in_text_is_one_in_python() -> None:
 WRONG = {
     "map(j)": "map(j) does not say a directive|expected: map(j,reduction), or map(j,reduction,16)",
     "precompute(C(i,k),T,k)": "precompute(C(i,k), T, k) does not say a directive"
-    "|expected: precompute(B(i,k)*C(k,j),T), or precompute(C(i,k),T:d,k) for Capstan",
+    "|expected: precompute(B(i,k)*C(k,j),T), precompute(B(i,k)*C(k,j),T(i,j),dd),"
+    " or precompute(C(i,k),T:d,k)",
     "map(j,scan)": "there is no pattern 'scan'|expected: one of foreach, reduction",
     "env(bp,x)": "x is not a number|expected: a positive integer",
     "env(op,1)": "there is no environment variable 'op'|expected: one of bp, outer_par, ip,"

@@ -23,6 +23,7 @@ from t2s.core.types import Float, Int, Type
 from t2s.patterns.interpret import interpret_patterns
 from t2s.sparse import CapstanKernel, compile
 from tests.capstan.kernels import TEN, random_inputs
+from tests.sampling import sampled
 
 
 def _kernel(name: str) -> CapstanKernel:
@@ -87,7 +88,7 @@ def _failures(folder: Path, text: str) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("type", [Int(32), Float(32)], ids=str)
-@pytest.mark.parametrize("name", TEN)
+@sampled("name", TEN, quick=2)
 def test_a_program_checks_its_results(name: str, type: Type, tmp_path: Path) -> None:
     kernel = _kernel(name)
     inputs = random_inputs(TEN[name]().shapes(4, 9, 3, 5), 0.4, 1)

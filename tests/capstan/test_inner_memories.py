@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import t2s
 from t2s.sparse import Schedule, Tensor, compile, dense, make_format
 from tests.capstan.test_simulated_kernels import same
+from tests.sampling import sampled
 
 i, j = t2s.Var("i"), t2s.Var("j")
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(5, 20), (0, 3), (2, 0)])
+@sampled(("rows", "columns"), [(5, 20), (0, 3), (2, 0)], quick=2)
 def test_rows_of_a_dense_result(rows: int, columns: int) -> None:
     """Each row is collected in a memory and stored behind its loop, in three partitions."""
     result, d, e = (Tensor(name, dense(2)) for name in "RDE")

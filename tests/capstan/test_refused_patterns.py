@@ -10,7 +10,7 @@ import pytest
 
 import t2s
 from t2s.core.errors import UserError
-from t2s.sparse import MIN_PLUS, Schedule, Tensor, compile, csc, csr, dense, make_format, scalar
+from t2s.sparse import MIN_PLUS, Schedule, Tensor, compile, csc, csr, dense, make_format
 
 i, j, k = (t2s.Var(name) for name in "ijk")
 
@@ -225,10 +225,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         ' variables|hint:     precompute(..., Tensor("W", dense(1).on_chip), over=(k,))',
     ),
     "workspace without over": (
-        lambda: Schedule().precompute(Tensor("x", dense(1))[i], Tensor("W", scalar)),
-        "a workspace is declared as a tensor, with the variables that it has|expected: such as"
-        ' precompute(C[i, k], Tensor("T", dense(1).on_chip), over=(k,))|given:   '
-        " precompute(x(i), <Tensor W, scalar>, over=None)",
+        lambda: _precomputed(lambda a, x: x[j], Tensor("W", dense(1).on_chip), None),
+        "the workspace W has no place on the accelerator|expected: a tensor on chip, and its"
+        ' variables|hint:     precompute(..., Tensor("W", dense(1).on_chip), over=(k,))',
     ),
     "scan": (
         _wide_scan,

@@ -11,6 +11,7 @@ import t2s
 from t2s.driver.capstan_result import CapstanResult
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, scalar
 from tests.capstan.test_simulated_kernels import same
+from tests.sampling import sampled
 
 i, j = t2s.Var("i"), t2s.Var("j")
 
@@ -72,7 +73,7 @@ def test_empty_windows_take_a_cycle_each(union: bool) -> None:
     assert 10_112 <= result.cycles <= 10_112 + 600
 
 
-@pytest.mark.parametrize("ones", [1, 15, 16, 17, 100, 512])
+@sampled("ones", [1, 15, 16, 17, 100, 512], quick=2)
 def test_a_window_takes_a_firing_for_each_vector_of_its_bits(ones: int) -> None:
     generator = np.random.default_rng(ones)
     places = [sorted(generator.permutation(512)[:ones].tolist()) for _ in range(20)]
@@ -104,7 +105,7 @@ def test_places_follow_the_order_of_rows() -> None:
             run(joined(union=True, outer_par=outer_par), *(m.astype(np.int32) for m in matrices))
 
 
-@pytest.mark.parametrize(("inner_par", "times"), [(16, 1), (8, 2), (5, 4), (1, 16)])
+@sampled(("inner_par", "times"), [(16, 1), (8, 2), (5, 4), (1, 16)], quick=2)
 def test_words_are_copied_as_many_at_a_time_as_lanes(inner_par: int, times: int) -> None:
     nothing = np.zeros((20, 5000), np.int32)
     result = run(joined(union=True, inner_par=inner_par), nothing, nothing)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense, scalar
+from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense, parse, scalar
 from tests.capstan.kernels import TEN
 
 i, j, k = (t2s.Var(name) for name in "ijk")
@@ -152,6 +152,34 @@ def test_a_place_is_part_of_a_format() -> None:
     assert str(csr.on_chip) == "ds:0,1 on chip"
     assert csr.on_chip != csr
     assert csr.on_chip.off_chip == csr == csr.off_chip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y(i) = 0.85*sum(j, A(i,j)*x(j)) + 0.15*x(i)",
+        "y(i) = 0.85*sum(j, A(i,j)*x(j)) + 0.15",
+        "y(i) = x(i)*(sum(j, A(i,j)*x(j)) - x(i))",
+        "y(i) = sum(j, A(i,j)*x(j))*sum(k, A(i,k)*x(k))",
+    ],
+)
+def test_a_sum_may_be_a_factor(text: str) -> None:
+    """It is a scalar inside of the loops of the result, as one that is a term."""
+    kernel = compile(parse(text, {"A": csr}), target="capstan")
+    matrix = np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 4, 0], [0, 0, 0, 5]], np.float32)
+    inputs = {"A": matrix, "x": np.array([1, 2, -3, 4], np.float32)}
+    expected = kernel.interpret(inputs, level="notation")
+    assert np.allclose(kernel.interpret(inputs, level="loops"), expected)
+    assert np.allclose(kernel.interpret(inputs), expected)
+    by_streams = compile(parse(text, {"A": csr})).interpret(inputs)
+    assert np.allclose(by_streams, expected)
+
+
+@pytest.mark.parametrize("given", ["T(j),d", "T:d,j"])
+def test_a_workspace_says_its_variables_in_text(given: str) -> None:
+    assignment = parse("y(i)=A(i,j)*x(j)", {"A": "dd"})
+    kernel = compile(assignment, f"precompute(x(j),{given})", target="capstan")
+    assert "T is stored as d:0" in str(kernel)
 
 
 def test_factors() -> None:

@@ -18,6 +18,7 @@ from t2s.sparse import CapstanKernel, SparseTensor, compile
 from t2s.sparse_repr.notation.ir import accesses
 from tests.capstan.kernels import TEN
 from tests.capstan.random_kernels import RandomKernel, random_kernels
+from tests.sampling import sampled
 
 SIMULATED = tuple(row.name for row in PAPER)
 SHAPES = ({"i": 5, "j": 4, "k": 3, "l": 6}, {"i": 0}, {"i": 1, "j": 1}, {"j": 0}, {"k": 0, "l": 1})
@@ -72,7 +73,7 @@ def kernel(request: pytest.FixtureRequest) -> CapstanKernel:
     return next(row for row in PAPER if row.name == request.param).kernel()
 
 
-@pytest.mark.parametrize("extents", SHAPES, ids=str)
+@sampled("extents", SHAPES, quick=3, ids=str)
 def test_values_of_the_patterns(kernel: CapstanKernel, extents: dict[str, int]) -> None:
     for seed, density in enumerate((0.0, 0.4, 1.0)):
         inputs = inputs_of(kernel, extents, density, seed)
@@ -84,6 +85,7 @@ def test_values_of_the_patterns(kernel: CapstanKernel, extents: dict[str, int]) 
         assert ideal.cycles <= result.cycles
 
 
+@pytest.mark.slow
 def test_floats_round_as_in_the_patterns(kernel: CapstanKernel) -> None:
     generator = np.random.default_rng(3)
     whole = inputs_of(kernel, {"i": 9, "j": 8, "k": 7, "l": 40}, 0.7, 3)
@@ -95,7 +97,7 @@ def test_floats_round_as_in_the_patterns(kernel: CapstanKernel) -> None:
     assert same(result.tensor, kernel.run_patterns(inputs, type=t2s.Float(32)))
 
 
-@pytest.mark.parametrize("memory", [IDEAL, HBM])
+@sampled("memory", [IDEAL, HBM], quick=2)
 def test_both_engines(kernel: CapstanKernel, memory: str) -> None:
     inputs = inputs_of(kernel, {"i": 4, "j": 3, "k": 2, "l": 5}, 0.5, 1)
     native, plain = (

@@ -19,6 +19,7 @@ from t2s.core.errors import UserError
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.report.progress import Progress
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
+from tests.sampling import sampled
 from tests.sources import ROOT
 
 i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
@@ -83,7 +84,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@sampled("name", REFUSED, quick=2)
 def test_refusals(name: str) -> None:
     made, text = REFUSED[name]
     with pytest.raises(UserError) as found:

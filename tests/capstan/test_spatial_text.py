@@ -25,6 +25,7 @@ from t2s.sparse_repr.stardust.host import host_arguments, host_arrays
 from tests.capstan.kernels import TEN, random_inputs
 from tests.capstan.random_kernels import RandomKernel, random_kernels
 from tests.conftest import Golden
+from tests.sampling import sampled
 
 LINES = {
     "SpMV": 44,
@@ -109,7 +110,7 @@ def _equal(ours: PatternOutcome, other: PatternOutcome) -> None:
 
 
 @pytest.mark.parametrize("type", [Int(32), Float(32)], ids=str)
-@pytest.mark.parametrize("name", TEN)
+@sampled("name", TEN, quick=2)
 def test_a_parsed_text_computes_thesame_text(name: str, type: Type) -> None:
     kernel = _ten(name)
     for seed, sizes in enumerate([(4, 9, 3, 5), (0, 3, 2, 1), (1, 1, 1, 1), (5, 0, 4, 2)]):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from t2s.sparse import Schedule, compile
 from tests.capstan.kernels import TEN, random_inputs
+from tests.sampling import sampled
 
 few = settings(max_examples=6, deadline=None)
 extents = st.tuples(*[st.integers(0, 5)] * 4)
@@ -28,7 +29,7 @@ def _check(name: str, scheduled: bool, sizes: tuple[int, ...], density: float, s
 
 
 @pytest.mark.parametrize("scheduled", [True, False])
-@pytest.mark.parametrize("name", TEN)
+@sampled("name", TEN, quick=2)
 def test_the_ten(name: str, scheduled: bool) -> None:
     @few
     @given(extents, densities, st.integers(0, 9))

@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from t2s.command.main import app
 from tests.report.page.reading import shown, strips_of
+from tests.sampling import sampled
 
 GEMM = Path(__file__).parent.parent.parent / "examples" / "gemm" / "gemm.py"
 
@@ -27,7 +28,7 @@ def test_a_design_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "gemm.py:" in shown(page)
 
 
-@pytest.mark.parametrize("window", ["0:5", "9:5", "1:99999999"])
+@sampled("window", ["0:5", "9:5", "1:99999999"], quick=2)
 def test_windows_outside_of_the_run(window: str, tmp_path: Path) -> None:
     """The error has no line of the library that calls commands."""
     result = call("report", GEMM, "--window", window, "--out", tmp_path / "page.html")

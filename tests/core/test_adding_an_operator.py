@@ -30,7 +30,10 @@ EDITS = {
             "def floor(value: Number)",
         ),
     ),
-    "__init__.py": (("    tanh,\n", "    sinh,\n    tanh,\n"),),
+    "__init__.py": (
+        ("        tanh,\n", "        sinh,\n        tanh,\n"),
+        ("sqrt tanh", "sinh sqrt tanh"),
+    ),
 }
 PROGRAM = """
 import numpy as np

@@ -369,19 +369,6 @@ def test_input_that_is_only_read_at_places_that_depend_on_data() -> None:
         t2s.lower(f)
 
 
-def test_input_that_is_never_read() -> None:
-    f, far = Func("f"), ImageParam(Float(32), 1, name="far")
-    f[i] = t2s.select(i > 7, far[i], 1.0)
-    f.bound(i, 0, 4)
-    with refused("""
-            ImageParam far is never read, so its shape is not known
-              --> f, far = Func("f"), ImageParam(Float(32), 1, name="far")
-              expected: a read that some value needs, or a declared shape
-              hint:     declare it: ImageParam(type, rank, name='far', shape=(...))
-            """):
-        t2s.lower(f)
-
-
 def test_empty_reduction_domain() -> None:
     f, k = Func("f"), RDom(0, 0, name="k")
     f[i] = 0

@@ -82,9 +82,9 @@ def test_gathering_where_the_device_stores_for_the_host() -> None:
     p.C.isolate_consumer_chain(U, on_host("E"))
     U.gather(p.C, jj)
     with refused("""
-            gather(C, jj) on U: U stores the results itself
+            gather(C, jj) on U: U is the last consumer of C on the device
               --> U.gather(p.C, jj)
-              expected: a Func between the one that computes and the one that stores
+              expected: a consumer that sends the stream on to another one
               hint:     isolate a chain, isolate_consumer_chain(drainer, U), and gather in the
                         drainer
             """):

@@ -15,6 +15,7 @@ import t2s
 from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var, sparse
 from t2s.core.errors import InternalError
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 SEEDS = range(8)
 CALLS = 25
@@ -148,7 +149,7 @@ def _one_of_each(draw: random.Random) -> None:
         _attempt(action, [one, two, three, action])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sampled("seed", SEEDS, quick=2)
 def test_constructors_and_definitions(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(4 * CALLS):

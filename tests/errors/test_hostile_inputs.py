@@ -12,6 +12,7 @@ import sparse as pydata
 
 import t2s
 from t2s import Float, Func, ImageParam, Param, RDom, Var, sparse
+from tests.sampling import sampled
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # numpy and scipy about these objects
 
@@ -150,7 +151,7 @@ def plain(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-@pytest.mark.parametrize("call", CALLS)
+@sampled("call", CALLS, quick=6)
 def test_a_refusal_or_the_right_value(call: str) -> None:
     accepted, wrong = 0, []
     for number, value in enumerate(values()):

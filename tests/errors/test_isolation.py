@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 import t2s
 from t2s import Func, ImageParam, Int, Var
 from tests.errors.designs import product
@@ -33,6 +36,41 @@ def test_operand_that_occurs_twice() -> None:
               hint:     say which one: isolate_producer(A[i], loader)
             """):
         t2s.lower(f)
+
+
+def running_sums() -> tuple[Func, Func, ImageParam]:
+    """Two recurrences that one loop nest computes, and what they read from outside."""
+    x, G, H = ImageParam(Int(32), 1, name="x"), Func("G", type=Int(32)), Func("H", type=Int(32))
+    G[i] = t2s.select(i == 0, 0, G[i - 1]) + x[i]
+    H[i] = G[i] + t2s.select(i == 0, 1, H[i - 1])
+    G.bound(i, 0, 4)
+    H.bound(i, 0, 4)
+    return G, H, x
+
+
+def test_member_of_a_system_of_recurrences() -> None:
+    G, H, _ = running_sums()
+    H.isolate_producer(G, Func("P"))
+    with refused("""
+            isolate_producer(G, P) on H: H computes G itself, because their recurrences share one
+                        loop nest
+              --> H.isolate_producer(G, Func("P"))
+              expected: an operand that the recurrences read from outside
+              given:    G; computed together: G, H
+              hint:     isolate one of x
+            """):
+        t2s.lower(H)
+    G, H, _ = running_sums()
+    H.isolate_producer(G[i], Func("P"))
+    with pytest.raises(t2s.UserError, match="H computes G itself"):
+        t2s.lower(H)
+
+
+def test_the_hint_for_a_member_of_a_system_works() -> None:
+    _, H, x = running_sums()
+    H.isolate_producer(x, Func("P"))
+    result = t2s.simulate(H, {"x": np.arange(4, dtype=np.int32)})
+    assert result.outputs["H"].tolist() == [1, 2, 5, 11]
 
 
 def test_unknown_operand() -> None:

@@ -253,9 +253,45 @@ def test_what_is_no_part_of_an_expression() -> None:
     with refused("""
         precompute takes a part of the expression and a name
           --> Schedule().precompute(3, "T")
-          expected: such as precompute(C[i, k] * D[j, k], "T")
+          expected: such as precompute(C[i, k] * D[j, k], "T"), or T[i, j] of a tensor T
           given:    3, 'T'
     """):
         Schedule().precompute(3, "T")
     with pytest.raises(UserError, match="made of operators of two numbers"):
         sparse.make_semiring("min", sparse.tensor(np.ones(3)), 0)
+
+
+def test_a_scalar_with_the_name_of_a_loop_variable() -> None:
+    with refused("""
+        j is a loop variable and a scalar in y(i) = X(i,j)*j
+          --> sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
+          expected: another name for the scalar
+          given:    j
+          hint:     to compute with the coordinate, give it as a tensor: n(j), with np.arange of its
+                    extent as n
+    """):
+        sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
+    with pytest.raises(t2s.UserError, match="j is a loop variable and a scalar"):
+        sparse.parse("y(i,j) = max(j, X(i,j))", {"X": "ds"})
+    weighted = sparse.parse("y(i) = X(i,j)*n(j)", {"X": "ds"})
+    result = sparse.simulate(weighted, {"X": np.eye(3), "n": np.arange(3.0)})
+    assert result.output.tolist() == [0, 1, 2]
+
+
+def test_an_input_of_another_shape_than_declared() -> None:
+    i, A = t2s.Var("i"), Tensor("A", sparse.dense(1))
+    B = Tensor("B", sparse.dense(1), shape=(8,))
+    A[i] = B[i] * 2
+    for verb in (sparse.simulate, sparse.interpret):
+        with refused("""
+            B is given with another shape than it is declared with
+              --> B = Tensor("B", sparse.dense(1), shape=(8,))
+              expected: shape 8
+              given:    shape 10
+              hint:     leave the shape out of the declaration to take inputs of any size
+        """):
+            verb(A, {"B": np.ones(10)})
+    assert sparse.interpret(A, {"B": np.ones(8)}).tolist() == [2] * 8
+    free = Tensor("B", sparse.dense(1))
+    A[i] = free[i] * 2
+    assert len(sparse.interpret(A, {"B": np.ones(10)})) == 10

@@ -12,6 +12,7 @@ import pytest
 import t2s
 from t2s import Float, sparse
 from t2s.core.errors import InternalError
+from tests.sampling import sampled
 
 HOSTILE = ({}, -0.0, 1 << 31, "A", None, (), [], object(), -1, (None,), {"a": 3}, Path("/nowhere"))
 METHODS = sorted(
@@ -53,7 +54,7 @@ def calls(name: str, hostile: object) -> list[tuple[Any, list[Any], dict[str, An
     return found
 
 
-@pytest.mark.parametrize("name", METHODS)
+@sampled("name", METHODS, quick=10)
 def test_every_argument_of_every_method(name: str) -> None:
     for hostile in HOSTILE:
         for method, given, named in calls(name, hostile):

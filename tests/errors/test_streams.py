@@ -305,13 +305,33 @@ def test_gathering_where_results_are_stored() -> None:
     p.C.unroll(p.i).isolate_consumer(unloader)
     unloader.gather(p.C, p.i)
     with refused("""
-            gather(C, i) on unloader: unloader stores the results itself
+            gather(C, i) on unloader: unloader is the last consumer of C on the device
               --> unloader.gather(p.C, p.i)
-              expected: a Func between the one that computes and the one that stores
+              expected: a consumer that sends the stream on to another one
               hint:     isolate a chain, isolate_consumer_chain(drainer, unloader), and gather in
                         the drainer
             """):
         t2s.lower(p.C)
+
+
+def test_gathering_where_results_are_streamed_to_another_func() -> None:
+    """The last consumer sends to the Func that takes the stream; it stores nothing."""
+    A, i, x, k = ImageParam(Int(32), 2, name="A"), Var("i"), Var("x"), RDom(0, 4, name="k")
+    C, R, last = t2s.funcs("C R last")
+    C[i] = 0
+    C[i] += A[i, k]
+    R[x] = C[x] + 1
+    R.bound(x, 0, 4).stream(C.unroll(i))
+    C.isolate_consumer(last)
+    last.gather(C, i)
+    with refused("""
+            gather(C, i) on last: last is the last consumer of C on the device
+              --> last.gather(C, i)
+              expected: a consumer that sends the stream on to another one
+              hint:     isolate a chain, isolate_consumer_chain(drainer, last), and gather in the
+                        drainer
+            """):
+        t2s.lower(R)
 
 
 def test_gathering_in_an_order_that_the_array_does_not_send() -> None:

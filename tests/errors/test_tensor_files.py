@@ -22,6 +22,18 @@ def test_words_that_spell_no_number(tmp_path: Path, word: str) -> None:
         sparse.read(path)
 
 
+@pytest.mark.parametrize("zero", ["0", "-1"])
+def test_coordinates_count_from_one(tmp_path: Path, zero: str) -> None:
+    path = tmp_path / "part.tns"
+    path.write_text(f"1 1 2.0\n{zero} 1 3.0\n", encoding="utf-8")
+    with pytest.raises(t2s.UserError) as caught:
+        sparse.read(path)
+    assert caught.value.message == f"line 2 of part.tns has the coordinate {zero}"
+    assert caught.value.expected == "coordinates that count from 1"
+    assert caught.value.given == f"{zero} 1 3.0"
+    assert "if the file counts from 0, add 1 to each coordinate" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("modes", [np.array(3), {0, 1}, (n for n in (0, 1)), 3, "10"])
 def test_modes_that_are_no_list(modes: object) -> None:
     with pytest.raises(t2s.UserError, match="modes"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, UserError, Var
+from tests.sampling import sampled
 
 
 def recurrence(ahead: int) -> tuple[Func, Var, Var]:
@@ -85,7 +86,7 @@ def schedule_of(F: Func) -> str:
     return schedule
 
 
-@pytest.mark.parametrize("ahead", [1, 2, 3])
+@sampled("ahead", [1, 2, 3], quick=2)
 def test_the_schedule_of_the_hint_is_legal(ahead: int) -> None:
     F, t, i = recurrence(ahead)
     F.unroll(t)

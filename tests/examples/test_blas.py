@@ -15,6 +15,7 @@ import t2s
 from t2s import Graph
 from t2s.graph.body import Load
 from tests.examples.systolic import assert_matches
+from tests.sampling import sampled
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ALL = [
@@ -35,7 +36,7 @@ def folded(name: str, sizes: Any, output: np.ndarray[Any, Any]) -> np.ndarray[An
     return example(name)["unfold"](sizes, output) if name == "syrk" else output
 
 
-@pytest.mark.parametrize(("name", "sizes"), ALL)
+@sampled(("name", "sizes"), ALL, quick=2)
 def test_three_ways_to_one_result(name: str, sizes: str) -> None:
     module = example(name)
     func = module["design"](module[sizes])
@@ -50,7 +51,7 @@ def test_three_ways_to_one_result(name: str, sizes: str) -> None:
     assert_matches(folded(name, module[sizes], oracle), expected)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("name", "sizes", "fraction"),
     [
         ("gbmv", "SMALL", 0.99),
@@ -58,6 +59,7 @@ def test_three_ways_to_one_result(name: str, sizes: str) -> None:
         ("ger", "SMALL", 0.96),
         ("syrk", "SMALL", 0.94),
     ],
+    quick=2,
 )
 def test_cycles_are_close_to_the_bound(name: str, sizes: str, fraction: float) -> None:
     module = example(name)
@@ -65,7 +67,7 @@ def test_cycles_are_close_to_the_bound(name: str, sizes: str, fraction: float) -
     assert fraction <= module[sizes].bound / cycles <= 1
 
 
-@pytest.mark.parametrize("name", ["gbmv", "ger", "syrk"])
+@sampled("name", ["gbmv", "ger", "syrk"], quick=2)
 def test_main_compares_with_numpy(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     example(name)["main"]()
     assert "%" in capsys.readouterr().out

@@ -18,6 +18,7 @@ import t2s
 from t2s import Float, Func, Graph, Int, Type
 from t2s.graph.printer import print_graph
 from tests.examples.systolic import Sizes, assert_matches, dot_product, gemm, random_inputs
+from tests.sampling import sampled
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "gemm"
 
@@ -41,7 +42,7 @@ def test_the_designs_tested_here_are_those_of_the_examples(name: str) -> None:
 
 @pytest.mark.parametrize("device", ["ideal", "arria10"])
 @pytest.mark.parametrize("type", [Float(32), Int(32)], ids=str)
-@pytest.mark.parametrize("name", DESIGNS)
+@sampled("name", DESIGNS, quick=2)
 def test_simulated_product(name: str, type: Type, device: str) -> None:
     graph = lowered(name, type)
     inputs = random_inputs(graph)
@@ -86,7 +87,7 @@ def test_every_step_of_the_ladder_pays_or_costs_nothing(
     title, _, header, *rows, _, definition = capsys.readouterr().out.splitlines()
     assert title == "C = A B, 64 x 64 x 64, float32, arria10"
     assert header.split() == ["step", "PEs", "cycles", "faster", "utilisation"]
-    assert definition == "utilisation = firings of compute nodes / (compute PEs x cycles)"
+    assert definition == "utilization = firings / (PEs x cycles) of the multiplying PEs"
 
     shape = re.compile(r"(\d) (.+?) +(\d+) +([\d,]+) +(?:([\d.]+)x)? +([\d.]+)%")
     found = [match for row in rows if (match := shape.fullmatch(row))]

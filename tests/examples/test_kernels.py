@@ -18,6 +18,7 @@ import t2s
 from benchmarks.published import specification_lines
 from t2s.graph.nodes import Role
 from tests.examples.systolic import Arrays, assert_matches, random_inputs
+from tests.sampling import sampled
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -116,7 +117,7 @@ def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[
     assert "initiation interval" in printed
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@sampled("name", KERNELS, quick=2)
 def test_every_node_fires_every_cycle(name: str) -> None:
     """The small size too keeps the accumulators apart, and the array never waits."""
     module = example(name)
@@ -132,7 +133,7 @@ def test_every_node_fires_every_cycle(name: str) -> None:
     assert result.compute_cycles == steps + sizes.rows - 1 + sizes.columns - 1
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@sampled("name", KERNELS, quick=2)
 def test_one_unit_loads_each_operand_and_one_stores_vectors(name: str) -> None:
     """A vector has one result for each PE of a row of the array; every result is stored once."""
     module = example(name)
@@ -148,7 +149,7 @@ def test_one_unit_loads_each_operand_and_one_stores_vectors(name: str) -> None:
     assert result.nodes[store.name].firings * lanes == result.outputs[graph.name].size
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@sampled("name", KERNELS, quick=2)
 def test_one_multiplier_for_each_lane(name: str) -> None:
     """B of MTTKRP and TTMc multiplies the sum over the lanes: one DSP block more in each PE."""
     module = example(name)

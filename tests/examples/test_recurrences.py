@@ -18,6 +18,7 @@ from t2s import Func
 from t2s.backends.opencl_fpga import BACKEND
 from t2s.backends.opencl_fpga.emulator import emulator_available
 from tests.conftest import Golden
+from tests.sampling import sampled
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FILES = {
@@ -183,7 +184,7 @@ def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[
     assert "utili" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("mapping", "pes", "cycles"),
     [
         ("bfs", 16, 20),
@@ -193,6 +194,7 @@ def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[
         ("fsm", 5, 20),
         ("sbm", 20, 5),
     ],
+    quick=3,
 )
 def test_mappings_take_as_many_cycles_as_in_the_textbook(
     mapping: str, pes: int, cycles: int

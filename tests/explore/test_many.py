@@ -41,6 +41,19 @@ def test_the_results_are_those_of_simulate() -> None:
         np.testing.assert_array_equal(result.outputs["C"], alone.outputs["C"])
 
 
+def test_a_memory_is_that_of_simulate() -> None:
+    """Of designs whose arrays are on the chip as well: with a DRAM they are in it."""
+    C, inputs = gemm(), matrices()
+    kernel = t2s.sparse.compile(t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}))
+    arrays = {"A": np.eye(5, dtype=np.float32), "x": np.ones(5, np.float32)}
+    for design, given in ((C, inputs), (kernel, arrays)):
+        alone = t2s.simulate(design, given, memory="ddr4-2133")
+        (run,) = t2s.simulate_many([Run(design, given, memory="ddr4-2133")]).results
+        assert run.cycles == alone.cycles > t2s.simulate(design, given).cycles
+        fit = t2s.fit_depths(design, given, memory="ddr4-2133", progress=False)
+        assert fit.cycles <= alone.cycles
+
+
 def test_an_error_ends_its_own_run_only() -> None:
     outcomes = t2s.simulate_many(
         [

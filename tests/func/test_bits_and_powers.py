@@ -11,6 +11,7 @@ import pytest
 import t2s
 from t2s import Bool, Float, Func, ImageParam, Int, RDom, UserError, Var
 from t2s.func.user_expression import Expression
+from tests.sampling import sampled
 
 i = Var("i")
 COUNT = 16
@@ -63,7 +64,7 @@ def design(name: str) -> tuple[Func, dict[str, Any], Any]:
 
 
 @pytest.mark.parametrize("engine", ["interpret", "native", "python"])
-@pytest.mark.parametrize("name", CASES)
+@sampled("name", CASES, quick=2)
 def test_values(name: str, engine: str) -> None:
     F, inputs, expected = design(name)
     if engine == "interpret":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int
+from t2s import Func, ImageParam, Int, RDom
 from t2s.func.user_expression import Expression
 from t2s.graph.nodes import Role
 from tests.func.recurrences import recurrences
@@ -53,3 +53,23 @@ def test_reads_that_may_happen_stay() -> None:
     x, F = ImageParam(Int(32), 1, name="x"), Func("F")
     F[i] = t2s.select(i % 2 == 0, t2s.select(i >= 2, x[i - 2], 0), x[i + 1])
     agree(F.bound(i, 0, 6))
+
+
+def test_an_input_that_is_never_read_has_the_shape_of_the_reads_as_written() -> None:
+    """So a design of symbolic size takes its inputs for every size."""
+    far, F = ImageParam(Int(32), 1, name="far"), Func("F")
+    F[i] = t2s.select(i > 7, far[i], 1)
+    graph = agree(F.bound(i, 0, 4))
+    assert graph.tensor("far").shape == (4,)
+    assert not [node.name for node in graph.nodes if node.role is Role.LOAD]
+
+
+def test_an_input_that_is_never_read_for_a_size_of_one() -> None:
+    """Its shape is that of the reads as they are written; what is isolated loses its dead reads."""
+    for rows, shape in ((1, (1, 3)), (3, (3, 2))):
+        A, k = ImageParam(Int(32), 2, name="A"), RDom(0, 3, name="k")
+        C, P = t2s.funcs("C P")
+        C[i] = 0
+        C[i] += t2s.select(i > k, A[i, k], 1)
+        C.bound(i, 0, rows).isolate_producer(t2s.select(i > k, A[i, k], 1), P)
+        assert agree(C).tensor("A").shape == shape

@@ -20,6 +20,7 @@ from t2s.loops.c_text import c_number
 from t2s.sparse import Schedule
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 i, j = Var("i"), Var("j")
 COMPILER = shutil.which("cc") if shutil.which("make") else None
@@ -173,7 +174,7 @@ def test_dots_for_fixed_variables(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("extent", [3, 8, 21])
+@sampled("extent", [3, 8, 21], quick=2)
 def test_tiles_of_eight(extent: int, tmp_path: Path) -> None:
     assignment = sparse.parse("A(i) = B(i)+C(i)")
     plan = sparse.compile(assignment, Schedule().map(_part("B(i)+C(i)"), _add8(tmp_path)))

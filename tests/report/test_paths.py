@@ -10,6 +10,7 @@ import pytest
 
 import t2s
 from tests.report.page.designs import inputs_of, product
+from tests.sampling import sampled
 
 WRITERS: dict[str, Callable[[Any, Any], Any]] = {
     "report": lambda result, path: result.report(path),
@@ -20,7 +21,7 @@ WRITERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRITERS)
+@sampled("what", WRITERS, quick=3)
 def test_what_is_no_path(what: str, tmp_path: Path) -> None:
     result = t2s.simulate(product(), inputs_of())
     for path in (3, None, b"page.html"):

@@ -9,6 +9,7 @@ from scipy import sparse
 import t2s
 from t2s import Float, Func
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 from tests.sparse_repr.test_products import product
 
 
@@ -24,7 +25,7 @@ def run(y: Func, a: sparse.csr_array, **options: object) -> tuple[t2s.SimResult,
 
 
 @pytest.mark.parametrize("memory", ["ideal", "ddr4-2133"])
-@pytest.mark.parametrize("make", [t2s.gallery.cisr, t2s.gallery.csc, t2s.gallery.dia])
+@sampled("make", [t2s.gallery.cisr, t2s.gallery.csc, t2s.gallery.dia], quick=1)
 def test_all_cycles_are_accounted_for(make: object, memory: str) -> None:
     a = matrix(30, 40, 0.2)
     options = {"device": "arria10", "memory": memory, "engine": "python"}

@@ -16,6 +16,7 @@ from t2s.report.resources import ResourceReport
 from t2s.simulator.devices import DEVICES
 from tests.backends.designs import operators, running_total, scaled
 from tests.examples.systolic import Sizes, dot_product, gemm
+from tests.sampling import sampled
 
 i, j = Var("i"), Var("j")
 
@@ -84,6 +85,39 @@ def test_two_small_products_share_a_block() -> None:
     assert dsps(lambda x, y, z: x * y * z + y, Int(8), "x y z") == 1
 
 
+def test_widened_operands_take_a_multiplier_of_their_own_width() -> None:
+    """Casts, selections with constants and broadcasts before a product are wires and logic."""
+
+    def wide(bits: int) -> Any:
+        return lambda *arrays: t2s.cast(Int(bits), arrays[0]) * t2s.cast(Int(bits), arrays[1])
+
+    for narrow, widened, blocks in ((8, 32, 1), (8, 16, 1), (16, 64, 1), (32, 64, 2)):
+        assert dsps(wide(widened), Int(narrow), "x y") == blocks, (narrow, widened)
+    assert dsps(lambda x: t2s.cast(Int(32), x) * 100, Int(8), "x") == 1
+    assert dsps(lambda x: t2s.cast(Int(32), x) * 100_000, Int(8), "x") == 2
+    accumulated = Func("accumulated")
+    x, w, k = ImageParam(Int(8), 2, name="x"), ImageParam(Int(8), 1, name="w"), RDom(0, 8, name="k")
+    accumulated[i] = t2s.cast(Int(32), 0)
+    accumulated[i] += t2s.cast(Int(32), x[i, k]) * t2s.cast(Int(32), w[k])
+    accumulated.bound(i, 0, 16).unroll(i)
+    assert t2s.resources(accumulated).dsp_blocks == 16 // 2  # a block has two 18 x 19 multipliers
+
+
+@pytest.mark.parametrize("type", [Float(32), Int(32)], ids=str)
+def test_a_padded_dot_product_takes_the_blocks_of_one_that_divides(type: Type) -> None:
+    """The selection of padded lanes stands before the multiplier, which still feeds its adder."""
+
+    def product(steps: int) -> Func:
+        a, b = ImageParam(type, 2, name="a"), ImageParam(type, 2, name="b")
+        k, kk, c = RDom(0, steps, name="k"), Var("kk"), Func("c")
+        c[i, j] = t2s.cast(type, 0)
+        c[i, j] += a[i, k] * b[j, k]
+        c.bound(i, 0, 2).bound(j, 0, 2).split(k, k, kk, 8)
+        return c.unroll(i, j).vload(a, b)
+
+    assert t2s.resources(product(60)).dsp_blocks == t2s.resources(product(64)).dsp_blocks
+
+
 def test_integer_constants_and_indices_are_logic() -> None:
     assert dsps(lambda x: x * 8 + 3, Int(32), "x") == 0
     assert dsps(lambda x: x * 7, Int(32), "x") == 2
@@ -93,7 +127,7 @@ def test_integer_constants_and_indices_are_logic() -> None:
     assert t2s.resources(f).dsp_blocks == 0
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 5, 16])
+@sampled("lanes", [1, 2, 5, 16], quick=2)
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_dot_product_with_its_accumulator(rows: int, lanes: int) -> None:
     sizes = Sizes(rows=rows, columns=2, tile=(2, 2), steps=3, lanes=lanes)

@@ -17,6 +17,7 @@ from t2s.graph.interpret import interpret_graph
 from t2s.simulator.devices import TypeFamily
 from t2s.simulator.report.result import SimResult
 from tests.hand_graphs import systolic_gemm
+from tests.sampling import sampled
 from tests.simulator.designs import (
     ENGINES,
     IDEAL,
@@ -216,7 +217,7 @@ def test_systolic_gemm_takes_3n_minus_2_cycles(engine: str, size: int) -> None:
     assert run(systolic_gemm(size, size, size), engine).compute_cycles == 3 * size - 2
 
 
-@pytest.mark.parametrize(("rows", "columns", "depth"), [(1, 4, 6), (3, 2, 7), (4, 5, 1)])
+@sampled(("rows", "columns", "depth"), [(1, 4, 6), (3, 2, 7), (4, 5, 1)], quick=5)
 def test_systolic_gemm_closed_form(engine: str, rows: int, columns: int, depth: int) -> None:
     graph = systolic_gemm(rows, columns, depth)
     generator = np.random.default_rng(1)
@@ -236,7 +237,7 @@ def test_large_closed_form() -> None:
     assert result.nodes["C"].starved == result.nodes["C"].blocked == 0
 
 
-@pytest.mark.parametrize("device", ["ideal", "arria10", "stratix10"])
+@sampled("device", ["ideal", "arria10", "stratix10"], quick=1)
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_engines_agree_on_tiled_gemm(device: str, capacity: int) -> None:
     graph = systolic_gemm(

@@ -93,6 +93,44 @@ def test_tokens_that_are_left_are_an_error() -> None:
             simulate(echoing(copies=2, capacity=20), {"x": X}, engine=engine)
 
 
+def ping_pong(results: int) -> Graph:
+    """``ping`` puts a token into x before it takes one from y; ``pong`` takes one of x and of b."""
+    network = t2s.Network("ping_pong")
+    x, y, a, b = (network.channel(name, t2s.Int(32), depth=2) for name in "xyab")
+    given = network.input("given", t2s.Int(32), results)
+    out = network.output("out", t2s.Int(32), results)
+    feed = network.process("feed")
+    n = feed.register("n", t2s.Int(32))
+    go = feed.mode("go")
+    go.rule(when=n < results, puts={b: given[n]}, sets={n: n + 1}, next=go)
+    go.rule()
+    ping = network.process("ping", endless=True)
+    one = ping.register("one", t2s.Int(32))
+    write, read = ping.mode("write"), ping.mode("read", waits=[y])
+    write.rule(puts={x: one * 0 + 1}, next=read)
+    read.rule(takes=[y], puts={a: y.value}, next=write)
+    pong = network.process("pong", endless=True)
+    both = pong.mode("both", waits=[b, x])
+    both.rule(takes=[b, x], puts={y: b.value + x.value}, next=both)
+    last = network.process("sink")
+    k = last.register("k", t2s.Int(32))
+    store, following = last.mode("store", waits=[a]), last.mode("next")
+    store.rule(takes=[a], stores=[(out, k, a.value)], sets={k: k + 1}, next=following)
+    following.rule(when=k < results, next=store)
+    following.rule()
+    return network.graph()
+
+
+def test_a_token_in_front_of_an_endless_machine_that_waits_for_another_one() -> None:
+    """After the last result ``pong`` has a token of x and waits for one of b, which has ended."""
+    given = np.arange(8, dtype=np.int32)
+    for engine in ENGINES:
+        result = simulate(ping_pong(8), {"given": given}, engine=engine)
+        assert result.finished
+        assert result.tokens_left == ()
+        np.testing.assert_array_equal(result.outputs["out"], given + 1)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3, 5, 54])
 def test_random_machines(seed: int) -> None:
     graph, inputs = random_machines(seed)

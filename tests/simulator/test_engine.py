@@ -7,12 +7,9 @@ import sys
 
 import pytest
 
-import t2s
-from tests.hand_graphs import systolic_gemm
-
 PROGRAM = """
 import sys, warnings
-sys.modules["llvmlite"] = sys.modules["numba"] = None
+sys.modules["llvmlite"] = None
 import numpy as np
 import t2s
 from t2s.core.errors import T2SWarning, UserError
@@ -33,22 +30,6 @@ except UserError as error:
     print(str(error).splitlines()[0])
 fit = t2s.fit_depths(y, workers=1, progress=False)
 print(fit.cycles == fit.unbounded_cycles == result.cycles, fit.minimal, caught[0].lineno)
-"""
-
-WITHOUT_NUMBA = """
-import sys, warnings
-sys.modules["numba"] = None
-import t2s
-from tests.hand_graphs import systolic_gemm
-graph = systolic_gemm(2, 2, 3)
-print(t2s.cycles(graph) > 0)
-from t2s.simulator.emit import kernels
-from t2s.simulator.emit.object_cache import ObjectCache
-kernels._caches = lambda: (ObjectCache(None), ObjectCache(None))  # no code is kept from before
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always", t2s.T2SWarning)
-    print(t2s.cycles(graph, device="arria10", memory="ddr4-2133"))
-print(caught[0].message)
 """
 
 
@@ -81,13 +62,3 @@ def test_it_says_so_at_the_users_line(lines: list[str]) -> None:
         '    result = t2s.simulate(y, {"x": np.arange(1, 5, dtype=np.int32)})'
     )
     assert lines[3].endswith(f" {number + 1}")
-
-
-def test_without_numba_the_plain_engine_runs_a_dram() -> None:
-    run = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    found = run.stdout.splitlines()
-    graph = systolic_gemm(2, 2, 3)
-    assert found[0] == "True"
-    assert int(found[1]) == t2s.cycles(graph, device="arria10", memory="ddr4-2133")
-    assert found[2].startswith("numba is not installed, so the plain engine runs")

@@ -31,6 +31,7 @@ from tests.backends.builders import channel, graph, load, local, node, store, te
 from tests.graph.machines import copying
 from tests.graph.refusal import refuse
 from tests.hand_graphs import index, loop, space
+from tests.sampling import sampled
 
 X = np.array([5, -3, 7, 0, 9], np.int32)
 
@@ -130,7 +131,7 @@ def same_bits(left: Any, right: Any) -> None:
     assert left.tobytes() == right.tobytes()
 
 
-@pytest.mark.parametrize(("type", "initial"), TYPES, ids=str)
+@sampled(("type", "initial"), TYPES, quick=2, ids=str)
 @pytest.mark.parametrize("file", [(2,), (3, 2)])
 def test_all_types(type: Type, initial: float, file: tuple[int, ...]) -> None:
     graph = delayed(type, initial, file=file)
@@ -143,13 +144,13 @@ def test_all_types(type: Type, initial: float, file: tuple[int, ...]) -> None:
             same_bits(simulate(graph, inputs, engine=engine).outputs["y"], expected)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5])
+@sampled("seed", [1, 2, 5], quick=2)
 def test_random_graphs(seed: int) -> None:
     graph = started(random_graph(seed))
     alike(graph, random_inputs(graph))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 54])
+@sampled("seed", [1, 2, 3, 54], quick=2)
 def test_random_machines(seed: int) -> None:
     """Deadlocks are results too."""
     graph, inputs = random_machines(seed)

@@ -8,6 +8,7 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, Var
+from tests.sampling import sampled
 
 
 def grid(rows: int) -> Func:
@@ -18,7 +19,7 @@ def grid(rows: int) -> Func:
     return C.bound(i, 0, rows).bound(j, 0, rows).unroll(i, j)
 
 
-@pytest.mark.parametrize("rows", [8, 9, 65, 320])
+@sampled("rows", [8, 9, 65, 320], quick=2)
 def test_cycles_do_not_depend_on_the_number_of_pes(rows: int) -> None:
     begin = time.process_time()
     assert t2s.cycles(grid(rows)) == 4

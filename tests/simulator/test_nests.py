@@ -27,6 +27,7 @@ from t2s.simulator.values.nests.plan import Plan, plan_of
 from tests.examples.systolic import Sizes, dot_product, gemm
 from tests.examples.test_kernels import KERNELS, tiny
 from tests.examples.test_recurrences import CASES
+from tests.sampling import sampled
 from tests.simulator.test_values import reversed_halves
 from tests.spatial.programs import random_inputs
 
@@ -72,7 +73,7 @@ def test_tensor_kernels(make: Callable[[], Graph]) -> None:
     agree(graph)
 
 
-@pytest.mark.parametrize("name", CASES)
+@sampled("name", CASES, quick=2)
 def test_recurrences(name: str) -> None:
     """Rings where PEs wait for one another in circles, nests behind them."""
     case = CASES[name]()
@@ -86,14 +87,14 @@ def test_gemm_runs_in_full_registers_and_without_rings(monkeypatch: pytest.Monke
     def refuse(text: str) -> None:
         raise AssertionError("compiled for rings")
 
-    monkeypatch.setattr(values, "compile_text", refuse)
+    monkeypatch.setattr(values, "compile_by_use", refuse)
     given = compute_values(graph, random_inputs(graph, 1, real=True))
     assert group_of(plan(graph).nests["C"]).width == 16
     assert plan(graph).passed == {"A_loader": 3 * 32 * 32 * 3, "B_loader": 2 * 32 * 32 * 3}
     assert given["C"].any()
 
 
-@pytest.mark.parametrize("type", [Float(64), Float(16), BFloat(16), Int(8), Int(32)], ids=str)
+@sampled("type", [Float(64), Float(16), BFloat(16), Int(8), Int(32)], quick=1, ids=str)
 @pytest.mark.parametrize("lanes", [1, 3, 8])
 def test_types_and_lanes(type: t2s.Type, lanes: int) -> None:
     sizes = replace(SMALL, lanes=lanes, tile=(2, 19))

@@ -99,6 +99,30 @@ def test_code_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         module.compile_text(TEXT)
 
 
+def test_a_long_program_is_compiled_well_when_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    efforts = []
+    compiled = module._object_code
+
+    def noted(text: str, target: object, effort: module.Effort) -> bytes:
+        efforts.append(effort)
+        return compiled(text, target, effort)
+
+    monkeypatch.setattr(module, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(module, "_object_code", noted)
+    monkeypatch.setattr(module, "LONG_PROGRAM", len(TEXT) - 1)
+    module.compile_text.cache_clear()
+    for _ in range(3):
+        assert module.compile_by_use(TEXT).run(0, 41) == 42
+    assert efforts == [module.Effort.QUICK, module.Effort.FULL]
+    other = TEXT.replace("i64 %1, 1", "i64 %1, 2")
+    monkeypatch.setattr(module, "LONG_PROGRAM", len(TEXT))
+    assert module.compile_by_use(other).run(0, 40) == 42
+    assert efforts[2:] == [module.Effort.FULL]
+    module.compile_text.cache_clear()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
 def test_what_others_may_write_is_not_run(tmp_path: Path, mode: int) -> None:
@@ -128,10 +152,20 @@ def test_what_another_user_planted_is_not_run(tmp_path: Path) -> None:
     assert not cache.keep("b", b"code")
 
 
+def test_users_may_move_their_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "t2s"
+    for invalid in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CACHE_HOME", invalid)
+        assert cache_directory() == Path.home() / ".cache" / "t2s"
+
+
 def test_no_home_means_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", unknown)
     assert cache_directory() is None
     monkeypatch.setattr(Path, "home", lambda: Path())
@@ -189,9 +223,3 @@ def test_a_home_that_cannot_be_used_is_no_error(tmp_path: Path, home: str) -> No
     )
     assert done.stdout == "[0 3 6 9]\n", done.stderr
     assert not any((tmp_path / "locked").iterdir())
-
-
-def test_numba_keeps_nothing_of_its_own() -> None:
-    """Its cache raises where it cannot be written, and where its index is damaged."""
-    package = Path(object_cache.__file__).parents[2]
-    assert not any("cache=True" in path.read_text() for path in package.rglob("*.py"))

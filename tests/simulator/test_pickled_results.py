@@ -9,6 +9,7 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, RDom, Var
+from tests.sampling import sampled
 
 
 def dense() -> tuple[Func, dict[str, np.ndarray]]:
@@ -30,7 +31,7 @@ def product() -> tuple[Func, dict[str, np.ndarray]]:
     return y, {"A": np.eye(4, dtype=np.float32), "x": np.arange(4, dtype=np.float32)}
 
 
-@pytest.mark.parametrize("engine", ["native", "python"])
+@sampled("engine", ["native", "python"], quick=1)
 @pytest.mark.parametrize("make", [dense, product])
 def test_a_result_there_and_back(make, engine: str) -> None:
     design, inputs = make()

@@ -14,6 +14,7 @@ from t2s.graph.graph import Graph
 from t2s.simulator.run import simulate
 from t2s.simulator.values import machine_values as module
 from t2s.simulator.values.machine_values import StreamValues, stream_values
+from tests.sampling import sampled
 
 Inputs = Mapping[str, Array]
 
@@ -40,13 +41,14 @@ def factors(size: int, density: float, seed: int, modes: str) -> Inputs:
     return {**compressed("B", modes[:2], b), **compressed("C", modes[2:], c)}
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("make", "modes"),
     [
         (lambda: elementwise(Op.ADD, 2), "ijij"),
         (lambda: row_product(4), "ikkj"),
         (lambda: outer_product(4), "kikj"),
     ],
+    quick=2,
     ids=["elementwise", "row product", "outer product"],
 )
 def test_large_and_small_runs_in_turn(

@@ -9,6 +9,7 @@ import pytest
 
 from t2s.simulator.values.point_block import ADDED, CAPACITY, HEAP, PROBE, SIZE, SORTED, new_block
 from t2s.simulator.values.sorted_memory import addresses, enlarged
+from tests.sampling import sampled
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
@@ -38,7 +39,7 @@ class Memory:
 
 @pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.parametrize("capacity", [16, 1024])
-@pytest.mark.parametrize("extent", [40, 300, 1 << 40])
+@sampled("extent", [40, 300, 1 << 40], quick=1)
 def test_turns_of_adding_and_removing(words: int, capacity: int, extent: int) -> None:
     generator = np.random.default_rng(extent + words)
     memory, expected, was_sorted = Memory(words, capacity), dict[tuple[int, ...], int](), False

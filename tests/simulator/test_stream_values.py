@@ -360,7 +360,7 @@ def test_long_programs_are_compiled_well_when_they_run_long(
         return module.compile_text(text, effort)
 
     monkeypatch.setattr(native_values, "compile_text", compiled)
-    monkeypatch.setattr(native_values, "_LONG_PROGRAM", 0)
+    monkeypatch.setattr(native_values, "LONG_PROGRAM", 0)
     monkeypatch.setattr(native_values, "_WORTH_THE_EFFORT", 20)
     monkeypatch.setattr(native_values, "_FIRINGS_PER_CALL", 7)
     inputs = {

@@ -27,6 +27,7 @@ from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, checked_window
 from t2s.simulator.times.sampled import timeline_of
+from tests.sampling import sampled
 from tests.spatial.test_schedule_times import GAPS
 
 SEEDS = [pytest.param(n, marks=pytest.mark.slow) if n > 2 else n for n in range(14)]
@@ -149,7 +150,7 @@ def _agrees(result: SimResult, watched: Watched, random: Random) -> None:
             assert np.array_equal(whole.cycles[state][:, bin], expected)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sampled("seed", SEEDS, quick=2)
 @pytest.mark.parametrize("engine", ["table", "array"])
 def test_loop_nests(seed: int, engine: str) -> None:
     graph = random_graph(seed)
@@ -162,7 +163,7 @@ def test_loop_nests(seed: int, engine: str) -> None:
             _agrees(result, Watched(program), Random(seed))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sampled("seed", SEEDS, quick=2)
 def test_machines(seed: int) -> None:
     graph, inputs = random_machines(seed)
     for device in random_device(seed):
@@ -173,7 +174,7 @@ def test_machines(seed: int) -> None:
         _agrees(result, Watched(program), Random(seed))
 
 
-@pytest.mark.parametrize("seed", SEEDS[:8])
+@sampled("seed", SEEDS[:8], quick=2)
 def test_units_of_a_dram(seed: int) -> None:
     """Loop nests and machines that wait for a DRAM, and random stalls of units without one."""
     device = DEVICES["arria10"].with_memory("ddr4-2133")

@@ -35,6 +35,7 @@ from t2s.simulator.values.compute import compute_values, compute_with_rings
 from t2s.simulator.values.emit_program import emit_program
 from t2s.simulator.values.layout import layout_of
 from tests.hand_graphs import index, loop, plus, space, systolic_gemm, times
+from tests.sampling import sampled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 I64 = Int(64)
@@ -190,7 +191,7 @@ def rings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 # -- systolic arrays ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("shape", "tiles", "lanes", "element"),
     [
         ((1, 1, 1), (1, 1), 1, INT32),
@@ -204,6 +205,7 @@ def rings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         ((4, 1, 9), (1, 3), 7, UInt(16)),
         ((2, 2, 5), (2, 1), 4, I64),
     ],
+    quick=4,
 )
 @pytest.mark.usefixtures("rings")
 def test_systolic_arrays(

@@ -34,6 +34,7 @@ from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Role
 from t2s.simulator.values.compute import compute_values
 from tests.hand_graphs import index, loop
+from tests.sampling import sampled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -141,7 +142,7 @@ def expression(operator: Op, type: Type) -> Apply:
 
 
 @pytest.mark.parametrize("lanes", [1, 12])
-@pytest.mark.parametrize("type", TYPES, ids=str)
+@sampled("type", TYPES, quick=2, ids=str)
 def test_operators(type: Type, lanes: int) -> None:
     x, y = pairs(type)
     vector = type.with_lanes(lanes)
@@ -174,7 +175,7 @@ def test_unary_operators_on_every_16_bit_float(type: Type) -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-@pytest.mark.parametrize("source", TYPES, ids=str)
+@sampled("source", TYPES, quick=2, ids=str)
 def test_casts(source: Type, lanes: int) -> None:
     if source.bits == 16:
         values = np.arange(1 << 16, dtype=np.uint16).view(source.numpy)
@@ -227,7 +228,7 @@ def test_lane_numbers(type: Type, lanes: int) -> None:
 
 
 @pytest.mark.parametrize("lanes", [2, 3, 5, 7, 16])
-@pytest.mark.parametrize("type", [Float(32), Float(16), BFloat(), Int(8), UInt(64), BOOL], ids=str)
+@sampled("type", [Float(32), Float(16), BFloat(), Int(8), UInt(64), BOOL], quick=2, ids=str)
 def test_lanes_are_reduced_as_a_tree(type: Type, lanes: int) -> None:
     wanted = [operator for operator in REDUCIBLE if accepts(operator, type)]
     x = Local(name="x", type=type.with_lanes(lanes))

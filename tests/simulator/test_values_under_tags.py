@@ -24,6 +24,7 @@ from t2s.graph.verify import verify_graph
 from t2s.simulator.run import simulate
 from tests.graph.machines import is_tag, local
 from tests.graph.refusal import refuse
+from tests.sampling import sampled
 
 X = np.array([5, -3, 7, 0, 9, 2], np.int32)
 TAGGED = StreamType(element=INT32, nesting=1, values_under_tags=True)
@@ -108,7 +109,7 @@ def kept(graph: Graph) -> Graph:
     return replace(graph, channels=tuple(channels))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 54])
+@sampled("seed", [1, 2, 3, 54], quick=2)
 def test_random_machines(seed: int) -> None:
     graph, inputs = random_machines(seed)
     graph = kept(graph)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 import t2s
@@ -14,6 +13,8 @@ from t2s import Float, Func, ImageParam, RDom, Var
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr
+
+from tests.sampling import sampled
 
 
 def banked(chain: t2s.Chain, banks: int | None) -> Func:
@@ -42,16 +43,27 @@ def random(rows: int, columns: int, density: float = 0.3) -> np.ndarray:
     return (kept * generator.integers(1, 9, (rows, columns))).astype(np.float32)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("banks", "shape"),
-    [(1, (6, 5)), (2, (6, 5)), (8, (6, 5)), (4, (1, 1)), (4, (4, 0)), (2, (3, 70)), (64, (3, 70))],
+    [
+        (1, (6, 5)),
+        (2, (6, 5)),
+        (8, (6, 5)),
+        (4, (1, 1)),
+        (4, (4, 0)),
+        (2, (3, 70)),
+        (64, (3, 70)),
+    ],
+    quick=2,
 )
 def test_any_number_of_columns_in_any_number_of_banks(banks: int, shape: tuple[int, int]) -> None:
     run(banked(t2s.gallery.cisr(1 if banks > 8 else 2), banks), random(*shape))
 
 
-@pytest.mark.parametrize(
-    "make", [t2s.gallery.csc, t2s.gallery.sliced_ell, t2s.gallery.blocked_csr, t2s.gallery.dia]
+@sampled(
+    "make",
+    [t2s.gallery.csc, t2s.gallery.sliced_ell, t2s.gallery.blocked_csr, t2s.gallery.dia],
+    quick=2,
 )
 def test_other_representations(make: object) -> None:
     run(banked(make(machines=2), 4), random(7, 9))

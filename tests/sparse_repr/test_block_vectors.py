@@ -23,8 +23,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from t2s.core.expr import apply
 from t2s.core.ops import Op
 from t2s.core.types import UInt
@@ -33,6 +31,7 @@ from t2s.sparse_repr.blocks.expressions import one
 from t2s.sparse_repr.blocks.point_reducers import PointReducer
 from t2s.sparse_repr.streams import EmptyFiber
 from t2s.sparse_repr.tokens import Tokens, depth_of, tag_of
+from tests.sampling import sampled
 from tests.sparse_repr.harness import FLOAT, Bench, streams_of
 
 FILE = Path(__file__).with_name("block_vectors.json")
@@ -421,7 +420,7 @@ HERE = [
 ]
 
 
-@pytest.mark.parametrize("vector", HERE, ids=lambda v: f"{v['block']}-{v['test']}")
+@sampled("vector", HERE, quick=54, ids=lambda v: f"{v['block']}-{v['test']}")
 def test_vector(vector: dict[str, Any]) -> None:
     found, expected = ADAPTERS[vector["block"]](vector)
     assert found == expected

@@ -9,6 +9,7 @@ import pytest
 
 from t2s import UserError, sparse
 from t2s.sparse import Kernel, Schedule
+from tests.sampling import sampled
 
 LEAVES = ("A(i,k)", "B(i,k)", "C(i)", "D(k)", "E(k,i)")
 
@@ -69,7 +70,7 @@ def test_located_by_default_and_scanned_and_located_are_equal() -> None:
     assert located > 60
 
 
-@pytest.mark.parametrize("seed", range(200, 205))
+@sampled("seed", range(200, 205), quick=2)
 def test_engines_agree(seed: int) -> None:
     kernels, inputs = _kernels(seed)
     results = [kernel.simulate(inputs, engine="python") for kernel in kernels]
@@ -107,7 +108,7 @@ def test_the_kernel_says_what_is_located_by_default() -> None:
         ("y(i) = a(i) * b(i)", {"a": "d", "b": "d"}),  # nothing bounds the loop
         ("y(i) = a(i) + s(i)", {"a": "d", "s": "s"}),
         ("y(i) = a(i) * s(i) + a(i)", {"a": "d", "s": "s"}),  # all of a is read anyway
-        ("y(i) = s(i) / a(i)", {"a": "d", "s": "s"}),
+        ("y(i) = a(i) / s(i)", {"a": "d", "s": "s"}),
     ],
 )
 def test_other_levels_are_scanned(text: str, formats: dict[str, str]) -> None:

@@ -15,6 +15,7 @@ from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.run import simulate
 from t2s.sparse_repr.blocks.arrays import ArrayLoad
 from t2s.sparse_repr.streams import UNBOUNDED, BlockKind, Streams
+from tests.sampling import sampled
 from tests.sparse_repr.graphs import Design, elementwise, matrix_product, matrix_vector
 from tests.sparse_repr.harness import FLOAT
 
@@ -45,7 +46,7 @@ def test_matrix_vector(seed: int) -> None:
     check(matrix_vector(a, b), a @ b)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sampled("seed", SEEDS, quick=2)
 @pytest.mark.parametrize("operator", [Op.ADD, Op.SUBTRACT, Op.MULTIPLY])
 def test_elementwise(operator: Op, seed: int) -> None:
     a, b = sparse(seed, (6, 8)), sparse(seed + 10, (6, 8))
@@ -53,21 +54,21 @@ def test_elementwise(operator: Op, seed: int) -> None:
     check(elementwise(a, b, operator), function(a, b))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sampled("seed", SEEDS, quick=2)
 @pytest.mark.parametrize("order", ["ijk", "ikj", "kij"])
 def test_matrix_products(order: str, seed: int) -> None:
     b, c = sparse(seed, (6, 5)), sparse(seed + 10, (5, 7))
     check(matrix_product(b, c, order), b @ c)
 
 
-@pytest.mark.parametrize("order", ["ijk", "ikj", "kij"])
+@sampled("order", ["ijk", "ikj", "kij"], quick=2)
 def test_an_empty_operand(order: str) -> None:
     b, c = np.zeros((4, 5)), sparse(1, (5, 7))
     check(matrix_product(b, c, order), b @ c)
     check(matrix_product(c.T, b.T, order), c.T @ b.T)
 
 
-@pytest.mark.parametrize("order", ["ijk", "ikj", "kij"])
+@sampled("order", ["ijk", "ikj", "kij"], quick=2)
 def test_bounded_channels_give_the_same_values(order: str) -> None:
     b, c = sparse(3, (6, 5)), sparse(4, (5, 7))
     cycles = [

@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 import scipy.sparse as scipy
@@ -14,6 +15,7 @@ import sparse as pydata
 
 import t2s
 from t2s import Float, sparse
+from tests.sampling import sampled
 
 RNG = np.random.default_rng(5)
 DENSE = ((RNG.random((14, 12)) < 0.3) * RNG.integers(1, 99, (14, 12))).astype(np.float32)
@@ -69,7 +71,7 @@ def test_results_of_scipy() -> None:
     same(columns, columns.toarray())
 
 
-@pytest.mark.parametrize("form", ["COO", "GCXS", "DOK"])
+@sampled("form", ["COO", "GCXS", "DOK"], quick=2)
 def test_every_form_of_pydata(form: str) -> None:
     same(getattr(pydata, form).from_numpy(DENSE))
 
@@ -249,3 +251,63 @@ def test_sizes_of_numpy() -> None:
     assert sparse.from_coordinates([[0, 0]], [1.0], shape).shape == (3, 4)
     assert sparse.bcsr(np.int64(2), np.uint8(2)) == sparse.bcsr(2, 2)
     assert sparse.coo(np.int32(3)) == sparse.coo(3)
+
+
+def test_graphs_are_their_adjacency() -> None:
+    """Nodes in the order of the graph; the weight of an edge, or 1, in both directions or one."""
+    karate = networkx.karate_club_graph()
+    adjacency = networkx.to_numpy_array(karate)
+    np.testing.assert_array_equal(sparse.tensor(karate).to_dense(), adjacency)
+    product = sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+    result = sparse.simulate(product, {"A": karate, "x": np.ones(34)})
+    np.testing.assert_allclose(result.output, adjacency.sum(1))
+    directed = networkx.DiGraph([("b", "a"), ("c", "a")])
+    assert sparse.tensor(directed, "ds").to_dense().tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
+    assert sparse.tensor(networkx.Graph()).shape == (0, 0)
+    directed.add_edge("a", "b", weight="heavy")
+    with pytest.raises(t2s.UserError, match="weights that are no numbers"):
+        sparse.tensor(directed)
+
+
+def test_objects_without_an_array_protocol_are_refused() -> None:
+    """numpy takes whatever has a length for the list of its keys."""
+
+    class Keyed:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, at: int) -> int:
+            return [7, 8, 9][at]
+
+    x, i, F = t2s.ImageParam(Float(64), 1, name="x"), t2s.Var("i"), t2s.Func("F")
+    F[i] = x[i] + 1.0
+    F.bound(i, 0, 3)
+    for value in (Keyed(), {0: 1.0, 1: 2.0, 2: 3.0}, {1.0, 2.0, 3.0}, iter([1.0, 2.0, 3.0])):
+        with pytest.raises(t2s.UserError, match=r"is not a tensor|values of type object"):
+            sparse.tensor(value)
+        with pytest.raises(t2s.UserError, match=r"the input x (is no array|has the wrong)"):
+            t2s.simulate(F, {"x": value})
+    for value in ([1.0, 2.0, 3.0], (1.0, 2.0, 3.0), memoryview(np.ones(3)), np.ones(3)):
+        assert sparse.tensor(value).shape == (3,)
+        assert len(t2s.simulate(F, {"x": value}).outputs["F"]) == 3
+
+
+def test_tensors_are_arrays_for_numpy() -> None:
+    made = sparse.tensor(DENSE, "ds")
+    assert np.array_equal(made, DENSE)
+    assert np.allclose(made, DENSE)
+    assert np.asarray(made, np.float64).dtype == np.float64
+    assert (made.ndim, made.nnz, made.dtype) == (2, np.count_nonzero(DENSE), DENSE.dtype)
+    for dense in (made.todense(), made.toarray(), made.to_dense()):
+        np.testing.assert_array_equal(dense, DENSE)
+    transposed = made.T
+    np.testing.assert_array_equal(transposed, DENSE.T)
+    assert str(transposed.format) == "ds:1,0"
+    assert transposed.values is made.values
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(sparse.tensor(cube, "sss").T, cube.T)
+    with pytest.raises(ValueError, match="always a copy"):
+        np.asarray(made, copy=False)
+    huge = sparse.from_coordinates([[0, 0]], [1.0], (1 << 20, 1 << 20), "ss")
+    with pytest.raises(t2s.UserError, match="stores too much for this tensor"):
+        np.asarray(huge)

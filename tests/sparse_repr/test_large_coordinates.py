@@ -10,6 +10,7 @@ import pytest
 from t2s import Float, sparse
 from t2s.core.types import INT32, Int
 from t2s.sparse import SparseTensor
+from tests.sampling import sampled
 
 LARGE = 2**33
 
@@ -29,7 +30,7 @@ MN = {(3, 2**32): 1.0, (2**32, 2**32): 6.0}
 
 
 @pytest.mark.parametrize("engine", ["python", "native"])
-@pytest.mark.parametrize(
+@sampled(
     ("text", "letters", "schedule", "inputs", "expected"),
     [
         ("y(i) = a(i)*b(i)", "s", "", {"a": A, "b": B}, PRODUCT),
@@ -38,6 +39,7 @@ MN = {(3, 2**32): 1.0, (2**32, 2**32): 6.0}
         ("y(i) = a(i) + b(i)", "s", "parallelize(i,2)", {"a": A, "b": B}, TOTAL),
         ("y(i,j) = a(i,k)*b(k,j)", "ss", "reorder(i,k,j)", {"a": M, "b": N}, MN),
     ],
+    quick=1,
 )
 def test_coordinates_are_kept(
     text: str,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from t2s.sparse import Kernel, Schedule, bcsr, parse
+from tests.sampling import sampled
 
 PAIRS = ("db", "bs", "st", "tb", "dl", "ls")
 
 
-@pytest.mark.parametrize(("outer", "inner"), PAIRS)
+@sampled(("outer", "inner"), PAIRS, quick=2)
 def test_a_matrix_times_a_vector(outer: str, inner: str) -> None:
     generator = np.random.default_rng(ord(outer) * 128 + ord(inner))
     shape = (70, 5) if outer in "bt" else (4, 70) if inner in "bt" else (4, 5)
@@ -23,7 +23,7 @@ def test_a_matrix_times_a_vector(outer: str, inner: str) -> None:
     assert np.array_equal(result.output, A @ x)
 
 
-@pytest.mark.parametrize("letters", ["u", "uq", "ucq", "dq", "sq", "duq", "usd", "us"])
+@sampled("letters", ["u", "uq", "ucq", "dq", "sq", "duq", "usd", "us"], quick=2)
 def test_levels_that_repeat_coordinates(letters: str) -> None:
     order = len(letters)
     shape = (3, 4, 5)[:order]

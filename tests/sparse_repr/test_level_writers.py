@@ -7,6 +7,7 @@ import pytest
 
 from t2s import UserError
 from t2s.sparse import Kernel, SparseTensor, compile, from_coordinates, parse
+from tests.sampling import sampled
 
 ORDERED = ("db", "dt", "sb", "bs", "tb", "bt", "uq", "b", "t", "u")
 LINKED = ("dl", "sl", "ls", "lb", "l")
@@ -30,9 +31,13 @@ def sums(letters: str, shape: tuple[int, ...], share: float, modes: str = "") ->
     return result.tensor
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("letters", "share"),
-    [*((letters, 0.2) for letters in ORDERED), *((letters, 0.0) for letters in ("db", "bt", "uq"))],
+    [
+        *((letters, 0.2) for letters in ORDERED),
+        *((letters, 0.0) for letters in ("db", "bt", "uq")),
+    ],
+    quick=3,
 )
 def test_the_arrays_are_those_that_packing_makes(letters: str, share: float) -> None:
     extent = 130 if letters[0] in "bt" else 5
@@ -45,7 +50,7 @@ def test_the_arrays_are_those_that_packing_makes(letters: str, share: float) -> 
             assert np.array_equal(found[name], array), name
 
 
-@pytest.mark.parametrize("letters", LINKED)
+@sampled("letters", LINKED, quick=2)
 def test_linked_lists(letters: str) -> None:
     sums(letters, (5, 70)[: len(letters)], 0.2)
     sums(letters, (5, 70)[: len(letters)], 0.0)
@@ -92,7 +97,7 @@ def test_a_singleton_level_has_one_coordinate_for_each_position_above() -> None:
         kernel.simulate({"B": np.ones((3, 4))}, engine="python")
 
 
-@pytest.mark.parametrize("letters", ["ucq", "ssl", "sll", "ssb", "dst", "lbs"])
+@sampled("letters", ["ucq", "ssl", "sll", "ssb", "dst", "lbs"], quick=4)
 def test_empty_fibers_of_several_loops(letters: str) -> None:
     """Rows without entries, in a loop that visits everything, leave nothing behind."""
     kernel = compile(parse("X(i,j,k)=A(i,j)*C(k)", {"X": letters, "A": "ds", "C": "s"}))

@@ -10,6 +10,7 @@ import pytest
 
 from t2s import UserError, sparse
 from t2s.sparse import Kernel
+from tests.sampling import sampled
 
 REFUSALS = "nothing is left at . to locate with|cannot be located into"
 LEAVES = ("A(i,k)", "B(i,k)", "C(i)", "D(k)", "E(k,i)")
@@ -84,7 +85,7 @@ def test_every_level_of_meaning_agrees_with_numpy() -> None:
     assert located > 70
 
 
-@pytest.mark.parametrize("seed", range(1000, 1012))
+@sampled("seed", range(1000, 1012), quick=3)
 def test_engines_agree_with_numpy(seed: int) -> None:
     case = _case(seed)
     if case is None:
@@ -96,9 +97,14 @@ def test_engines_agree_with_numpy(seed: int) -> None:
     assert np.allclose(plain.output, result.output)
 
 
-@pytest.mark.parametrize(
+@sampled(
     "text",
-    ["x(i) = (a(i) + b(i)) * c(i)", "x(i) = c(i) * min(b(i), a(i))", "x(i) = (b(i) + 1) * c(i)"],
+    [
+        "x(i) = (a(i) + b(i)) * c(i)",
+        "x(i) = c(i) * min(b(i), a(i))",
+        "x(i) = (b(i) + 1) * c(i)",
+    ],
+    quick=2,
 )
 def test_a_term_of_a_factor_is_looked_up_at_the_coordinates_of_the_other(text: str) -> None:
     """The loop ends with what is stored, however many coordinates there are."""

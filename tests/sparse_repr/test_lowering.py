@@ -9,6 +9,7 @@ from benchmarks.sam.expressions import COLUMNS, TABLE, Row
 from t2s.sparse import Kernel, Schedule, Tensor, compile, dcsr, parse
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import accesses, all_variables
+from tests.sampling import sampled
 
 # A residual keeps a row of b where C has none: its row of the result has a value, so there is no
 # coordinate to drop.  The sums of a transposed product are added up by a reducer that keeps the
@@ -27,7 +28,7 @@ def test_blocks_are_those_of_the_paper(row: Row) -> None:
 
 
 @pytest.mark.parametrize("density", [0.0, 0.4, 1.0])
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+@sampled("row", TABLE, quick=2, ids=lambda row: row.name)
 def test_values_are_those_of_numpy(row: Row, density: float) -> None:
     kernel = row.kernel()
     generator = np.random.default_rng(7)
@@ -71,7 +72,7 @@ LANES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "formats", "order", "variable"), LANES)
+@sampled(("text", "formats", "order", "variable"), LANES, quick=2)
 def test_lanes_change_time_only(text: str, formats: str, order: str, variable: str) -> None:
     assignment = parse(text, formats.split())
     schedule = Schedule().reorder(order)
@@ -100,6 +101,7 @@ def test_an_unfused_product_takes_two_stages() -> None:
     assert (
         str(kernel)
         == """\
+T(i,j) is stored as ss:0,1, by default
 for i:
   for j:
     for k:

@@ -15,6 +15,7 @@ from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.sparse_repr.streams import UNBOUNDED
+from tests.sampling import sampled
 from tests.simulator.test_streams import agree
 from tests.sparse_repr.graphs import Design, elementwise, matrix_product, matrix_vector
 
@@ -40,7 +41,7 @@ def check(design: Design, expected: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("order", ["ijk", "ikj", "kij"])
+@sampled("order", ["ijk", "ikj", "kij"], quick=2)
 def test_matrix_products(order: str) -> None:
     b, c = sparse(0, (8, 7)), sparse(1, (7, 9))
     check(matrix_product(b, c, order), b @ c)

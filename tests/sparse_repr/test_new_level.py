@@ -30,6 +30,7 @@ from t2s.sparse_repr.levels import (
     ranges,
 )
 from t2s.sparse_repr.levels.level import firsts, segments
+from tests.sampling import sampled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,7 @@ def test_products_with_runs(outer: Level, share: float) -> None:
     assert np.array_equal(kernel.interpret({"A": A, "x": x}, level="blocks"), A @ x)
 
 
-@pytest.mark.parametrize("outer", [Dense(), Compressed(), Runs()])
+@sampled("outer", [Dense(), Compressed(), Runs()], quick=2)
 def test_results_of_runs(outer: Level) -> None:
     generator = np.random.default_rng(5)
     B, C = (generator.integers(1, 9, (5, 9)) * (generator.random((5, 9)) < 0.4) for _ in "BC")

@@ -20,6 +20,7 @@ from t2s.sparse import (
     parse,
 )
 from t2s.sparse_repr.notation.ir import print_assignment
+from tests.sampling import sampled
 
 i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
 
@@ -112,9 +113,10 @@ def test_the_values_from_before() -> None:
     assert kernel.simulate({"A": A, "y": y}).output.tolist() == [2, 3]
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("dtype", "expected"),
     [(np.int32, np.int32), (np.int64, np.int64), (np.float32, np.float32), (bool, np.bool_)],
+    quick=2,
 )
 def test_the_type_follows_from_the_inputs(dtype: type, expected: type) -> None:
     x = np.array([0, 1, 1], dtype)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from t2s import sparse
+from tests.sampling import sampled
 
 DESIGNS = (
     ("X(i,j) = U(k,i,j)*T(k,i,j)", "reorder(k,i,j), parallelize(k,2)"),
@@ -16,7 +17,7 @@ DESIGNS = (
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("text", "schedule"), DESIGNS)
+@sampled(("text", "schedule"), DESIGNS, quick=2)
 def test_outer_loops_that_are_summed(text: str, schedule: str, seed: int) -> None:
     """Fibers of a lane in which nothing meets are put as they are."""
     formats = {"U": "sss", "T": "sss", "A": "ss", "B": "ss"}

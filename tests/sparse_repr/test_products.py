@@ -19,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr
 import row_blocks
 
+from tests.sampling import sampled
+
 RNG = np.random.default_rng(3)
 
 
@@ -62,7 +64,7 @@ GALLERY = {
 
 
 @pytest.mark.parametrize("type", [Float(32), Int(32)], ids=str)
-@pytest.mark.parametrize("name", GALLERY)
+@sampled("name", GALLERY, quick=2)
 def test_products_of_the_gallery(name: str, type: Type) -> None:
     A = matrix(type.numpy)
     x = RNG.integers(-5, 5, 13).astype(type.numpy)
@@ -181,7 +183,7 @@ def test_a_graph_is_for_every_matrix_of_its_sizes() -> None:
         t2s.structure(y, A=second)
 
 
-@pytest.mark.parametrize("policy", [t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst], ids=str)
+@sampled("policy", [t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst], quick=2, ids=str)
 @pytest.mark.parametrize("padding", [t2s.Zero, t2s.Longest], ids=str)
 def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: t2s.Policy) -> None:
     """Rows cut into blocks, and rows dealt out."""

@@ -10,6 +10,7 @@ import t2s
 from t2s import Columns, Float, Func, ImageParam, Index, Int, Length, RDom, Rows, Type, Var, Zero
 from t2s.backends.opencl_fpga import emulator_available
 from t2s.graph.nodes import Machine
+from tests.sampling import sampled
 from tests.sparse_repr.test_products import matrix, product
 
 RNG = np.random.default_rng(11)
@@ -109,7 +110,7 @@ BLOCKS_OF_COLUMNS = (
 )
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("chain", "elements"),
     [
         (t2s.gallery.blocked_csr(2, 2, 4), 4),
@@ -118,6 +119,7 @@ BLOCKS_OF_COLUMNS = (
         (BLOCKS_OF_COLUMNS, 2),
         (t2s.dense().block(Columns, 4, Zero).schedule(Rows, 3, t2s.ASAP, Zero), 4),
     ],
+    quick=2,
 )
 def test_several_multipliers_for_a_block(chain: t2s.Chain, elements: int) -> None:
     A, x = matrix(np.float32), RNG.integers(-5, 5, 13).astype(np.float32)
@@ -190,6 +192,7 @@ def test_all_parts_with_names() -> None:
     assert {"multiplier", "unloader", "A_loader", "lengths", "x_loader"} <= set(result.nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed")
 def test_blocks_on_the_emulator() -> None:

@@ -12,6 +12,7 @@ from scipy import sparse
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom, Type, Var
 from t2s.backends.opencl_fpga import emulator_available
+from tests.sampling import sampled
 
 RNG = np.random.default_rng(12)
 ROWS = 9
@@ -117,7 +118,7 @@ def test_sums_are_added_to_the_start_value(chain: str, start: str) -> None:
 
 
 @pytest.mark.parametrize("chain", ["cisr", "csc"])
-@pytest.mark.parametrize(("rows", "columns"), [(5, 8), (8, 5), (0, 3), (3, 0), (0, 0)])
+@sampled(("rows", "columns"), [(5, 8), (8, 5), (0, 3), (3, 0), (0, 0)], quick=1)
 def test_matrices_that_are_not_square(chain: str, rows: int, columns: int) -> None:
     """An operand that the start value reads too is as long as the longer of both."""
     A = sparse.csr_array(np.ones((rows, columns), np.float32))
@@ -129,7 +130,7 @@ def test_matrices_that_are_not_square(chain: str, rows: int, columns: int) -> No
     check(y, {"A": A, "x": x[:columns], "z": z}, z + A @ x[:columns])
 
 
-@pytest.mark.parametrize("chain", CHAINS)
+@sampled("chain", CHAINS, quick=2)
 def test_several_right_hand_sides(chain: str) -> None:
     A = matrix(np.float32)
     x, z = (RNG.integers(1, 9, (ROWS, 3)).astype(np.float32) for _ in range(2))

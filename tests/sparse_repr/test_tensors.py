@@ -35,6 +35,7 @@ from t2s.sparse import (
     to_scipy,
     write,
 )
+from tests.sampling import sampled
 
 Array = np.ndarray[Any, Any]
 
@@ -45,7 +46,7 @@ def random(shape: tuple[int, ...], density: float, seed: int = 0) -> Array:
     return np.asarray(values, np.float64)
 
 
-@pytest.mark.parametrize("shape", [(5,), (4, 6), (0, 3), (70, 130), (3, 0), (2, 3, 4)])
+@sampled("shape", [(5,), (4, 6), (0, 3), (70, 130), (3, 0), (2, 3, 4)], quick=1)
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
 def test_every_kind_of_level_keeps_the_tensor(shape: tuple[int, ...], density: float) -> None:
     array = random(shape, density)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, Var
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 from tests.spatial.programs import random_inputs
 from tests.spatial.test_random import PROFILE
@@ -36,7 +37,7 @@ def tiled(*, unrolled_late: bool = False) -> tuple[Func, dict[str, Var | Func]]:
 
 
 @pytest.mark.parametrize("double", [True, False])
-@pytest.mark.parametrize(("removed", "loop"), [("jt", "k"), ("jt", "it"), ("jt", "j"), ("j", "i")])
+@sampled(("removed", "loop"), [("jt", "k"), ("jt", "it"), ("jt", "j"), ("j", "i")], quick=1)
 def test_values_and_loads(removed: str, loop: str, double: bool) -> None:
     C, v = tiled()
     v["A_loader"].remove(v[removed])

@@ -17,6 +17,7 @@ from t2s import Func, Graph, ImageParam, Int, Param, Place, RDom, UInt, UserErro
 from t2s.func.symbols import RVar
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_to_json
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "gemm"
@@ -68,7 +69,7 @@ def product() -> Product:
     return Product(C, A, B, i, j, k, ii)
 
 
-@pytest.mark.parametrize(
+@sampled(
     "changed",
     [
         {},
@@ -78,6 +79,7 @@ def product() -> Product:
         {"II": 1, "JJ": 3, "KK": 8},
         {"III": 1, "JJJ": 1},
     ],
+    quick=2,
     ids=str,
 )
 def test_the_systolic_gemm(changed: dict[str, int]) -> None:

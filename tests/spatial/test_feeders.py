@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 import t2s
 from t2s import Func, ImageParam, Int, RDom, Var
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 
 
@@ -40,7 +39,7 @@ def array(*, buffered: bool, scattered: bool, isolated: bool = False) -> Func:
     return C
 
 
-@pytest.mark.parametrize(("buffered", "scattered"), [(True, False), (False, True), (True, True)])
+@sampled(("buffered", "scattered"), [(True, False), (False, True), (True, True)], quick=2)
 def test_a_function_has_buffers_and_streams_for_several_operands(
     buffered: bool, scattered: bool
 ) -> None:

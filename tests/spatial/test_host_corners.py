@@ -9,6 +9,7 @@ import t2s
 from t2s import Func, ImageParam, Int, Place, RDom, UnsupportedError, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
 from tests.spatial.agreement import agree
+from tests.spatial.programs import random_inputs
 
 
 def one_element(*, unrolled: bool) -> Func:
@@ -36,6 +37,14 @@ def test_one_element_emulated() -> None:
     assert t2s.emulate(one_element(unrolled=False), data)["F"].tolist() == [2, 4, 6, 8]
 
 
+@pytest.mark.emulator
+@pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
+def test_reversed_operands_emulated() -> None:
+    func = reversed_convolution(5, lanes=2)
+    inputs = random_inputs(t2s.lower(func), 1)
+    np.testing.assert_array_equal(t2s.emulate(func, inputs)["F"], t2s.interpret(func, inputs))
+
+
 @pytest.mark.parametrize("factor", [5, 7, 43])
 def test_a_padded_fused_loop(factor: int) -> None:
     i, j, z, q = t2s.variables("i j z q")
@@ -44,6 +53,25 @@ def test_a_padded_fused_loop(factor: int) -> None:
     F.bound(i, 0, 9).bound(j, 0, 6).fuse(j, i, z).split(z, z, q, factor)
     F.isolate_producer_chain(w, Func("S", place=Place.HOST), Func("L"))
     agree(F)
+
+
+def reversed_convolution(taps: int, *, lanes: int) -> Func:
+    """``F[i] += A[i + taps - 1 - k] * w[taps - 1 - k]``; the host orders both operands."""
+    A, w = ImageParam(Int(32), 1, name="A"), ImageParam(Int(32), 1, name="w")
+    i, ii, kk, k, F = *t2s.variables("i ii kk"), RDom(0, taps, name="k"), Func("F")
+    F[i] = 0
+    F[i] += A[i + taps - 1 - k] * w[taps - 1 - k]
+    F.bound(i, 0, 7).split(i, i, ii, 4).split(k, k, kk, lanes).unroll(ii)
+    for operand in (A, w):
+        host = Func(f"{operand.name}_order", place=Place.HOST)
+        F.isolate_producer_chain(operand, host, Func(f"{operand.name}_load"))
+    return F
+
+
+def test_reversed_operands_of_padded_loops() -> None:
+    """Padded iterations would read in front of the arrays, where there is no padding."""
+    for taps, lanes in ((4, 2), (5, 2), (3, 8), (1, 3)):
+        agree(reversed_convolution(taps, lanes=lanes))
 
 
 @pytest.mark.parametrize("both", [False, True])

@@ -12,6 +12,7 @@ import t2s
 from t2s import Func, ImageParam, Int, RDom
 from t2s.backends.opencl_fpga import emulator_available
 from t2s.graph.interpret import interpret_graph
+from tests.sampling import sampled
 from tests.spatial.programs import random_inputs
 
 i, j = t2s.variables("i j")
@@ -57,7 +58,7 @@ DESIGNS: dict[str, Sequence[Func]] = {
 }
 
 
-@pytest.mark.parametrize("outputs", DESIGNS.values(), ids=list(DESIGNS))
+@sampled("outputs", DESIGNS.values(), quick=3, ids=list(DESIGNS))
 def test_all_engines_agree(outputs: Sequence[Func]) -> None:
     graph = t2s.lower(outputs)
     assert graph.name == outputs[0].name

@@ -14,6 +14,7 @@ from t2s.core.expr import LaneNumbers
 from t2s.core.ops import OPERATORS, accepts, apply_operator, neutral_element
 from t2s.core.walk import walk
 from t2s.graph.graph import Graph
+from tests.sampling import sampled
 from tests.spatial.agreement import body, results
 
 i, kk = t2s.variables("i kk")
@@ -61,7 +62,7 @@ def check(out: Func, *values: Any, exact: bool = True) -> Graph:
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
-@pytest.mark.parametrize("type", NUMBERS, ids=str)
+@sampled("type", NUMBERS, quick=2, ids=str)
 @pytest.mark.parametrize("step", STEPS)
 def test_numbers(step: str, type: Type, vector: bool) -> None:
     """Neither a padding of zeros nor one of ones would leave these sums and products alone."""
@@ -75,13 +76,13 @@ def test_numbers(step: str, type: Type, vector: bool) -> None:
 
 @pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
 @pytest.mark.parametrize("type", [Bool(), Int(8), UInt(32)], ids=str)
-@pytest.mark.parametrize("step", LOGIC)
+@sampled("step", LOGIC, quick=2)
 def test_logic(step: str, type: Type, vector: bool) -> None:
     out = reduction(type, LOGIC[step], True if type.is_bool else 6, vector=vector)
     check(out, np.arange(21).reshape(3, 7) % 7, np.ones((3, 7)))
 
 
-@pytest.mark.parametrize("step", STEPS)
+@sampled("step", STEPS, quick=2)
 def test_special_floats(step: str) -> None:
     """Infinities times padding would be NaN, and adding 0.0 would lose the sign of zero."""
     values = np.full((3, 7), -0.0)

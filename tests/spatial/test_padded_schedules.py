@@ -14,6 +14,7 @@ from t2s import Func, ImageParam, Int, RDom, UserError, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
 from t2s.backends.verilog.verilator import verilator_available
 from t2s.func.user_expression import Expression
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 from tests.spatial.programs import random_inputs
 
@@ -114,7 +115,7 @@ FEW = [
 
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
-@pytest.mark.parametrize(("value", "extent", "factor", "map"), FEW)
+@sampled(("value", "extent", "factor", "map"), FEW, quick=2)
 def test_emulated(value: str, extent: int, factor: int, map: str) -> None:
     func = mapped(value, extent, factor, map)
     inputs = random_inputs(t2s.lower(func), 1)

@@ -8,6 +8,7 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError
 from t2s.backends.opencl_fpga.emulator import emulator_available
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 from tests.spatial.programs import random_inputs
 
@@ -34,9 +35,10 @@ def layer(rows: int, depth: int, columns: int, *, lanes: int = 1, tile: int = 4)
     return out.isolate_consumer(unloader)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("rows", "depth", "columns", "lanes"),
     [(6, 10, 7, 1), (6, 10, 7, 4), (4, 3, 5, 1), (9, 4, 4, 2), (1, 2, 1, 1), (8, 4, 8, 1)],
+    quick=2,
 )
 def test_values_and_cycles(rows: int, depth: int, columns: int, lanes: int) -> None:
     func = layer(rows, depth, columns, lanes=lanes)
@@ -51,6 +53,41 @@ def test_values_and_cycles(rows: int, depth: int, columns: int, lanes: int) -> N
 def test_another_padding_is_refused() -> None:
     with pytest.raises(UserError, match="are not padded in the same way"):
         t2s.lower(layer(6, 10, 7, tile=3))
+
+
+def collected(rows: int, columns: int, tile: int, pes: int, *, vectors: bool) -> Func:
+    """``F[i, j] = A[i, j] + 1`` on PEs along j whose results are gathered, ragged or not."""
+    A, F = ImageParam(Int(32), 2, name="A"), Func("F")
+    i, j, jt, jj = t2s.variables("i j jt jj")
+    collector, unloader = t2s.funcs("collector unloader")
+    F[i, j] = A[i, j] + 1
+    F.bound(i, 0, rows).bound(j, 0, columns)
+    F.split(j, j, jt, tile).split(jt, jt, jj, pes).unroll(jj)
+    F.isolate_consumer_chain(collector, unloader)
+    collector.gather(F, jj)
+    if vectors:
+        unloader.vstore(F)
+    return F
+
+
+def test_padded_results_are_gathered_into_vectors() -> None:
+    """Ragged sizes take the cycles of the next size that divides."""
+    for columns, tile, pes in (
+        (62, 16, 4),
+        (49, 16, 8),
+        (50, 4, 4),
+        (6, 4, 2),
+        (7, 8, 8),
+        (1, 2, 2),
+    ):
+        padded = -(-columns // tile) * tile
+        for vectors in (True, False):
+            graph = agree(collected(2, columns, tile, pes, vectors=vectors))
+            whole = t2s.lower(collected(2, padded, tile, pes, vectors=vectors))
+            assert t2s.cycles(graph) == t2s.cycles(whole), (columns, tile, pes, vectors)
+    values = np.arange(10, dtype=np.int32).reshape(2, 5)
+    design = collected(2, 5, 4, 4, vectors=True)
+    np.testing.assert_array_equal(t2s.simulate(design, {"A": values}).outputs["F"], values + 1)
 
 
 @pytest.mark.emulator

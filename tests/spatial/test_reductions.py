@@ -8,6 +8,7 @@ import pytest
 
 import t2s
 from t2s import BFloat, Bool, Float, Func, ImageParam, Int, RDom, UInt, Var
+from tests.sampling import sampled
 from tests.spatial.agreement import agree, body
 
 i, j, ii, kk = Var("i"), Var("j"), Var("ii"), Var("kk")
@@ -22,7 +23,7 @@ def window() -> tuple[Func, dict[str, Var]]:
     return f.bound(i, 0, 2), {"i": i, "k": k, "m": m}
 
 
-@pytest.mark.parametrize("unrolled", ["", "i", "k", "m", "i k", "i m", "k m", "i k m"])
+@sampled("unrolled", ["", "i", "k", "m", "i k", "i m", "k m", "i k m"], quick=2)
 @pytest.mark.parametrize("order", ["i k m", "k i m", "k m i"])
 def test_every_placement_of_two_reduction_loops(order: str, unrolled: str) -> None:
     """Steps in order, in the same PE or from PE to PE; the order is outermost first."""
@@ -33,7 +34,7 @@ def test_every_placement_of_two_reduction_loops(order: str, unrolled: str) -> No
     agree(f)
 
 
-@pytest.mark.parametrize("order", list(permutations(["i", "k", "kk"])), ids="-".join)
+@sampled("order", list(permutations(["i", "k", "kk"])), quick=2, ids="-".join)
 @pytest.mark.parametrize("unrolled", ["", "k", "kk", "i", "k kk"])
 def test_a_split_reduction_in_any_order(order: tuple[str, ...], unrolled: str) -> None:
     A, f, i, k = ImageParam(Int(32), 2, name="A"), Func("f"), Var("i"), RDom(0, 4, name="k")
@@ -65,7 +66,7 @@ def test_partial_results_go_from_pe_to_pe() -> None:
     assert graph.channel("f_partial_along_k").shape == ()
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("type", "start", "step"),
     [
         (Int(32), 0, lambda old, new: old + new),
@@ -82,6 +83,7 @@ def test_partial_results_go_from_pe_to_pe() -> None:
         (BFloat(), 0, lambda old, new: old + new * 0.5),
         (Float(16), 100, t2s.min),
     ],
+    quick=8,
 )
 def test_operators(type: t2s.Type, start: float, step: object) -> None:
     A, f, k = ImageParam(type, 2, name="A"), Func("f", type), RDom(0, 4, name="k")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
+from tests.sampling import sampled
 from tests.sources import PACKAGE, tree
 
 SPATIAL = PACKAGE / "spatial"
@@ -28,7 +27,7 @@ def _imported(path: Path) -> set[str]:
     return {module.split(".")[2] for module in modules if module.startswith("t2s.spatial.")}
 
 
-@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+@sampled("room", sorted(MAY_IMPORT), quick=2)
 def test_rooms(room: str) -> None:
     wrong = {
         f"{room}/{path.name} imports {name}"

@@ -18,6 +18,7 @@ from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.spatial.directives import space_time
+from tests.sampling import sampled
 
 Point = tuple[int, int, int]
 Coefficients = tuple[int, int, int]
@@ -154,7 +155,7 @@ def test_time_loops_start_and_end_with_an_iteration() -> None:
     assert GAPS.cycles() == 8
 
 
-@pytest.mark.parametrize("engine", ["python", "native", "table", "array"])
+@sampled("engine", ["python", "native", "table", "array"], quick=1)
 @pytest.mark.parametrize("device", ["ideal", "arria10", "dram"])
 def test_empty_slots_are_no_firings(engine: str, device: str) -> None:
     """18 multiply-adds in 24 slots, in both engines and all kernels."""
@@ -177,7 +178,7 @@ def test_empty_slots_are_no_firings(engine: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["python", "table", "array"])
-@pytest.mark.parametrize("limit", range(1, 9))
+@sampled("limit", range(1, 9), quick=1)
 def test_runs_that_are_cut_short_count_the_firings_made(engine: str, limit: int) -> None:
     graph = replace_rows(GAPS).func().lower()
     x = np.ones((1, 3, 2), np.int32)

@@ -20,6 +20,7 @@ from t2s.backends.opencl_fpga.emulator import emulator_available
 from t2s.backends.verilog.verilator import verilator_available
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
+from tests.sampling import sampled
 from tests.spatial.agreement import results
 from tests.spatial.programs import random_inputs
 
@@ -133,7 +134,7 @@ TRIANGLES = {
 }
 
 
-@pytest.mark.parametrize("name", TRIANGLES)
+@sampled("name", TRIANGLES, quick=3)
 def test_cycles_of_triangles(name: str) -> None:
     """One firing for each term; a second PE starts when the first one has sums of all elements."""
     shape = TRIANGLES[name]

@@ -187,6 +187,17 @@ def test_forward_finds_the_direction() -> None:
     assert loads.outputs["Z"].tolist() == [4] * 6
 
 
+def test_arrays_with_one_row_or_one_column() -> None:
+    """With one PE along a loop there is nobody to pass a value on to, and nothing to refuse."""
+    for rows, columns in ((1, 3), (3, 1), (1, 1)):
+        C, A, B, r = product(rows, columns, 2)
+        A_loader, B_loader = t2s.funcs("A_loader B_loader")
+        C.space_time_transform([i, j, r], {p: i, s: j, t: i + j + r})
+        C.isolate_producer(A, A_loader).forward(A_loader, s)
+        C.isolate_producer(B, B_loader).forward(B_loader, p)
+        agree(C)
+
+
 def test_longer_distances_take_longer_channels() -> None:
     """S[i] = S[i - 3] + x[i] with i = p + 3 t: three chains, each in its own PE."""
     (S,) = recurrences("S", Int(32))

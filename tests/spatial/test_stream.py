@@ -8,12 +8,12 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UserError, Var
+from t2s import Float, Func, ImageParam, Int, RDom, UserError, Var
 from t2s.func.user_expression import Expression
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Role
 from tests.spatial.agreement import agree, body
-from tests.spatial.programs import Draw
+from tests.spatial.programs import Draw, random_inputs
 from tests.spatial.test_random import PROFILE
 
 A, B, D = (ImageParam(Int(32), 2, name=name) for name in "ABD")
@@ -206,6 +206,59 @@ def test_two_streams_that_meet_again() -> None:
     feeder.buffer(L, x)
     graph = agree(H)
     assert graph.channel("F_to_H").capacity == 2 * 6 + 1
+
+
+def softmax_sums(size: int, rows: int, *, once: bool) -> Func:
+    """``total[i]`` = sum over j of ``exp(S[i, j] - largest[i])``: S waits for the largest of a row.
+
+    ``rows`` rows are computed together.  With ``once`` a loop of one iteration is outside of all,
+    and what S reads for each column is loaded once, into a buffer.
+    """
+    X, k = ImageParam(Float(32), 2, name="X"), RDom(0, 4, name="k")
+    i, j, ii, io = t2s.variables("i j ii io")
+    jj = RDom(0, size, name="jj")
+    S, largest, total, exps, feeder = t2s.funcs("S largest total exps feeder")
+    S[i, j] = 0.0
+    S[i, j] += X[i, k] * X[j, k]
+    largest[i] = -1e30
+    largest[i] = t2s.max(largest[i], S[i, jj])
+    total[i] = 0.0
+    total[i] += t2s.exp(S[i, jj] - largest[i])
+    total.bound(i, 0, size)
+    for func, inner in ((S, (k, ii, j)), (largest, (ii, jj)), (total, (ii, jj))):
+        if once:
+            func.split(i, io, i, size)
+        func.split(i, i, ii, rows).reorder(*inner, i, *([io] if once else []))
+    if once:
+        loader, columns = t2s.funcs("loader columns")
+        S.isolate_producer_chain(X[j, k], loader, columns)
+        loader.remove(ii, i)
+        columns.buffer(loader, io)
+    total.isolate_producer(t2s.exp(S[i, jj] - largest[i]), exps)
+    largest.stream(S)
+    exps.stream(S).isolate_producer(largest, feeder)
+    feeder.remove(jj)
+    exps.buffer(feeder, i)
+    feeder.stream(largest)
+    return total
+
+
+def test_depths_where_streams_meet_are_near_the_least_that_cost_nothing() -> None:
+    """S is kept for one block of rows, and what was computed from it needs no room to wait for it.
+
+    A buffer in front of S is not on the ways from S to where they meet.
+    """
+    for size, rows, once in ((16, 4, False), (16, 4, True), (24, 8, False)):
+        graph = t2s.lower(softmax_sums(size, rows, once=once))
+        deep = {c.name: c.capacity for c in graph.channels if c.capacity > 2}
+        assert list(deep) == ["S_to_exps"]
+        fit = t2s.fit_depths(graph, device="ideal", progress=False, workers=1)
+        assert fit.depths["S_to_exps"] == size * rows + 2
+        assert deep["S_to_exps"] <= fit.depths["S_to_exps"] + 32
+        for device in ("ideal", "arria10"):
+            run = t2s.simulate(graph, random_inputs(graph, 1), device=device, progress=False)
+            unlimited = run.retime({channel.name: 1 << 16 for channel in graph.channels})
+            assert run.cycles == unlimited.cycles
 
 
 def test_results_of_a_schedule_that_are_stored_too() -> None:

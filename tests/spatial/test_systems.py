@@ -17,6 +17,7 @@ from t2s.graph.nodes import Role
 from t2s.graph.verify import verify_graph
 from tests.func import recurrences as programs
 from tests.func.recurrences import recurrences
+from tests.sampling import sampled
 from tests.spatial.agreement import body, nest, space
 
 i, j, k, b, r, h, c, ii, jj = t2s.variables("i j k b r h c ii jj")
@@ -66,7 +67,7 @@ def test_pair_hmm(schedule: Schedule) -> None:
     check([out], programs.pair_hmm_inputs(2, 2, 4, 6), "arria10")
 
 
-@pytest.mark.parametrize("names", [(), ("k",), ("j",), ("j", "k"), ("i",)], ids=str)
+@sampled("names", [(), ("k",), ("j",), ("j", "k"), ("i",)], quick=2, ids=str)
 def test_lu(names: tuple[str, ...]) -> None:
     out = programs.lu(2, 4)
     if names:
@@ -77,7 +78,7 @@ def test_lu(names: tuple[str, ...]) -> None:
         assert (compute.pe_count, compute.place_count) == (10, 16)
 
 
-@pytest.mark.parametrize("names", ["", "i", "j", "i j", "c"])
+@sampled("names", ["", "i", "j", "i j", "c"], quick=2)
 def test_trsm(names: str) -> None:
     out = programs.trsm(4, 5)
     if names:
@@ -149,7 +150,7 @@ COPIES: dict[str, Callable[[Func], Any]] = {
 }
 
 
-@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@sampled("copy", COPIES.values(), quick=2, ids=COPIES)
 @pytest.mark.parametrize("beside", [False, True])
 def test_an_output_that_copies_a_recurrence_is_stored_once(
     copy: Callable[[Func], Any], beside: bool

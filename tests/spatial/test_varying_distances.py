@@ -10,6 +10,7 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int
 from tests.func.recurrences import recurrences
+from tests.sampling import sampled
 from tests.spatial.agreement import agree
 
 s, i, j, k = t2s.variables("s i j k")
@@ -22,7 +23,7 @@ READS: dict[str, Callable[[Func], Any]] = {
 }
 
 
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@sampled("read", READS.values(), quick=2, ids=READS)
 @pytest.mark.parametrize("unrolled", ["", "i", "s i"])
 def test_reads_of_an_earlier_stage(read: Callable[[Func], Any], unrolled: str) -> None:
     x, out = ImageParam(Int(32), 1, name="x"), Func("out")
@@ -35,7 +36,7 @@ def test_reads_of_an_earlier_stage(read: Callable[[Func], Any], unrolled: str) -
     agree(out.bound(i, 0, 4))
 
 
-@pytest.mark.parametrize("unrolled", [(), (i,), (j,), (i, j)])
+@sampled("unrolled", [(), (i,), (j,), (i, j)], quick=2)
 def test_a_pivot_is_a_broadcast(unrolled: tuple[t2s.Var, ...]) -> None:
     """V[k - 1, i, k] goes to all j."""
     A, out = ImageParam(Int(32), 2, name="A"), Func("out")

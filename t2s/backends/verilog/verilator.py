@@ -192,6 +192,9 @@ def build_hardware(
     Verilator or a C++ compiler is not there, or fails.
     """
     files = files_of(graph, timing, bounds)
+    folder = (
+        folder.resolve()
+    )  # Verilator and g++ run in it, where a relative path means another one
     tools = find_tools()
     if isinstance(tools, str):
         raise VerilationError(
@@ -202,7 +205,8 @@ def build_hardware(
         )
     write_texts(folder, files)
     sources = [name for name in files if name[-3:] == ".sv"]
-    compile_hardware(graph, tools, folder, runtime or folder, sources, waves)
+    shared = folder if runtime is None else runtime.resolve()
+    compile_hardware(graph, tools, folder, shared, sources, waves)
     return HardwareModel(graph=graph, bounds=bounds, folder=folder, waves=waves)
 
 

@@ -133,6 +133,7 @@
 
   // --- the space-time diagram -------------------------------------------------------------------
   const AXIS = 20;
+  const NAME = 12;
   const FONT = "11px system-ui, sans-serif";
 
   class Diagram {
@@ -261,8 +262,8 @@
     fit() {
       this.ratio = window.devicePixelRatio || 1;
       this.width = this.canvas.clientWidth;
-      this.rowHeight = Math.max(2, Math.min(18, Math.floor(420 / Math.max(1, this.rows.length))));
-      this.height = this.rows.length * this.rowHeight + AXIS;
+      this.placeRows();
+      this.height = this.tops[this.rows.length] + AXIS;
       this.canvas.style.height = `${this.height}px`;
       this.still = document.createElement("canvas");
       for (const canvas of [this.canvas, this.still]) {
@@ -276,6 +277,18 @@
       this.gutter = Math.ceil(Math.min(longest + 10, Math.max(80, 0.18 * this.width)));
       this.draw();
     }
+
+    // The rows of a node together are as high as its name, however many rows others have.
+    placeRows() {
+      const usual = Math.max(2, Math.min(18, Math.floor(420 / Math.max(1, this.rows.length))));
+      const counts = new Map();
+      for (const [node] of this.rows) counts.set(node, (counts.get(node) || 0) + 1);
+      this.tops = [0];
+      for (const [node] of this.rows)
+        this.tops.push(this.tops.at(-1) + Math.max(usual, Math.ceil(NAME / counts.get(node))));
+    }
+
+    rowHeight(row) { return this.tops[row + 1] - this.tops[row]; }
 
     // The narrowest strip that has a cycle: exact windows are on top of the whole run.
     stripAt(cycle) {
@@ -337,7 +350,7 @@
       const width = Math.max(2, this.x(this.cell.cycle) - x);
       ink.strokeStyle = color;
       if (x + width > this.gutter)
-        ink.strokeRect(x, this.cell.row * this.rowHeight - 0.5, width, this.rowHeight);
+        ink.strokeRect(x, this.tops[this.cell.row] - 0.5, width, this.rowHeight(this.cell.row));
     }
 
     // On whole pixels of the screen, so that neighbors do not mix.
@@ -350,17 +363,17 @@
       if (strip.last <= this.from || strip.first - 1 >= this.to) return;
       const begin = this.binOf(strip, Math.max(strip.first, Math.floor(this.from) + 1));
       const end = this.binOf(strip, Math.min(strip.last, Math.ceil(this.to)));
-      const height = this.rowHeight > 3 ? this.rowHeight - 1 : this.rowHeight;
       const gap = strip.exact && this.binSize(strip) > 5 * this.perPixel() ? 1 : 0;
       const start = this.snapped(strip.at[begin]);
       this.ink.fillStyle = page;
       this.ink.fillRect(start, 0, this.snapped(strip.at[end + 1]) - start, this.height - AXIS);
       for (let row = 0; row < this.rows.length; row++) {
+        const height = this.rowHeight(row) - (this.rowHeight(row) > 3 ? 1 : 0);
         for (let bin = begin; bin <= end; bin++) {
           const left = this.snapped(strip.at[bin]);
           const right = this.snapped(strip.at[bin + 1]) - gap;
           const found = this.states(strip, row, bin);
-          this.drawCell(left, row * this.rowHeight, right - left, height, found, colors);
+          this.drawCell(left, this.tops[row], right - left, height, found, colors);
         }
       }
     }
@@ -391,7 +404,7 @@
       });
       ink.fillStyle = color("--line");
       for (const row of starts)
-        if (row) ink.fillRect(0, row * this.rowHeight - 0.5, this.width, 1);
+        if (row) ink.fillRect(0, this.tops[row] - 0.5, this.width, 1);
       ink.font = FONT;
       ink.lineJoin = "round";
       ink.lineWidth = 3;
@@ -399,9 +412,9 @@
       ink.fillStyle = color("--ink");
       let free = 0;
       starts.forEach((row, at) => {
-        const end = (at + 1 < starts.length ? starts[at + 1] : this.rows.length) * this.rowHeight;
-        const y = Math.max(row * this.rowHeight, free);
-        if (y > row * this.rowHeight && y + 11 > end) return;
+        const end = this.tops[at + 1 < starts.length ? starts[at + 1] : this.rows.length];
+        const y = Math.max(this.tops[row], free);
+        if (y > this.tops[row] && y + 11 > end) return;
         free = y + 11;
         let name = this.model.nodes[this.rows[row][0]];
         while (name.length > 1 && ink.measureText(name).width > this.gutter - 8)
@@ -436,7 +449,7 @@
     }
 
     point(x, y) {
-      const row = Math.floor(y / this.rowHeight);
+      const row = this.tops.findLastIndex((top) => top <= y);
       const cycle = Math.floor(this.cycleAt(x)) + 1;
       if (row < 0 || row >= this.rows.length || x < this.gutter) return;
       this.select(row, cycle);

@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from t2s.core.names import counted, printable
+from t2s.core.tables import Table
 from t2s.report.page.data.page_model import PageModel, RunModel
 from t2s.report.page.views.chip_view import chip_map_view
 from t2s.report.page.views.deadlock_view import deadlock_view
@@ -42,6 +43,7 @@ def page_text(model: PageModel) -> str:
     ]
     text: str = _template("page.html.jinja").render(
         title=f"{model.title}: {counted(sum(run.cycles for run in model.runs), 'cycle')}",
+        stages=Markup(table_view(stage_table(model))) if len(runs) > 1 else "",
         runs=runs,
         cycles=sum(run.cycles for run in model.runs),
         sources=Markup(script_data("sources", list(shelf))),
@@ -49,6 +51,28 @@ def page_text(model: PageModel) -> str:
         script=Markup(_page_file("page.js")),
     )
     return printable(text)
+
+
+def stage_table(model: PageModel) -> Table:
+    """What each of several stages takes of the cycles, and what limits it."""
+    total = sum(run.cycles for run in model.runs)
+    rows = [
+        (
+            str(number),
+            run.name,
+            f"{run.cycles:,}",
+            _share(run.cycles, total),
+            run.limit.sentence.partition(":")[0],
+        )
+        for number, run in enumerate(model.runs, 1)
+    ]
+    rows.append(("", "all", f"{total:,}", _share(total, total), ""))
+    headers = ("stage", "computes", "cycles", "share", "what limits it")
+    return Table(title="stages", headers=headers, rows=tuple(rows), left=frozenset({1, 4}))
+
+
+def _share(part: int, total: int) -> str:
+    return f"{part / total:.1%}" if total else "-"
 
 
 def _shelved(html: str, shelf: dict[str, int]) -> str:

@@ -47,6 +47,14 @@ _SIGNED, _UNSIGNED = (
 )
 
 
+def _in_region(name: str) -> str:
+    """Says that an access is to memory of this name: other names are other memory (TBAA)."""
+    if not name:
+        return ""
+    type = f'!{{!"{name}", !{{!"memory"}}, i64 0}}'
+    return f", !tbaa !{{{type}, {type}, i64 0}}"
+
+
 class Builder:
     """Appends instructions to ``block``.
 
@@ -162,21 +170,54 @@ class Builder:
         code = f"alloca {type.text}{many}{f', align {align}' if align else ''}"
         return Slot(self._new(code, POINTER).text, POINTER, type)
 
-    def load(self, pointer: Value, type: LLVMType, align: int = 0) -> Value:
-        """What is at an address; ``align`` 0 is the alignment of the type."""
+    def load(
+        self,
+        pointer: Value,
+        type: LLVMType,
+        align: int = 0,
+        *,
+        invariant: bool = False,
+        region: str = "",
+    ) -> Value:
+        """What is at an address; ``align`` 0 is the alignment of the type.
+
+        ``invariant``: nobody writes there while the function runs.
+        """
         suffix = f", align {align}" if align else ""
+        if invariant:
+            suffix += ", !invariant.load !{}"
+        suffix += _in_region(region)
         return self._new(f"load {type.text}, ptr {pointer.text}{suffix}", type)
 
-    def store(self, value: Value, pointer: Value, align: int = 0) -> None:
+    def store(self, value: Value, pointer: Value, align: int = 0, *, region: str = "") -> None:
         """Overwrite what is at an address."""
         code = f"store {value.type.text} {value.text}, ptr {pointer.text}"
-        self.block.lines.append(f"{code}, align {align}" if align else code)
+        self.block.lines.append((f"{code}, align {align}" if align else code) + _in_region(region))
 
     def offset(self, pointer: Value, bytes: Value, *, inbounds: bool = True) -> Value:
         """The address ``bytes`` further on; ``inbounds``: in the same piece of memory."""
         mark = "inbounds " if inbounds else ""
         code = f"getelementptr {mark}i8, ptr {pointer.text}, {bytes.type.text} {bytes.text}"
         return self._new(code, POINTER)
+
+    def element(self, pointer: Value, type: LLVMType, index: Value) -> Value:
+        """The address of an element of an array at ``pointer``."""
+        code = f"getelementptr inbounds {type.text}, ptr {pointer.text}, i64 {index.text}"
+        return self._new(code, POINTER)
+
+    # -- structs ----------------------------------------------------------------------------------
+
+    def struct(self, type: LLVMType, values: Sequence[Value]) -> Value:
+        """A struct of these values."""
+        made = undefined(type)
+        for at, value in enumerate(values):
+            given = f"{type.text} {made.text}, {value.type.text} {value.text}"
+            made = self._new(f"insertvalue {given}, {at}", type)
+        return made
+
+    def extract_value(self, struct: Value, at: int, type: LLVMType) -> Value:
+        """A value of a struct."""
+        return self._new(f"extractvalue {struct.type.text} {struct.text}, {at}", type)
 
     # -- calls ------------------------------------------------------------------------------------
 

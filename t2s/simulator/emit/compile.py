@@ -22,6 +22,9 @@ NEST = "nest"
 """The function of a nest."""
 
 _COMPILED_MODULES = 64
+LONG_PROGRAM = 700_000
+"""Characters of a program that takes a second to compile well."""
+
 _KIT = Path(emit.__path__[0])
 _PIPELINE = "2"
 """To be changed with the passes below: it is part of the name of compiled code on disk."""
@@ -50,12 +53,30 @@ class MachineCode:
     run: Callable[..., int]
     engine: Any
 
+    @property
+    def address(self) -> int:
+        """Where ``run`` is."""
+        return int(self.engine.get_function_address(ENTRY))
+
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_text(text: str, effort: Effort = Effort.FULL) -> MachineCode:
     """Machine code for this CPU of a whole program.  Programs used lately are kept."""
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     return _code_of(_loaded(text, lambda: text, effort), ENTRY, prototype)
+
+
+def compile_by_use(text: str) -> MachineCode:
+    """Machine code of a program: a long one is compiled quickly when it is new.
+
+    That takes a third of the time.  A program of which any code is on disk has come again, or goes
+    on after many firings, and is compiled well.
+    """
+    cache = ObjectCache(cache_directory())
+    efforts = (Effort.QUICK, Effort.FULL)
+    is_new = all(cache.find(_name_of(text, effort)) is None for effort in efforts)
+    quick = len(text) > LONG_PROGRAM and is_new
+    return compile_text(text, Effort.QUICK if quick else Effort.FULL)
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
@@ -78,14 +99,17 @@ def compile_module(text: str) -> Any:
 
 
 def compile_when_new(
-    facts: str, write: Callable[[], str], writers: Sequence[Path] = ()
+    facts: str,
+    write: Callable[[], str],
+    writers: Sequence[Path] = (),
+    effort: Effort = Effort.FULL,
 ) -> MachineCode:
     """Machine code of the program that ``write`` writes, if none is kept.
 
     ``facts`` have to say all that the text depends on besides the code that writes it, and
     ``writers`` are the files and folders where that code is; the kit is always one of them.
     """
-    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write)
+    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write, effort)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     return _code_of(engine, ENTRY, prototype)
 
@@ -105,7 +129,7 @@ def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) ->
     binding.initialize_native_asmprinter()
     target = _target_machine(effort)
     cache = ObjectCache(cache_directory())
-    digest = digest_of(key, *_circumstances(effort))
+    digest = _name_of(key, effort)
     code = cache.find(digest)
     if code is None:
         code = _object_code(write(), target, effort)
@@ -118,11 +142,12 @@ def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) ->
     return engine
 
 
-def _circumstances(effort: Effort) -> tuple[str, ...]:
-    """What machine code depends on besides its text."""
+def _name_of(key: str, effort: Effort) -> str:
+    """The name of machine code on disk, from all that it depends on."""
     features = binding.get_host_cpu_features().flatten()
     versions = llvmlite_version, str(binding.llvm_version_info), _PIPELINE, effort.name
-    return binding.get_process_triple(), binding.get_host_cpu_name(), features, *versions
+    triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
+    return digest_of(key, triple, cpu, features, *versions)
 
 
 def _object_code(text: str, target: Any, effort: Effort) -> bytes:

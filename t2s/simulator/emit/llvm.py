@@ -53,6 +53,12 @@ def vector_type(element: LLVMType, lanes: int) -> LLVMType:
     return LLVMType(text, suffix, "zeroinitializer", lanes, element)
 
 
+@cache
+def struct_type(*parts: LLVMType) -> LLVMType:
+    """``{ i64, i1 }``, ..."""
+    return LLVMType(f"{{ {', '.join(part.text for part in parts)} }}", "", "zeroinitializer")
+
+
 I1, I8, I16, I32, I64 = (integer_type(bits) for bits in (1, 8, 16, 32, 64))
 HALF = LLVMType("half", "f16", "0.0")
 FLOAT = LLVMType("float", "f32", "0.0")
@@ -128,13 +134,16 @@ class BasicBlock:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class LLVMFunction:
-    """A function of a module; its first block is its entry."""
+    """A function of a module; its first block is its entry.
+
+    ``returns`` may be set until the function is called.
+    """
 
     module: Module
     name: str
     returns: LLVMType
     args: tuple[Value, ...]
-    head: str
+    signature: str
     internal: bool = False
     blocks: list[BasicBlock] = field(default_factory=list)
 
@@ -146,7 +155,8 @@ class LLVMFunction:
 
     def __str__(self) -> str:
         linkage = "internal " if self.internal else ""
-        return f"define {linkage}{self.head} {{\n{''.join(map(str, self.blocks))}}}"
+        blocks = "".join(map(str, self.blocks))
+        return f"define {linkage}{self.returns} {self.signature} {{\n{blocks}}}"
 
 
 @dataclass(slots=True, eq=False)
@@ -171,8 +181,8 @@ class Module:
         listed = ", ".join(
             f"{arg.type}{mark} {arg.text}" for arg, mark in zip(args, marks, strict=True)
         )
-        head = f"{returns} @{name}({listed}){' ' if attributes else ''}{attributes}"
-        made = LLVMFunction(module=self, name=name, returns=returns, args=args, head=head)
+        signature = f"@{name}({listed}){' ' if attributes else ''}{attributes}"
+        made = LLVMFunction(module=self, name=name, returns=returns, args=args, signature=signature)
         self._parts.append(made)
         return made
 

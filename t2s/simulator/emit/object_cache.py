@@ -25,7 +25,14 @@ _SUFFIX = ".object"
 
 
 def cache_directory() -> Path | None:
-    """Where this platform keeps what a program can make again; ``None`` without a home."""
+    """Where this platform keeps what a program can make again; ``None`` without a home.
+
+    On Linux the XDG Base Directory Specification lets users move it; a relative path is invalid
+    there, and ignored.
+    """
+    moved = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if moved.is_absolute() and sys.platform not in ("win32", "darwin"):
+        return moved / "t2s"
     try:
         home = Path.home()
     except RuntimeError:  # no HOME, and a user without a name

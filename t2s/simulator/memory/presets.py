@@ -207,7 +207,7 @@ def find_memory(memory: str | Dram) -> Dram | None:
         return memory
     if memory == IDEAL:
         return None
-    if memory not in MEMORIES:
+    if not isinstance(memory, str) or memory not in MEMORIES:
         raise UserError(
             "there is no such memory",
             location=user_location(),

@@ -191,8 +191,14 @@ def _ends(tally: Tally, starts: Sequence[int]) -> tuple[list[int], list[int]]:
 def _tokens_left(
     program: SimProgram, tally: Tally, nodes: Mapping[str, NodeStatistics]
 ) -> tuple[TokensLeft, ...]:
+    """Channels with tokens that nobody will take.
+
+    An endless machine still waits, for a token of another channel perhaps: what lies in front of it
+    is no mistake.
+    """
     if not tally.left.any():
         return ()
+    waiting = {machine.name for machine in program.graph.machines if machine.endless}
     left = [
         TokensLeft(
             channel=timing.channel.name,
@@ -206,6 +212,6 @@ def _tokens_left(
             receiver_firings=nodes[timing.channel.sink].firings,
         )
         for timing in program.channels
-        if tally.left[timing.elements].any()
+        if tally.left[timing.elements].any() and timing.channel.sink not in waiting
     ]
     return tuple(sorted(left, key=lambda entry: -entry.tokens))

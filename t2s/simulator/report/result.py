@@ -40,7 +40,7 @@ from t2s.simulator.report.progress import Progress
 from t2s.simulator.report.tally import Counts, Ending
 from t2s.simulator.timeline import Timeline, Window, checked_window
 
-UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
+UTILIZATION_DEFINITION = "firings / (PEs x cycles)"
 
 
 def read_only(values: dict[Any, Any]) -> Mapping[Any, Any]:
@@ -298,10 +298,18 @@ class SimResult(NotebookDisplay):
         return sum(node.pe_count for node in self._compute)
 
     @property
+    def main_array(self) -> NodeStatistics | None:
+        """The compute node with the most firings; ``None`` for a design that computes nothing."""
+        return max(self._compute, key=lambda node: node.firings, default=None)
+
+    @property
     def utilization(self) -> float:
-        """Firings of compute nodes / (compute PEs x cycles); 0 where that is 0 / 0."""
-        offered = self.cycles * self.compute_pes
-        return sum(node.firings for node in self._compute) / offered if offered else 0.0
+        """Firings / (PEs x cycles) of the main array; 0 where that is 0 / 0.
+
+        An epilogue has far fewer firings: a mean over all compute PEs would say little of either.
+        """
+        array = self.main_array
+        return array.firings / (array.pe_count * self.cycles) if array and self.cycles else 0.0
 
     @property
     def compute_cycles(self) -> int:
@@ -328,7 +336,7 @@ class SimResult(NotebookDisplay):
         lines = [
             ("cycles", f"{self.cycles:,}"),
             ("time", f"{engineering(self.seconds)}s on {self.device.name} at {clock}"),
-            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
+            ("utilization", self._utilization_text),
             (
                 "compute",
                 f"{counted(self.compute_cycles, 'cycle')} from first to last compute firing",
@@ -339,6 +347,12 @@ class SimResult(NotebookDisplay):
         lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
         more = self.explain(self) if self.explain is not None else ()
         return (*lines, *more, *(("warning", text) for text in self.warnings))
+
+    @property
+    def _utilization_text(self) -> str:
+        array = self.main_array
+        share = f"{self.utilization:.1%}"
+        return f"{share} of {array.name} = {UTILIZATION_DEFINITION}" if array else "no compute node"
 
     @property
     def effort(self) -> str:

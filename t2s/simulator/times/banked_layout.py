@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2s.simulator.emit.kernels import Argument, CompiledKernel, Record
+from t2s.simulator.emit.kernels import CompiledKernel
+from t2s.simulator.emit.operands import Argument, Record
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.times.table_layout import (
     CREDIT_RECORD,
-    DRAM_SOURCES,
     DRAM_UNITS,
     SOURCES,
     TABLES,
@@ -105,19 +105,11 @@ DramBanks = _named("DramBanks", (*DramUnits._fields, *Banks._fields))
 
 _ARRAYS = (Argument.INT64_ARRAY,) * len(Banks._fields)
 _ROOM = "t2s.simulator.times"
-_SOURCES = (
-    *(f"{_ROOM}.{name}" for name in ("table_banked", "table_credit")),
-    *(f"{_ROOM}.{name}" for name in ("banked_kernel", "banked_replies")),
-    "t2s.simulator.memory.banked_port",
-    "t2s.simulator.memory.banked_vectors",
-    __name__,
-    *SOURCES,
-)
 
 advance_with_banks = CompiledKernel(
     module=f"{_ROOM}.table_banked",
     name="advance",
-    sources=_SOURCES,
+    sources=SOURCES,
     arguments=(
         TABLES,
         Record(CreditBanks, (*CREDIT_RECORD.fields, *_ARRAYS)),
@@ -130,7 +122,7 @@ advance_with_banks = CompiledKernel(
 advance_with_banks_and_dram = CompiledKernel(
     module=f"{_ROOM}.table_banked_dram",
     name="advance",
-    sources=(f"{_ROOM}.table_banked_dram", *DRAM_SOURCES, *_SOURCES),
+    sources=SOURCES,
     arguments=(
         TABLES,
         Record(DramBanks, (*DRAM_UNITS.fields, *_ARRAYS)),

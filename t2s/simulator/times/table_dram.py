@@ -96,11 +96,11 @@ def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
         done[first + made % ways[KEPT]] = finished
         units[record + DONE] = finished
         units[record + LATENCIES] += finished - now
-        if request in (WRITE, UPDATE):
+        if request != WRITE and request != UPDATE:
+            units[record + READS] += 1
+        else:
             units[record + WRITES] += 1
             clock[LAST_STORE] = max(clock[LAST_STORE], finished)
-        else:
-            units[record + READS] += 1
     units[record + REQUEST_AT] = at + asked
     units[record + ASKED_AT] += 1
     made = units[record + READS] + units[record + WRITES]

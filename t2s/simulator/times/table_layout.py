@@ -6,12 +6,14 @@ What the kernel does is in ``table_kernel``; how memory answers, in ``table_cred
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.emit.kernels import Argument, CompiledKernel, Record
+from t2s.simulator.emit.kernels import CompiledKernel
+from t2s.simulator.emit.operands import Argument, Record
 
 U = np.uint64
 
@@ -128,19 +130,14 @@ TABLES = Record(
 CREDIT_RECORD = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
 DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
-SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
-DRAM_SOURCES = (
-    *(f"{_ROOM}.{name}" for name in ("table_dram", "dram_kernel", "dram_overtaking", "dram_open")),
-    f"{_ROOM}.dram_layout",
-    "t2s.simulator.memory.overtaking",
-    "t2s.simulator.memory.open_bursts",
-    *SOURCES,
-)
+_HERE = Path(__file__).parent
+SOURCES = (_HERE, _HERE.parent / "memory", _HERE.parent / "report" / "tally.py")
+"""What the machine code of all forms of the kernel depends on."""
 
 advance_with_credit = CompiledKernel(
     module=f"{_ROOM}.table_credit",
     name="advance",
-    sources=(f"{_ROOM}.table_credit", *SOURCES),
+    sources=SOURCES,
     arguments=(TABLES, CREDIT_RECORD, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a memory of shared bandwidth."""
@@ -148,7 +145,7 @@ advance_with_credit = CompiledKernel(
 advance_with_dram = CompiledKernel(
     module=f"{_ROOM}.table_dram",
     name="advance",
-    sources=DRAM_SOURCES,
+    sources=SOURCES,
     arguments=(TABLES, DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a DRAM."""

@@ -63,7 +63,7 @@ class TableTimes:
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
         self.clock[timing.CREDIT] = self.credit.rate
         self.clock[timing.UNFINISHED] = int(busy.sum())
-        self._run: Callable[..., bool] | None = None
+        self._run: Callable[..., int] | None = None
         self.tables = timing.Tables(
             codes=control.codes,
             rows=self.rows.reshape(-1),
@@ -112,9 +112,9 @@ class TableTimes:
         for units in (self.memory, self.banks):
             if units is not None:
                 until = min(until, self.now + units.lasts() - 1)
-        return self._run(until, self.measured)
+        return bool(self._run(until, self.measured))
 
-    def _prepared(self) -> Callable[..., bool]:
+    def _prepared(self) -> Callable[..., int]:
         """The kernel for the memories that there are, on their present tables."""
         tables = self.tables
         if self.banks is None and self.memory is None:

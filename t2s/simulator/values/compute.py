@@ -17,7 +17,7 @@ from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import outputs_of
-from t2s.simulator.emit.compile import compile_text
+from t2s.simulator.emit.compile import compile_by_use
 from t2s.simulator.values.emit_frame import FAULTED
 from t2s.simulator.values.emit_program import emit_program
 from t2s.simulator.values.layout import layout_of
@@ -103,11 +103,10 @@ def _run_rings(
     """Run all nodes of a graph; the rings of ``recorded`` channels hold so many tokens."""
     layout = layout_of(graph)
     program = emit_program(graph, layout)
-    machine = compile_text(program.text)
     state = RunState(graph, layout, recorded)
     state.start(inputs, parameters)
     while waiting := state.unfinished():
-        fired = machine.run(state.address, _FIRINGS_PER_CALL)
+        fired = compile_by_use(program.text).run(state.address, _FIRINGS_PER_CALL)
         if fired == FAULTED:
             raise InternalError(program.faults[int(state.get(layout.fault)) - 1])
         state.total += fired

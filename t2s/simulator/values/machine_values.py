@@ -21,7 +21,7 @@ from t2s.graph.layout import outputs_of
 from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
-from t2s.simulator.emit.compile import Effort, MachineCode, compile_text
+from t2s.simulator.emit.compile import LONG_PROGRAM, Effort, MachineCode, compile_text
 from t2s.simulator.memory.lane_addresses import Addresses
 from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.program.sim_program import SimProgram
@@ -122,9 +122,6 @@ def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> 
 
 
 _FIRINGS_PER_CALL = 1 << 22
-_LONG_PROGRAM = 700_000
-"""Characters of a program that takes a second to compile well."""
-
 _WORTH_THE_EFFORT = 1 << 22
 """Firings after which the code that is compiled well has saved some tenths of it."""
 
@@ -182,7 +179,7 @@ class _Prepared:
         self.layout = layout_of(graph)
         program = emit_program(graph, self.layout)
         self._text, self.faults = program.text, program.faults
-        self._quick, self._fired = len(program.text) > _LONG_PROGRAM, 0
+        self._quick, self._fired = len(program.text) > LONG_PROGRAM, 0
         self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
         self.tails = _words(self.layout.tails(c.name) for c in graph.channels)
         self._idle: list[RunState] = []

@@ -1,11 +1,10 @@
-"""The functions of sorted memories: ``sorted_memory`` has them compiled by numba, once."""
+"""The functions of sorted memories, which ``sorted_memory`` has as machine code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from t2s.core.interrupts import late_module
+from t2s.simulator.emit.translate import inlined
 from t2s.simulator.values.point_block import (
     ADDED,
     CAPACITY,
@@ -27,11 +26,9 @@ _MANY = 32
 """Fewer points are not worth sorting."""
 
 Word = Any  # a 64-bit integer inside compiled code
-F = TypeVar("F", bound=Callable[..., Any])
-_njit: Callable[[F], F] = late_module("numba").njit(nogil=True, forceinline=True)
 
 
-@_njit
+@inlined
 def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word) -> bool:
     """Whether one entry comes before another; the first words of their keys come with them."""
     if left_key != right_key:
@@ -42,7 +39,7 @@ def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word
     return False
 
 
-@_njit
+@inlined
 def _place(block: Any, key: Word) -> Word:
     """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
     mask = 2 * block[CAPACITY] - 1
@@ -63,7 +60,7 @@ def _place(block: Any, key: Word) -> Word:
         at = (at + 1) & mask
 
 
-@_njit
+@inlined
 def _tabulate(block: Any) -> None:
     """Move the heap back to where it began, and make the table for what is in it."""
     size, table, capacity = block[SIZE], block[TABLE], block[CAPACITY]
@@ -79,14 +76,14 @@ def _tabulate(block: Any) -> None:
     block[ADDED] = 0
 
 
-@_njit
+@inlined
 def _digit(block: Any, at: Word, word: Word, byte: Word) -> Word:
     """A byte of the key of the entry of a place in the heap; words are signed."""
     key = block[at] if word == 0 else block[block[at + 1] + word]
     return ((key >> (8 * byte)) & (_BUCKETS - 1)) ^ (0x80 if byte == 7 else 0)
 
 
-@_njit
+@inlined
 def _sort(block: Any, size: Word) -> None:
     """Sort the heap byte by byte, the last byte that differs first, by way of the table."""
     heap, table = block[HEAP], block[TABLE]
@@ -120,7 +117,7 @@ def _sort(block: Any, size: Word) -> None:
             block[heap + place] = block[source + place]
 
 
-@_njit
+@inlined
 def _is_worth_sorting(block: Any, size: Word) -> bool:
     """Whether enough points were added, and the table has room for the work."""
     room = 2 * size + _BUCKETS <= 2 * block[CAPACITY]
@@ -158,7 +155,7 @@ def find(block: Any) -> Word:
     return -entry
 
 
-@_njit
+@inlined
 def _erase(block: Any, key: Word) -> None:
     """Take the entry with this key out of the table; later ones of its run move up."""
     mask = 2 * block[CAPACITY] - 1
@@ -173,7 +170,7 @@ def _erase(block: Any, key: Word) -> None:
         at = (at + 1) & mask
 
 
-@_njit
+@inlined
 def _release(block: Any, entry: Word) -> None:
     """An entry is free."""
     for word in range(block[ENTRY_WORDS]):

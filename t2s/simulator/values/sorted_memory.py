@@ -15,9 +15,11 @@ code.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from t2s.core.ops import Array
-from t2s.simulator.emit.kernels import Callback
-from t2s.simulator.values.layout import address_of
+from t2s.simulator.emit.kernels import CompiledKernel
+from t2s.simulator.emit.operands import Argument
 from t2s.simulator.values.point_block import (
     ADDED,
     CAPACITY,
@@ -31,10 +33,14 @@ from t2s.simulator.values.point_block import (
     new_block,
 )
 
-_BLOCK = "t2s.simulator.values.point_block"
-_CODE = "t2s.simulator.values.point_functions"
+_SOURCES = tuple(Path(__file__).parent / name for name in ("point_functions.py", "point_block.py"))
 _FIND, _DROP, _REHASH = (
-    Callback(module=_CODE, name=name, sources=(_CODE, _BLOCK))
+    CompiledKernel(
+        module="t2s.simulator.values.point_functions",
+        name=name,
+        sources=_SOURCES,
+        arguments=(Argument.WORDS,),
+    )
     for name in ("find", "drop", "rehash")
 )
 
@@ -54,5 +60,5 @@ def enlarged(block: Array) -> Array:
     copy[ADDED] = size if block[ADDED] == SORTED else block[ADDED]
     copy[HEADER:entries] = block[HEADER:entries]
     copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
-    _REHASH(address_of(copy))
+    _REHASH(copy)
     return copy

@@ -27,6 +27,7 @@ from t2s.sparse_repr.blocks.expressions import (
     zero,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
+from t2s.sparse_repr.semiring import TypedNumber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +105,18 @@ class Fill(DiagramBlock):
 class Lost(Enum):
     """When there is nothing to compute, instead of a value: what is not stored is N.
 
-    ``NEVER``: N is a zero as any other.  A product has nothing if ``ANY`` operand is N, a sum if
-    ``ALL`` are.
+    ``NEVER``: N is a number as any other.  A product has nothing if ``ANY`` operand is N, a sum if
+    ``ALL`` are, a quotient if the ``FIRST`` one is.
     """
 
     NEVER = "never"
     ANY = "any"
     ALL = "all"
+    FIRST = "first"
+
+
+def _first(*operands: Expr) -> Expr:
+    return operands[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,38 +148,57 @@ _EVALUATED: dict[Op, Callable[..., Any]] = {
 class Compute(DiagramBlock):
     """An operator on streams of values, and on a constant for each of its ``constants``.
 
-    Those that are ``None`` are the streams, in order.  Where there is nothing to compute it puts N,
-    or zero unless ``optional``.
+    Those that are ``None`` are the streams, in order, whose N stand for the numbers in ``absent``,
+    or for zero.  Where there is nothing to compute it puts N, or zero unless ``optional``.
     """
 
     kind = BlockKind.COMPUTE
 
     operator: Op
     constants: tuple[float | int | None, ...]
+    absent: tuple[TypedNumber | None, ...] = ()
     lanes: int = 1
     lost: Lost = Lost.NEVER
     optional: bool = False
 
     def meaning(self, known: Known, *operands: Lists) -> tuple[Nested, ...]:
         zero = known.zero(self.lanes)
+        absent = [
+            zero if one is None else np.full_like(zero, one.of(zero.dtype))[()]
+            for one in self.absent or [None] * len(operands)
+        ]
 
         def apply(*tokens: Any) -> Any:
             empty = [token is None for token in tokens]
-            if {Lost.NEVER: False, Lost.ANY: any(empty), Lost.ALL: all(empty)}[self.lost]:
+            nothing = {
+                Lost.NEVER: False,
+                Lost.ANY: any(empty),
+                Lost.ALL: all(empty),
+                Lost.FIRST: empty[0],
+            }
+            if nothing[self.lost]:
                 return None if self.optional else zero
-            rest = iter(tokens)
-            full = [next(rest) if one is None else known.constant(one) for one in self.constants]
+            there = (
+                one if token is None else token for token, one in zip(tokens, absent, strict=True)
+            )
+            full = [next(there) if one is None else known.constant(one) for one in self.constants]
             with np.errstate(all="ignore"):
-                return _EVALUATED[self.operator](*(zero if a is None else a for a in full))
+                return _EVALUATED[self.operator](*full)
 
         return (each(apply, operands[0].depth, *operands),)
 
     def place(self, graph: Placing, *operands: Stream) -> tuple[Stream, ...]:
         constants = tuple(None if one is None else graph.constant(one) for one in self.constants)
-        lost = {Lost.NEVER: None, Lost.ANY: either, Lost.ALL: both}[self.lost]
+        lost = {Lost.NEVER: None, Lost.ANY: either, Lost.ALL: both, Lost.FIRST: _first}[self.lost]
+        absent = self.absent or [None] * len(operands)
         block = Alu(
             function=_Applied(self.operator, constants, self.lanes),
-            missing=tuple(graph.zero(one.type.element.lanes) for one in operands),
+            missing=tuple(
+                graph.zero(lanes)
+                if one is None
+                else spread(graph.constant(one.of(graph.values.numpy).item()), lanes)
+                for one, lanes in zip(absent, (o.type.element.lanes for o in operands), strict=True)
+            ),
             lost=lost,
             instead=None if self.optional or lost is None else graph.zero(self.lanes),
         )

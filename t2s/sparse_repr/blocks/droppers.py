@@ -237,6 +237,27 @@ class ValueDropper(DiagramBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroDropper(DiagramBlock):
+    """Drop the values that are the zero of the semiring, or N, with their coordinates."""
+
+    kind = BlockKind.DROP
+
+    def meaning(self, known: Known, coordinates: Lists, values: Lists) -> tuple[Nested, ...]:
+        zero = known.zero(1)
+
+        def kept(coordinates: list[Any], values: list[Any]) -> tuple[Nested, ...]:
+            pairs = zip(coordinates, values, strict=True)
+            found = [pair for pair in pairs if pair[1] is not None and pair[1] != zero]
+            return [a for a, _ in found], [b for _, b in found]
+
+        return columns(kept, 2, values.depth - 1, coordinates, values)
+
+    def place(self, graph: Placing, coordinates: Stream, values: Stream) -> tuple[Stream, ...]:
+        block = ValueDropper(dropped=graph.zero(1))
+        return graph.streams.put(block, f"drop_zeros_{graph.loop}", coordinates, values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyListDropper(StreamBlock):
     """Remove empty lists of all levels: of stops in a row the highest stays.
 

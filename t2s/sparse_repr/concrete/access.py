@@ -11,6 +11,7 @@ from t2s.sparse_repr.concrete.schedule import ScanLevels, Schedule
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed, Dense, Level
 from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.semiring import Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +171,7 @@ def located_by_default(
     schedule: Schedule,
     sources: Mapping[str, str],
     formats: Mapping[str, Format],
+    semiring: Semiring,
 ) -> tuple[str, ...]:
     """The tensors whose level at a loop is located into by default, sorted by name.
 
@@ -189,9 +191,9 @@ def located_by_default(
     dense = {access for access in reads if is_dense(access)}
     if not dense:
         return ()
-    merge = merge_of(expression_of(loop), loop.variable)
+    merge = merge_of(expression_of(loop), loop.variable, semiring)
     located, scanned = set[str](), set[str]()
-    for access, is_bounded in _leaves(merge, dense, bounded=False):
+    for access, is_bounded in bounded_leaves(merge, dense):
         (located if is_bounded else scanned).add(access.tensor)
     found = located - scanned
     scans = [one for one in schedule.directives if isinstance(one, ScanLevels)]
@@ -205,7 +207,9 @@ def located_by_default(
     )
 
 
-def _leaves(merge: Merge, dense: Set[Access], *, bounded: bool) -> Iterator[tuple[Access, bool]]:
+def bounded_leaves(
+    merge: Merge, dense: Set[Access], *, bounded: bool = False
+) -> Iterator[tuple[Access, bool]]:
     """The dense levels of a merge, and whether it has them at coordinates of sparse ones alone.
 
     ``bounded``: what is around the merge intersects it with a sparse level.
@@ -216,10 +220,10 @@ def _leaves(merge: Merge, dense: Set[Access], *, bounded: bool) -> Iterator[tupl
         case Both(members=members):
             inside = bounded or any(_is_sparse(member, dense) for member in members)
             for member in members:
-                yield from _leaves(member, dense, bounded=inside)
+                yield from bounded_leaves(member, dense, bounded=inside)
         case Either(members=members):
             for member in members:
-                yield from _leaves(member, dense, bounded=bounded)
+                yield from bounded_leaves(member, dense, bounded=bounded)
 
 
 def _is_sparse(merge: Merge, dense: Set[Access]) -> bool:

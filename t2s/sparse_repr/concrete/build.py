@@ -6,10 +6,12 @@ loops; views of tensors that the loops cannot walk; the nests; what the result i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
+from t2s.core.ops import Op
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.for_other_targets import refuse_patterns
@@ -18,10 +20,12 @@ from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
     Forall,
     SplitLoop,
+    StageWorkspace,
     Statement,
     StoredTensor,
     View,
     Where,
+    result_of,
     split_names,
 )
 from t2s.sparse_repr.concrete.materialise import Written, walked_format, written_result
@@ -35,16 +39,28 @@ from t2s.sparse_repr.concrete.notes import (
     with_vector_loops,
 )
 from t2s.sparse_repr.concrete.order import (
+    DiscordantLoops,
     LevelPath,
     apply_splits,
+    candidate_orders,
     check_order,
     choose_order,
     discordant,
 )
-from t2s.sparse_repr.concrete.schedule import Schedule, check_once
+from t2s.sparse_repr.concrete.schedule import (
+    DropZeros,
+    OrderLoops,
+    Precompute,
+    Schedule,
+    Skip,
+    Transpose,
+    check_once,
+)
+from t2s.sparse_repr.concrete.temporaries import choose_formats, whole_variables
 from t2s.sparse_repr.concrete.verify import verify_program
-from t2s.sparse_repr.concrete.workspaces import precompute, take_out_sums
-from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.concrete.workspaces import hoist_sums, precompute, take_out_sums
+from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.levels import Level
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
@@ -74,6 +90,7 @@ class _Builder:
     order_names: tuple[str, ...]
     lane: str
     zero: float | int
+    workspaces: set[str] = field(default_factory=set)
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The tensor that a stage reads; the same view is made once, and none if none is needed."""
@@ -97,22 +114,45 @@ class _Builder:
         return name
 
 
-def build_program(assignment: Assignment, schedule: Schedule | None = None) -> ConcreteProgram:
+def build_program(
+    assignment: Assignment, schedule: Schedule | None = None, *, hoist: bool = True
+) -> ConcreteProgram:
     """Concrete index notation of an assignment under a schedule.
 
-    Raises ``UserError`` for a schedule that does not fit, and for loops that cannot walk a tensor
-    which may not be transposed.
+    With ``hoist`` sums that do not change in all loops are computed once, unless the schedule is
+    about loops.  Raises ``UserError`` for a schedule that does not fit, and for loops that cannot
+    walk a tensor which may not be transposed.
     """
     schedule = schedule or Schedule()
+    try:
+        return _build(assignment, schedule, hoist)
+    except DiscordantLoops as error:
+        raise _with_hints(error, assignment, schedule) from None
+
+
+def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteProgram:
     check_once(schedule)
     refuse_patterns(schedule, assignment)
-    supply = NameSupply([tensor.name for tensor in assignment.tensors])
-    *inner, outer = take_out_sums(assignment, supply)
-    assignments = (*inner, *precompute(outer, schedule))
+    hoist = hoist and _leaves_loops(schedule)
+    supply = NameSupply(
+        [
+            *(tensor.name for tensor in assignment.tensors),
+            *(one.workspace for one in schedule.directives if isinstance(one, Precompute)),
+        ]
+    )
+    assignments: list[Assignment] = []
+    said: dict[str, Precompute] = {}
+    totals: set[str] = set()
+    for made, directive in precompute(assignment, schedule):
+        for one in take_out_sums(made, supply, sample=hoist):
+            totals.add(one.result.tensor)
+            assignments += hoist_sums(one, supply) if hoist else [one]
+        if directive is not None:
+            said[made.result.tensor] = directive
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
     exact = _summed_everywhere(assignments)
-    taken = [tensor.name for tensor in outer.tensors]
     splits, after = apply_splits(schedule.splits, tuple(variables), exact)
+    taken = [tensor.name for one in assignments for tensor in one.tensors]
     names = NameSupply([*taken, *variables, *after, *(one.fused for one in schedule.fused)])
     split = vector_split(schedule, after, names)
     lane = "" if split is None else split.inner
@@ -134,10 +174,16 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     )
     read = [access for one in assignments for access in accesses(one.value)]
     check_directives(schedule, read, splits, after, list(builder.formats))
+    results = [one.result for one in assignments[:-1]]
+    hoisted = {result.tensor for result in results} - totals
+    builder.workspaces = {result.tensor for result in results}
+    _choose_formats(builder, assignments, said)
+    formats = {result.tensor: builder.formats[result.tensor] for result in results}
     written = assignment.result.tensor
     for one in assignments:
-        written = _add_stage(builder, one, last=one is assignments[-1])
+        written = _add_stage(builder, one)
     check_fused(schedule, builder.stages)
+    without_zeros = _without_zeros(builder, assignments, lane)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
         stages=tuple(builder.stages),
@@ -151,11 +197,118 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         result=assignment.result.tensor,
         written=written,
         semiring=assignment.semiring,
-        workspaces=tuple(one.result for one in assignments[:-1]),
+        workspaces=tuple(
+            StageWorkspace(
+                result=one.result,
+                value=one.value,
+                format=formats[one.result.tensor],
+                declared=one.result.tensor in said and said[one.result.tensor].format is not None,
+                apart=one.result.tensor in said or one.result.tensor in hoisted,
+            )
+            for one in assignments[:-1]
+        ),
+        without_zeros=without_zeros,
+        value=assignments[-1].value,
         location=assignment.location,
     )
     verify_program(program)
     return program
+
+
+def _leaves_loops(schedule: Schedule) -> bool:
+    """Whether a schedule says nothing about single loops, or which there are."""
+    return all(isinstance(one, Precompute | Transpose | DropZeros) for one in schedule.directives)
+
+
+def _choose_formats(
+    builder: _Builder, assignments: Sequence[Assignment], said: Mapping[str, Precompute]
+) -> None:
+    """The formats of the workspaces that the user does not declare, and orders of their modes."""
+    undecided: dict[str, Sequence[Level] | None] = {}
+    for result in (one.result for one in assignments[:-1]):
+        directive = said.get(result.tensor)
+        format = None if directive is None else directive.format
+        if format is None:
+            undecided[result.tensor] = None
+        elif directive is not None and directive.over is None and _in_order(format):
+            undecided[result.tensor] = format.levels
+        if result.tensor in undecided:
+            builder.formats[result.tensor] = dense(len(result.variables))
+    parts = {part: s.variable for s in builder.splits for part in (s.outer, s.inner)}
+
+    def loops_of(one: Assignment) -> tuple[str, ...]:
+        return whole_variables(_read(builder, one).order, parts)
+
+    skipped = {one.variable for one in builder.schedule.directives if isinstance(one, Skip)}
+    choose_formats(assignments, undecided, builder.formats, loops_of, skipped)
+
+
+def _in_order(format: Format) -> bool:
+    return format.modes == tuple(range(format.order))
+
+
+def _without_zeros(
+    builder: _Builder, assignments: Sequence[Assignment], lane: str
+) -> tuple[str, ...]:
+    """The tensors that stages write without zeros, under the names by which they do.
+
+    Raises ``UserError`` for a tensor that no stage writes, and for one that stores all coordinates.
+    """
+    results = [one.result for one in assignments]
+    written = {view.source: view.name for view in builder.views if view.name in builder.written}
+    found: dict[str, None] = {}
+    for one in builder.schedule.directives:
+        if not isinstance(one, DropZeros):
+            continue
+        for name in one.tensors or (results[-1].tensor,):
+            if name not in (result.tensor for result in results):
+                raise UserError(
+                    f"nothing assigns to {name}, whose zeros are to be dropped",
+                    location=one.location,
+                    expected=f"one of {', '.join(result.tensor for result in results[::-1])}",
+                )
+            stored = written.get(name, name)
+            result = next(result_of(stage) for stage in builder.stages if _writes(stage, stored))
+            format = builder.formats[stored]
+            if lane and lane in result.variables:
+                raise UnsupportedError(
+                    f"zeros of {name} are not dropped from its vectors",
+                    location=one.location,
+                    expected="a result that is not computed in vectors",
+                )
+            if not format.levels or format.levels[-1].full:
+                raise UserError(
+                    f"{name} stores all coordinates, zeros too",
+                    location=one.location,
+                    expected="a result whose last level is not dense",
+                    given=str(format),
+                    hint=f"declare {name} with compressed levels",
+                )
+            found[stored] = None
+    return tuple(found)
+
+
+def _writes(stage: Statement, name: str) -> bool:
+    return result_of(stage).tensor == name
+
+
+def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedule) -> UserError:
+    """The error for loops that do not walk a tensor, with hints that were tried."""
+
+    def compiles(tried: Schedule) -> bool:
+        try:
+            _build(assignment, tried, False)
+        except (UserError, DiscordantLoops):
+            return False
+        return True
+
+    others = [one for one in schedule.directives if not isinstance(one, OrderLoops)]
+    plain = replace(schedule, directives=tuple(others))
+    orders = [
+        " ".join(order) for order in candidate_orders(error) if compiles(plain.reorder(*order))
+    ]
+    transposes = compiles(schedule.transpose(error.path.tensor))
+    return discordant(error, list(dict.fromkeys(orders))[:2], transposes=transposes)
 
 
 def _all_accesses(statement: Statement) -> tuple[Access, ...]:
@@ -163,12 +316,23 @@ def _all_accesses(statement: Statement) -> tuple[Access, ...]:
 
 
 def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
-    """Variables that are summed over at coordinates where nothing is stored."""
+    """Variables that are summed over at coordinates where nothing is stored.
+
+    Beyond the end of a split dense level there are zeros, and a quotient of them is NaN.
+    """
     found: set[str] = set()
     for one in assignments:
         for term in walk(one.value):
             if isinstance(term, Sum):
-                found |= {name for name in term.variables if is_everywhere(term.value, name)}
+                divides = any(
+                    isinstance(inner, Combine)
+                    and inner.operator is Op.DIVIDE
+                    and bool(accesses(inner.right))
+                    for inner in walk(term.value)
+                )
+                for name in term.variables:
+                    if divides or is_everywhere(term.value, name, one.semiring):
+                        found.add(name)
     return found
 
 
@@ -193,15 +357,22 @@ def _path(access: Access, stored: Stored, lane: str) -> LevelPath:
     )
 
 
-def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
-    """Add the stages of one assignment; returns the tensor that the last of them writes."""
-    schedule = builder.schedule
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reads:
+    """How an assignment reads its tensors, and in which order of loops."""
+
+    reads: dict[Access, Stored]
+    target: Stored
+    paths: list[LevelPath]
+    order: tuple[str, ...]
+
+
+def _read(builder: _Builder, assignment: Assignment) -> _Reads:
+    schedule, lane, result = builder.schedule, builder.lane, assignment.result
     reads = {
-        access: stored_access(access, builder.formats[access.tensor], builder.splits, builder.lane)
+        access: stored_access(access, builder.formats[access.tensor], builder.splits, lane)
         for access in dict.fromkeys(accesses(assignment.value))
     }
-    result = assignment.result
-    lane = builder.lane
     target = stored_access(result, builder.formats[result.tensor], builder.splits, lane)
     paths = [_path(access, stored, lane) for access, stored in reads.items()]
     if not _converted(target):
@@ -214,22 +385,33 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
         order = choose_order([name for name in variables if name != lane], paths)
     innermost = (lane,) if lane in variables else ()
     order = (*(name for name in order if name != lane), *innermost)
+    return _Reads(reads=reads, target=target, paths=paths, order=order)
+
+
+def _add_stage(builder: _Builder, assignment: Assignment) -> str:
+    """Add the stages of one assignment; returns the tensor that the last of them writes."""
+    schedule, result, lane = builder.schedule, assignment.result, builder.lane
+    read = _read(builder, assignment)
+    target, order = read.target, read.order
+
+    def check(path: LevelPath, *, may_transpose: bool) -> None:
+        if not (path.fits(order) or path.free or may_transpose):
+            raise DiscordantLoops(path, order, read.paths, builder.order_names, schedule.order)
+
     renamed: dict[Access, Access] = {}
-    for access, stored in reads.items():
+    for access, stored in read.reads.items():
         path = _path(access, stored, lane)
+        check(path, may_transpose=schedule.may_transpose(access.tensor))
         if not path.fits(order):
-            if not path.free and not schedule.may_transpose(access.tensor):
-                raise discordant(path, order, paths, schedule.order)
             stored = reordered(stored, order)
         name = builder.read_name(access.tensor, stored)
         renamed[access] = replace(access, tensor=name, variables=stored.variables)
     value = _split_sums(assignment.value, builder.splits)
     value = rewrite(value, lambda t: renamed.get(t) if isinstance(t, Access) else None)
-    path = _path(result, target, lane)
-    if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
-        raise discordant(path, order, paths, schedule.order)
-    read_too = result.tensor in (access.tensor for access in reads)
-    covered = covered_loops(value, order, builder.formats)
+    converts = result.tensor in builder.workspaces or schedule.may_transpose(result.tensor)
+    check(_path(result, target, lane), may_transpose=converts)
+    read_too = result.tensor in (access.tensor for access in read.reads)
+    covered = covered_loops(value, order, builder.formats, assignment.semiring)
     stored_result = written_result(
         target, order, covered, read_too=read_too, lane=lane, gaps=not builder.zero
     )
@@ -255,7 +437,7 @@ def _add_nests(
     elif written.stored.format != builder.formats[name]:
         builder.formats[name] = written.stored.format
     target = Access(tensor=name, variables=written.stored.variables, location=result.location)
-    nests = build_nests(target, value, order, builder.names.fresh)
+    nests = build_nests(target, value, order, builder.names.fresh, everywhere=True)
     for access in nests.stored:
         in_lanes = builder.lane in access.variables
         modes = range(len(access.variables))
@@ -263,7 +445,9 @@ def _add_nests(
     for stage in nests.stages:
         lanes = {s.inner: s.factor for s in builder.splits if s.inner == builder.lane}
         sources = {view.name: view.source for view in builder.views}
-        noted = with_notes(stage, builder.schedule, sources, lanes, builder.formats)
+        noted = with_notes(
+            stage, builder.schedule, sources, lanes, builder.formats, assignment.semiring
+        )
         builder.stages.append(noted)
     return name
 
@@ -288,9 +472,17 @@ class _Inside:
 
 
 def build_nests(
-    result: Access, value: Expression, order: Sequence[str], new_name: NewName
+    result: Access,
+    value: Expression,
+    order: Sequence[str],
+    new_name: NewName,
+    *,
+    everywhere: bool = False,
 ) -> Nests:
-    """Concrete index notation of ``result = value`` with loops in this order."""
+    """Concrete index notation of ``result = value`` with loops in this order.
+
+    Sums are its terms or, with ``everywhere``, at any place outside of other sums.
+    """
     value = _inner_signs(value)
     if isinstance(value, Sum):
         assign = Assign(result=result, value=value.value, accumulate=True)
@@ -319,7 +511,7 @@ def build_nests(
         inside.append(_Inside(depth=depth, statement=inner))
         return access
 
-    flat = _replace_sums(value, place)
+    flat = _replace_sums(value, place, everywhere)
     statement: Statement = Assign(result=result, value=flat)
     for depth in range(len(consumer), -1, -1):
         for producer in inside:
@@ -349,14 +541,16 @@ def _inner_signs(value: Expression) -> Expression:
     return rewrite(value, move)
 
 
-def _replace_sums(value: Expression, place: Callable[[Sum], Access]) -> Expression:
+def _replace_sums(
+    value: Expression, place: Callable[[Sum], Access], everywhere: bool
+) -> Expression:
     match value:
         case Sum():
             return place(value)
-        case Combine(operator=operator) if operator in ADDITIVE:
-            left = _replace_sums(value.left, place)
-            return replace(value, left=left, right=_replace_sums(value.right, place))
+        case Combine(operator=operator) if everywhere or operator in ADDITIVE:
+            left = _replace_sums(value.left, place, everywhere)
+            return replace(value, left=left, right=_replace_sums(value.right, place, everywhere))
         case Negative():
-            return Negative(value=_replace_sums(value.value, place))
+            return Negative(value=_replace_sums(value.value, place, everywhere))
         case _:
             return value

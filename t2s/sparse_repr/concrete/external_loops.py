@@ -35,7 +35,8 @@ def program_in_loops(assignment: Assignment, memory: MemoryOrders = ()) -> Concr
     """
     schedule = Schedule().transpose()
     order = order_of_loops(assignment, dict(memory))
-    return build_program(assignment, schedule if order is None else schedule.reorder(*order))
+    ordered = schedule if order is None else schedule.reorder(*order)
+    return build_program(assignment, ordered, hoist=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

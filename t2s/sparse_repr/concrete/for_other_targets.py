@@ -6,7 +6,7 @@ from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Place
 from t2s.sparse_repr.concrete.external_directives import EXTERNAL_DIRECTIVES
 from t2s.sparse_repr.concrete.pattern_directives import PATTERN_DIRECTIVES
-from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
+from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.notation.ir import Assignment
 
 
@@ -14,8 +14,7 @@ def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
     """Raise ``UnsupportedError`` for directives and places that only Capstan knows."""
     refuse_external(schedule, "streams do not know it")
     for one in schedule.directives:
-        declared = isinstance(one, Precompute) and one.over is not None
-        if isinstance(one, PATTERN_DIRECTIVES) or declared:
+        if isinstance(one, PATTERN_DIRECTIVES):
             raise UnsupportedError(
                 "this directive is for Capstan, and streams do not know it",
                 location=one.location,

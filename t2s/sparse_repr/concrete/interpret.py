@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, assert_never
 
@@ -14,6 +14,7 @@ from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
     Forall,
+    StageWorkspace,
     Statement,
     View,
     Where,
@@ -24,9 +25,8 @@ from t2s.sparse_repr.notation.ir import (
     Combine,
     Expression,
     Negative,
-    Number,
-    is_finite,
 )
+from t2s.sparse_repr.notation.support import vanishes
 from t2s.sparse_repr.notation.types import constant
 from t2s.sparse_repr.semiring import Semiring
 
@@ -40,11 +40,13 @@ def interpret_program(
     extents: Mapping[str, int],
     kind: np.dtype[Any],
     stored: Mapping[str, Array] | None = None,
+    places: Callable[[StageWorkspace, Array, Array], Mapping[str, Array]] | None = None,
 ) -> Array:
     """The result, as a dense array, for dense inputs; ``extents`` of all variables by name.
 
     Values are computed in the type ``kind``.  ``stored`` says of tensors that are read where they
-    store something; others store everything.
+    store something, ``places`` where workspaces do, by their values and where these are; others
+    store everything.
 
     Takes time in proportion to the iterations of the loops: for small inputs.
     """
@@ -54,16 +56,22 @@ def interpret_program(
     loops = _Loops(memory, dict(stored or {}), extents, semiring, kind)
     for stage in program.stages:
         target = result_of(stage)
-        memory[target.tensor] = _zeros(target, extents, kind, semiring)
+        name = target.tensor
+        memory[name] = _zeros(target, extents, kind, semiring)
+        loops.there[name] = np.zeros(memory[name].shape, np.bool_)
         with np.errstate(all="ignore"):
             loops.run(stage, {})
-        name = target.tensor
         found = program.workspace_of(name)
         if found is not None:
             view, workspace = found
-            shape = tuple(extents[variable] for variable in workspace.variables)
-            memory[workspace.tensor] = write_view(view, memory[name], shape)
-            name = workspace.tensor
+            array, there = memory[name], loops.there[name]
+            name = workspace.result.tensor
+            if view is not None:
+                shape = tuple(extents[variable] for variable in workspace.result.variables)
+                array, there = (write_view(view, one, shape) for one in (array, there))
+            memory[name] = array
+            if places is not None:
+                loops.stored.update(places(workspace, array, there))
         _add_views(program, memory, (name,))
     written = memory[program.written]
     for view in program.views:
@@ -91,10 +99,12 @@ class _Loops:
     """What loops run on."""
 
     memory: Memory
-    stored: Mapping[str, Array]
+    stored: dict[str, Array]
     extents: Mapping[str, int]
     semiring: Semiring
     kind: np.dtype[Any]
+    there: dict[str, Array] = field(default_factory=dict)
+    zeros: dict[Expression, bool] = field(default_factory=dict)
 
     def run(self, statement: Statement, at: dict[str, int]) -> None:
         """Run a statement at coordinates of the loops around it."""
@@ -111,34 +121,60 @@ class _Loops:
             case Assign(result=result, value=value, accumulate=accumulate):
                 array = self.memory[result.tensor]
                 where = tuple(at[name] for name in result.variables)
-                new, _ = self.value(value, at)
+                found = self.value(value, at)
+                new = found.number
+                if result.tensor in self.there:
+                    self.there[result.tensor][where] |= found.there
                 array[where] = _apply(self.semiring.add, array[where], new) if accumulate else new
             case _:
                 assert_never(statement)
 
-    def value(self, value: Expression, at: Mapping[str, int]) -> tuple[Any, bool]:
+    def value(self, value: Expression, at: Mapping[str, int]) -> _Number:
         """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
         number = constant(value, self.semiring)
         if number is not None:
-            return np.asarray(number, self.kind)[()], True
+            return _Number(np.asarray(number, self.kind)[()], stored=False, vanishes=False)
         match value:
             case Access(tensor=tensor, variables=variables):
                 where = tuple(at[name] for name in variables)
-                there = tensor not in self.stored or bool(self.stored[tensor][where])
-                return self.memory[tensor][where], there
+                stored = tensor not in self.stored or bool(self.stored[tensor][where])
+                return _Number(self.memory[tensor][where], stored=stored)
             case Negative(value=inner):
-                number, there = self.value(inner, at)
-                return -number, there
+                found = self.value(inner, at)
+                return replace(found, number=-found.number)
             case Combine(operator=operator, left=left, right=right):
-                (one, here), (other, also) = self.value(left, at), self.value(right, at)
-                if operator is Op.MULTIPLY and is_finite(value) and not (here and also):
-                    return np.asarray(self.semiring.zero, self.kind)[()], False
-                there = operator in (Op.MULTIPLY, Op.DIVIDE) or here or also
-                if operator is Op.DIVIDE and isinstance(right, Number) and right.value != 0:
-                    there = here
-                return _apply(self.semiring.operator(operator), one, other), there
+                one, other = self.value(left, at), self.value(right, at)
+                strict = {Op.MULTIPLY: (one, other), Op.DIVIDE: (one,)}.get(operator, ())
+                if any(side.vanishes for side in strict) and not all(s.there for s in strict):
+                    return _Number(np.asarray(self.semiring.zero, self.kind)[()], stored=False)
+                result = _apply(self.semiring.operator(operator), one.number, other.number)
+                if any(side.vanishes for side in strict):
+                    return _Number(result, stored=True)
+                stored = one.stored or other.stored
+                return _Number(result, stored=stored, vanishes=self._vanishes(value))
             case _:
                 raise ValueError("sums are loops in concrete index notation")
+
+    def _vanishes(self, value: Combine) -> bool:
+        if value not in self.zeros:
+            self.zeros[value] = vanishes(value, self.semiring)
+        return self.zeros[value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A value where the loops are, and whether something of it is stored there.
+
+    It is there where that is so, and anyway unless it ``vanishes`` elsewhere.
+    """
+
+    number: Any
+    stored: bool
+    vanishes: bool = True
+
+    @property
+    def there(self) -> bool:
+        return self.stored or not self.vanishes
 
 
 def _apply(operator: Op, one: Any, other: Any) -> Any:

@@ -92,6 +92,22 @@ class View(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageWorkspace(Term):
+    """A temporary that a stage stores and a later one reads, by whole variables.
+
+    ``value`` is what it is assigned, in index notation.  Its format is what the user ``declared``,
+    or the compiler's choice.  ``apart``: it is summed up
+    apart from factors that it was multiplied with.
+    """
+
+    result: Access
+    value: Expression
+    format: Format
+    declared: bool = False
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTensor(Term):
     """A tensor that stages use: the format in which they do."""
 
@@ -121,7 +137,9 @@ class ConcreteProgram(Term):
 
     ``tensors`` has the formats of all tensors of the stages: the user's, views, workspaces.
     ``result`` is the user's result; ``written`` the tensor that the last stage stores for it.
-    ``workspaces`` are the results of the assignments before the last one, by whole variables.
+    ``workspaces`` are the results of the assignments before the last one, and ``value`` is what
+    that one assigns to the result, in index notation; ``None`` if there is only one.
+    Of the tensors ``without_zeros`` that stages write no zeros are stored.
     A program for Capstan has an ``environment``; ``on_chip`` are workspaces that producers make.
     """
 
@@ -131,22 +149,30 @@ class ConcreteProgram(Term):
     splits: tuple[SplitLoop, ...]
     result: str
     written: str
-    workspaces: tuple[Access, ...] = ()
+    workspaces: tuple[StageWorkspace, ...] = ()
+    without_zeros: tuple[str, ...] = ()
+    value: Expression | None = None
     semiring: Semiring = PLUS_TIMES
     environment: tuple[tuple[str, int], ...] = ()
     on_chip: tuple[StoredTensor, ...] = ()
     location: SourceLocation | None = field(default=None, compare=False)
 
-    def workspace_of(self, stored: str) -> tuple[View, Access] | None:
-        """The view that a stage stores of a workspace, and the workspace; ``None`` if it does not.
+    def workspace_of(self, stored: str) -> tuple[View | None, StageWorkspace] | None:
+        """The workspace that a stage stores, and the view of it that it does if it is one.
 
         Other stages read the workspace, or other views of it.
         """
-        for view in self.views:
-            for workspace in self.workspaces:
-                if view.name == stored and view.source == workspace.tensor:
-                    return view, workspace
+        sources = {view.name: view for view in self.views}
+        view = sources.get(stored)
+        for workspace in self.workspaces:
+            if workspace.result.tensor in (stored, None if view is None else view.source):
+                return view, workspace
         return None
+
+    def workspace_names(self, workspace: StageWorkspace) -> set[str]:
+        """The names under which stages write or read a workspace."""
+        name = workspace.result.tensor
+        return {name, *(view.name for view in self.views if view.source == name)}
 
     @property
     def fused(self) -> tuple[tuple[str, str, str], ...]:
@@ -220,6 +246,12 @@ def print_program(program: ConcreteProgram) -> str:
     """All stages, with the views and splits they need."""
     lines = [f"{s.variable} = {s.factor}*{s.outer} + {s.inner}" for s in program.splits]
     lines += [_view(program, view) for view in program.views]
+    lines += [
+        f"{print_expression(one.result)} is stored as {one.format}"
+        + ("" if one.declared else ", by default")
+        for one in program.workspaces
+    ]
+    lines += [f"zeros of {name} are not stored" for name in program.without_zeros]
     lines += [f"{name} = {value}" for name, value in program.environment]
     lines += [f"{tensor.name} is stored as {tensor.format}" for tensor in program.on_chip]
     for stage in program.stages:

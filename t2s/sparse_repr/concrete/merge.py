@@ -1,15 +1,15 @@
 """Merge lattices: at which coordinates of a variable an expression can be other than zero, and
 which loops visit all of them.
 
-A product is zero unless all its factors are there, so their levels are intersected; a sum, a
-minimum or a maximum is zero unless one of its terms is there, so they are united.  An operand
-without the variable is there at every coordinate.  A quotient is looked at everywhere, and so is a
-product with one in it: zero by zero is not zero, and neither is zero times infinity.
+A product is zero unless all its factors are there, so their levels are intersected; a quotient is
+zero unless its dividend is there.  Other functions are zero where none of their operands is there
+if they map zeros to zero (``notation/support.py``), so these are united; else all coordinates are
+looked at.  An operand without the variable is there at every coordinate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from t2s.core.ops import Op
@@ -24,8 +24,9 @@ from t2s.sparse_repr.notation.ir import (
     Number,
     Sum,
     accesses,
-    is_finite,
 )
+from t2s.sparse_repr.notation.support import Rest, elsewhere
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,29 +59,39 @@ class Either(Term):
 Merge = Leaf | Everything | Both | Either
 
 
-def merge_of(value: Expression, variable: str) -> Merge:
+def merge_of(value: Expression, variable: str, semiring: Semiring = PLUS_TIMES) -> Merge:
     """Where an expression may be other than zero, along a variable."""
+    is_zero = elsewhere(value, variable, semiring) is Rest.ZERO
+    return either(*_support(value, variable, semiring), everything=not is_zero)
+
+
+def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[Merge]:
+    """The coordinates at which an expression is not what it is elsewhere; nothing of constants."""
     match value:
-        case Access():
-            return Leaf(access=value) if variable in value.variables else Everything()
+        case Access(variables=variables):
+            if variable in variables:
+                yield Leaf(access=value)
         case Number():
-            return Everything()
+            return
         case Negative(value=inner):
-            return merge_of(inner, variable)
-        case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_finite(value):
-            return both(merge_of(left, variable), merge_of(right, variable))
-        case Combine(operator=Op.DIVIDE, left=left, right=Number(value=number)) if number != 0:
-            return merge_of(left, variable)
+            yield from _support(inner, variable, semiring)
         case Combine(operator=operator, left=left, right=right):
-            members = (merge_of(left, variable), merge_of(right, variable))
-            return either(*members, everything=operator is Op.DIVIDE or operator is Op.MULTIPLY)
+            one, other = (elsewhere(side, variable, semiring) for side in (left, right))
+            if operator is Op.MULTIPLY and Rest.ZERO in (one, other):
+                yield both(*(merge_of(side, variable, semiring) for side in (left, right)))
+            elif operator is Op.DIVIDE and one is Rest.ZERO:
+                divisor = either(*_support(right, variable, semiring), everything=True)
+                yield both(merge_of(left, variable, semiring), divisor)
+            else:
+                yield from _support(left, variable, semiring)
+                yield from _support(right, variable, semiring)
         case _:
             raise ValueError("sums are loops in concrete index notation")
 
 
-def is_everywhere(value: Expression, variable: str) -> bool:
+def is_everywhere(value: Expression, variable: str, semiring: Semiring) -> bool:
     """Whether an expression may be other than zero at coordinates that nothing stores."""
-    return is_unbounded(merge_of(value, variable))
+    return is_unbounded(merge_of(value, variable, semiring))
 
 
 def is_unbounded(merge: Merge) -> bool:
@@ -124,6 +135,8 @@ def either(*members: Merge, everything: bool) -> Merge:
                 flat.append(member)
     if not flat:
         return Everything()
+    if len(flat) == 1 and not everything:
+        return flat[0]
     return Either(members=tuple(flat), everything=everything)
 
 
@@ -148,7 +161,7 @@ def _expression(statement: Statement, made: Mapping[str, Expression]) -> Express
 
 
 def covered_loops(
-    value: Expression, order: Sequence[str], formats: Mapping[str, Format]
+    value: Expression, order: Sequence[str], formats: Mapping[str, Format], semiring: Semiring
 ) -> tuple[str, ...]:
     """The outermost loops, as many as visit all coordinates in all iterations around them.
 
@@ -156,50 +169,59 @@ def covered_loops(
     """
     missing: set[Access] = set()
     found: list[str] = []
+
+    def level_is_full(access: Access, variable: str) -> bool:
+        format = formats[access.tensor]
+        return format.levels[format.modes.index(access.variables.index(variable))].full
+
     for variable in order:
-        if any(variable in term.variables for term in _sums(value)):
+        if any(variable in term.variables for term in walk(value) if isinstance(term, Sum)):
             break
-        merge = merge_of(_without_sums(value), variable)
-        if not _full(merge, variable, formats, missing):
+        merge = merge_of(without_sums(value), variable, semiring)
+        if not is_full(merge, variable, level_is_full, missing):
             break
-        _lose(merge, variable, formats, missing)
+        lose_partial(merge, variable, level_is_full, missing)
         found.append(variable)
     return tuple(found)
 
 
-def _sums(value: Expression) -> list[Sum]:
-    return [term for term in walk(value) if isinstance(term, Sum)]
-
-
-def _without_sums(value: Expression) -> Expression:
+def without_sums(value: Expression) -> Expression:
+    """What the sums of an expression add up."""
     return rewrite(value, lambda term: term.value if isinstance(term, Sum) else None)
 
 
-def _full(merge: Merge, variable: str, formats: Mapping[str, Format], missing: set[Access]) -> bool:
+LevelIsFull = Callable[[Access, str], bool]
+"""Whether the level of an access at a variable has all coordinates."""
+
+
+def is_full(merge: Merge, variable: str, level_is_full: LevelIsFull, missing: Set[Access]) -> bool:
+    """Whether a merge has all coordinates, where ``missing`` accesses may not be there at all."""
     match merge:
         case Everything():
             return True
         case Leaf(access=access):
-            format = formats[access.tensor]
-            level = format.modes.index(access.variables.index(variable))
-            return format.levels[level].full and access not in missing
+            return access not in missing and level_is_full(access, variable)
         case Both(members=members):
-            return all(_full(member, variable, formats, missing) for member in members)
+            return all(is_full(one, variable, level_is_full, missing) for one in members)
         case Either(members=members, everything=everything):
-            return everything or any(_full(m, variable, formats, missing) for m in members)
+            return everything or any(
+                is_full(one, variable, level_is_full, missing) for one in members
+            )
 
 
-def _lose(merge: Merge, variable: str, formats: Mapping[str, Format], missing: set[Access]) -> None:
-    """Remember the operands that are not there at every coordinate."""
+def lose_partial(
+    merge: Merge, variable: str, level_is_full: LevelIsFull, missing: set[Access]
+) -> None:
+    """Remember the operands of a union that are not there at every coordinate."""
     match merge:
         case Both(members=members):
             for member in members:
-                _lose(member, variable, formats, missing)
+                lose_partial(member, variable, level_is_full, missing)
         case Either(members=members):
             for member in members:
-                if not _full(member, variable, formats, missing):
+                if not is_full(member, variable, level_is_full, missing):
                     missing |= set(accesses(member))
                 else:
-                    _lose(member, variable, formats, missing)
+                    lose_partial(member, variable, level_is_full, missing)
         case _:
             return

@@ -24,6 +24,7 @@ from t2s.sparse_repr.concrete.schedule import (
 )
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.semiring import Semiring
 
 
 def vector_split(
@@ -85,6 +86,7 @@ def with_notes(
     sources: Mapping[str, str],
     vectors: Mapping[str, int],
     formats: Mapping[str, Format],
+    semiring: Semiring,
 ) -> Statement:
     """The stage with the directives for single loops at these loops.
 
@@ -108,7 +110,7 @@ def with_notes(
             and one.tensor in (access.tensor, sources.get(access.tensor))
         }
         vector = vectors.get(term.variable, 0)
-        chosen = () if vector else located_by_default(term, schedule, sources, formats)
+        chosen = () if vector else located_by_default(term, schedule, sources, formats, semiring)
         chosen = tuple(name for name in chosen if name not in names)
         loop = replace(
             term,

@@ -72,24 +72,47 @@ def check_order(
     return tuple(name for name in given.variables if name in stage)
 
 
-def discordant(
-    path: LevelPath, order: Sequence[str], paths: Sequence[LevelPath], given: OrderLoops | None
-) -> UserError:
-    """The error for a tensor that the loops do not walk level by level."""
-    variables = tuple(order)
-    good = choose_order(variables, [path, *(p for p in paths if p != path)])
-    other = choose_order(variables[::-1], [path, *(p for p in paths if p != path)])
-    working = dict.fromkeys(" ".join(o) for o in (good, other) if _all_fit(o, paths))
+class DiscordantLoops(Exception):
+    """Loops that do not walk a tensor level by level, among the ``loops`` of all stages."""
+
+    def __init__(
+        self,
+        path: LevelPath,
+        order: Sequence[str],
+        paths: Sequence[LevelPath],
+        loops: Sequence[str],
+        given: OrderLoops | None,
+    ) -> None:
+        super().__init__(path.text)
+        self.path, self.order, self.paths = path, tuple(order), tuple(paths)
+        self.loops, self.given = tuple(loops), given
+
+
+def candidate_orders(error: DiscordantLoops) -> list[tuple[str, ...]]:
+    """Orders of all loops in which those of this stage may walk all tensors."""
+    paths = [error.path, *(path for path in error.paths if path != error.path)]
+    first = [*error.order, *(name for name in error.loops if name not in error.order)]
+    return [
+        choose_order(variables, paths)
+        for variables in (first, first[::-1], error.loops, error.loops[::-1])
+    ]
+
+
+def discordant(error: DiscordantLoops, orders: Sequence[str], *, transposes: bool) -> UserError:
+    """The error for the user; ``orders`` of all loops would do, and so may a conversion."""
+    path, given = error.path, error.given
+    fits = any(_all_fit(order, error.paths) for order in candidate_orders(error))
     stored = ", ".join(path.variables)
-    hints = [f"reorder({text!r})" for text in working]
-    hints.append(f"transpose({path.tensor!r}) converts {path.tensor} before it is used")
+    hints = [f"reorder({text!r})" for text in orders]
+    if transposes:
+        hints.append(f"transpose({path.tensor!r}) converts {path.tensor} before it is used")
     return UserError(
-        f"the loops {', '.join(order)} do not walk {path.text} as it is stored",
+        f"the loops {', '.join(error.order)} do not walk {path.text} as it is stored",
         location=path.location if given is None else given.location,
         expected=f"loops in which {stored} come in this order"
-        + ("" if working else "; no order fits all tensors"),
-        given=", ".join(order),
-        hint=", or ".join(hints),
+        + ("" if fits else "; no order fits all tensors"),
+        given=", ".join(error.order),
+        hint=", or ".join(hints) or None,
         notes=[] if given is None else [(path.location, f"{path.text} is stored by {stored}")],
     )
 

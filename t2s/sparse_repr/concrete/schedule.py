@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.location import user_location
+from t2s.core.location import SourceLocation, user_location
 from t2s.sparse_repr.concrete.external_directives import ExternalSchedule
 from t2s.sparse_repr.concrete.pattern_directives import (
     LoopDirective,
     said_of_patterns,
     variable_name,
 )
-from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.notation.ir import Expression
+from t2s.sparse_repr.formats import Format, as_format
+from t2s.sparse_repr.notation.ir import Access, Expression
 from t2s.sparse_repr.notation.symbols import Notation, Tensor
 
 
@@ -96,11 +97,18 @@ class Transpose(LoopDirective):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precompute(LoopDirective):
-    """A part of the expression is computed first, into a workspace of its own stage.
+class DropZeros(LoopDirective):
+    """Zeros of these results, or of the assignment's if there is none, are not stored."""
 
-    For Capstan it is computed inside of the loops around, into a workspace of a declared
-    ``format`` whose variables are ``over``.
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precompute(LoopDirective):
+    """A part of the expression is computed first, into a workspace.
+
+    ``format`` and the variables ``over`` of the workspace are ``None`` where they are not said.
+    Streams compute it in a stage of its own, Capstan inside of the loops around the part.
     """
 
     value: Expression
@@ -227,37 +235,57 @@ class Schedule(ExternalSchedule):
         names = tuple(variable_name(tensor) for tensor in tensors)
         return self._with(Transpose(tensors=names, location=user_location()))
 
-    def precompute(self, value: Notation, workspace: str | Tensor, over: Any = None) -> Schedule:
-        """Compute a part of the expression in a stage of its own, into ``workspace``.
+    def drop_zeros(self, *tensors: Any) -> Schedule:
+        """Do not store zeros of these tensors: the result, which is meant without an argument, and
+        workspaces.
 
-        For Capstan ``workspace`` is a tensor, on chip, with the variables ``over``.  It is computed
-        inside of the loops around the part, up to the first one over one of these variables; before
-        all loops if the part has no other variables.
+        A zero that was computed, as that of ``max(A(i,j), 0)`` for a negative element of A, is
+        stored otherwise.
+        """
+        names = tuple(variable_name(tensor) for tensor in tensors)
+        return self._with(DropZeros(tensors=names, location=user_location()))
+
+    def precompute(
+        self,
+        value: Notation,
+        workspace: str | Notation,
+        over: Any = None,
+        format: Format | str | None = None,
+    ) -> Schedule:
+        """Compute a part of the expression first, into ``workspace``, a temporary.
+
+        ``workspace`` is a name, or a ``Tensor`` whose format says how it is stored; where nobody
+        says it the compiler chooses.  Its variables are ``over``, or those at which it is given:
+        ``precompute(X[j, f] * W[f, k], T[j, k])``, and ``precompute(X[j, f] * W[f, k], "T(j,k)",
+        "dd")`` with a format in place of ``over``.
+
+        Streams compute the workspace in a stage of its own.  For Capstan it is on chip, with a
+        format and its variables, and computed inside of the loops around the part, up to the first
+        one over one of these variables; before all loops if the part has no other variables.
         """
         location = user_location()
-        if not isinstance(value, Notation) or not isinstance(workspace, str | Tensor):
+        name, declared, variables = _workspace(workspace, location)
+        if variables is not None and format is None and isinstance(over, Format | str):
+            over, format = None, over
+        if not isinstance(value, Notation) or name is None or (over is not None and variables):
             raise UserError(
                 "precompute takes a part of the expression and a name",
                 location=location,
-                expected='such as precompute(C[i, k] * D[j, k], "T")',
+                expected='such as precompute(C[i, k] * D[j, k], "T"), or T[i, j] of a tensor T',
                 given=f"{value!r}, {workspace!r}"[:200],
             )
-        format = None if isinstance(workspace, str) else workspace.format
-        listed = over if isinstance(over, tuple | list) else (over,)
-        names = None if over is None else tuple(variable_name(one) for one in listed)
-        if (format is None) != (names is None):
-            raise UserError(
-                "a workspace is declared as a tensor, with the variables that it has",
-                location=location,
-                expected='such as precompute(C[i, k], Tensor("T", dense(1).on_chip), over=(k,))',
-                given=f"precompute({value!r}, {workspace!r}, over={over!r})"[:200],
-            )
+        if format is not None:
+            declared = as_format(format, what=name, location=location)
+            declared = declared.on_chip if isinstance(format, str) else declared
+        if over is not None:
+            listed = over if isinstance(over, tuple | list) else (over,)
+            variables = tuple(variable_name(one) for one in listed)
         return self._with(
             Precompute(
                 value=value.value,
-                workspace=workspace if isinstance(workspace, str) else workspace.name,
-                format=format,
-                over=names,
+                workspace=name,
+                format=declared,
+                over=variables,
                 location=location,
             )
         )
@@ -299,6 +327,26 @@ class Schedule(ExternalSchedule):
         """Whether a tensor may be converted to another order of levels."""
         found = [one for one in self.directives if isinstance(one, Transpose)]
         return any(not one.tensors or tensor in one.tensors for one in found)
+
+
+def _workspace(
+    given: object, location: SourceLocation
+) -> tuple[str | None, Format | None, tuple[str, ...] | None]:
+    """The name of a workspace, and its format and its variables where they are said."""
+    match given:
+        case str():
+            found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:\(([\w\s,]*)\))?\s*", given)
+            if found is None:
+                return None, None, None
+            if found[2] is None:
+                return found[1], None, None
+            names = (name.strip() for name in found[2].split(","))
+            return found[1], None, tuple(name for name in names if name)
+        case Tensor():
+            return given.name, given.format, None
+        case Notation(value=Access(tensor=name, variables=variables)):
+            return name, given.tensors[name].format if name in given.tensors else None, variables
+    return None, None, None
 
 
 def check_once(schedule: Schedule) -> None:

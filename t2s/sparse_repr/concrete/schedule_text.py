@@ -103,19 +103,26 @@ def _number(word: str, location: SourceLocation | None) -> int:
 def _precompute(
     schedule: Schedule, arguments: list[str], location: SourceLocation | None
 ) -> Schedule:
-    """``precompute(part,T)``, or ``precompute(part,T:LEVELS,i,j)`` into a tensor on chip."""
+    """``precompute(part,T)``, ``precompute(part,T(i,j),dd)``, or ``precompute(part,T:d,k)``.
+
+    The last form, with the variables behind the format, is of a tensor on chip.
+    """
     workspace, declared, letters = arguments[1].partition(":") if arguments[1:] else ("", "", "")
-    if len(arguments) < 2 or (not declared and len(arguments) > 2):
+    at_variables = workspace.endswith(")")
+    if len(arguments) < 2 or (not declared and arguments[2:] and not at_variables):
         raise UserError(
             f"precompute({', '.join(arguments)}) does not say a directive",
             location=location,
-            expected="precompute(B(i,k)*C(k,j),T), or precompute(C(i,k),T:d,k) for Capstan",
+            expected="precompute(B(i,k)*C(k,j),T), precompute(B(i,k)*C(k,j),T(i,j),dd),"
+            " or precompute(C(i,k),T:d,k)",
         )
     part = Notation(parse_expression(arguments[0], location=location), {})
-    if not declared:
+    if declared:
+        format = as_format(letters, what=workspace, location=location).on_chip
+        return schedule.precompute(part, Tensor(workspace, format), tuple(arguments[2:]))
+    if not arguments[2:]:
         return schedule.precompute(part, workspace)
-    format = as_format(letters, what=workspace, location=location).on_chip
-    return schedule.precompute(part, Tensor(workspace, format), tuple(arguments[2:]))
+    return schedule.precompute(part, workspace, ",".join(arguments[2:]).strip("\"'"))
 
 
 def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None], Schedule]:
@@ -240,6 +247,9 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "skip": _Form(shown="skip(j)", count=1, append=lambda s, words, _: s.skip(*words)),
         "transpose": _Form(
             shown="transpose(B)", count=None, append=lambda s, words, _: s.transpose(*words)
+        ),
+        "drop_zeros": _Form(
+            shown="drop_zeros(X)", count=None, append=lambda s, words, _: s.drop_zeros(*words)
         ),
         "map": _Form(shown="map(j,reduction,16)", count=None, append=_mapped("map")),
         "parallel": _Form(shown="parallel(j,reduction,16)", count=None, append=_mapped("parallel")),

@@ -7,14 +7,17 @@ has these variables, and the sum stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
-from t2s.core.walk import Term, children, rebuild, walk
+from t2s.core.walk import Term, children, rebuild, rewrite, walk
+from t2s.sparse_repr.concrete.order import LevelPath, choose_order
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
-from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
@@ -24,57 +27,149 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Sum,
     TensorDeclaration,
+    accesses,
     all_variables,
     free_variables,
-    is_finite,
     print_expression,
     variables_of,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
+from t2s.sparse_repr.notation.support import vanishes
 
 
-def precompute(assignment: Assignment, schedule: Schedule) -> tuple[Assignment, ...]:
-    """The assignments to workspaces, in order, and what is left of the assignment."""
-    before: list[Assignment] = []
+def precompute(
+    assignment: Assignment, schedule: Schedule
+) -> tuple[tuple[Assignment, Precompute | None], ...]:
+    """The assignments to workspaces, in order, with their directives, and what is left."""
+    done: list[tuple[Assignment, Precompute | None]] = [(assignment, None)]
     for one in schedule.directives:
         if isinstance(one, Precompute):
-            workspace, assignment = _take_out(assignment, one)
-            before.append(workspace)
-    return (*before, assignment)
+            at = _place_of(one, [made for made, _ in done])
+            source, directive = done[at]
+            workspace, left = _take_out(source, one)
+            done[at : at + 1] = [(workspace, one), (left, directive)]
+            tensor = workspace.tensor(one.workspace)
+            done = [(_declaring(made, tensor), given) for made, given in done]
+    return tuple(done)
 
 
-def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assignment]:
-    found = sum(term == one.value for term in walk(assignment.value))
-    text = print_expression(one.value)
-    if found != 1:
+def _declaring(assignment: Assignment, tensor: TensorDeclaration) -> Assignment:
+    if tensor in assignment.tensors:
+        return assignment
+    return replace(assignment, tensors=(*assignment.tensors, tensor))
+
+
+def _place_of(one: Precompute, assignments: Sequence[Assignment]) -> int:
+    """The assignment that has the part."""
+    counts = [
+        sum(term == one.value for term in walk(_gathered(made.value, one.value)))
+        for made in assignments
+    ]
+    if sum(counts) != 1:
+        text = print_expression(one.value)
         raise UserError(
-            f"the expression has {text} {'twice' if found else 'nowhere'}",
+            f"the expression has {text} {'twice' if sum(counts) else 'nowhere'}",
             location=one.location,
-            expected="a part of the expression that is there once, as it is written there",
-            given=print_expression(assignment.value),
+            expected="a part of the expression, or factors of one product, that is there once",
+            given="; ".join(print_expression(made.value) for made in assignments),
         )
-    if any(tensor.name == one.workspace for tensor in assignment.tensors):
+    if any(tensor.name == one.workspace for tensor in assignments[0].tensors):
         raise UserError(
             f"there is a tensor {one.workspace} already",
             location=one.location,
             expected="a new name for the workspace",
         )
-    outside = _variables_outside(assignment.value, one.value)
-    needed = {*assignment.result.variables, *outside, *_sums_that_stay(assignment.value, one.value)}
+    return counts.index(1)
+
+
+def _terms(value: Expression) -> list[Expression]:
+    """What the additions at the top of an expression join."""
+    match value:
+        case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+            return [*_terms(left), *_terms(right)]
+        case Negative(value=inner):
+            return _terms(inner)
+    return [value]
+
+
+def _factors(value: Expression) -> list[Expression]:
+    match value:
+        case Combine(operator=Op.MULTIPLY, left=left, right=right):
+            return [*_factors(left), *_factors(right)]
+    return [value]
+
+
+def _gathered(value: Expression, part: Expression) -> Expression:
+    """The expression with the factors of a part next to each other: ``C*D`` is one of ``B*C*D``."""
+    wanted = _factors(part)
+
+    def visit(term: Term) -> Term:
+        if term == part or not isinstance(term, Combine) or term.operator is not Op.MULTIPLY:
+            return rebuild(term, visit) if term != part else term
+        if any(inner == part for inner in walk(term)):
+            return rebuild(term, visit)
+        rest = _factors(term)
+        first = next((at for at, one in enumerate(rest) if one in wanted), 0)
+        for one in wanted:
+            if one not in rest:
+                return rebuild(term, visit)
+            rest.remove(one)
+        rest.insert(min(first, len(rest)), part)
+        return _product(rest)
+
+    result: Expression = visit(value) if len(wanted) > 1 else value  # type: ignore[assignment]
+    return result
+
+
+def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assignment]:
+    value = _gathered(assignment.value, one.value)
+    outside = _variables_outside(value, one.value)
+    needed = {*assignment.result.variables, *outside, *_sums_that_stay(value, one.value)}
     inside = variables_of(one.value)
-    variables = tuple(v for v in all_variables(assignment) if v in needed and v in inside)
+    bound = {n for term in walk(one.value) if isinstance(term, Sum) for n in term.variables}
+    free = tuple(v for v in all_variables(assignment) if v in inside and v not in bound)
+    variables = tuple(v for v in free if v in needed)
+    if one.over is not None:
+        _check_over(one, variables, free)
+        variables = one.over
+        needed |= set(one.over)
     result = Access(tensor=one.workspace, variables=variables, location=one.location)
-    declared = TensorDeclaration(
-        name=one.workspace, format=csf(len(variables)), location=one.location
-    )
-    value = _replaced(assignment.value, one.value, result, set(needed))
+    format = csf(len(variables)) if one.format is None else one.format.off_chip
+    _check_format(one, format, variables)
+    declared = TensorDeclaration(name=one.workspace, format=format, location=one.location)
+    left = _replaced(value, one.value, result, set(needed))
     tensors = (*assignment.tensors, declared)
     taken = tuple(name for name in free_variables(one.value) if name not in needed)
     part = one.value
     if taken and _joins_terms(part):  # else each of its terms would be summed on its own
         part = Sum(variables=taken, value=part)
     workspace = make_assignment(result, part, tensors, assignment.location)
-    return workspace, replace(assignment, value=value, tensors=tensors)
+    workspace = replace(workspace, semiring=assignment.semiring)
+    return workspace, replace(assignment, value=left, tensors=tensors)
+
+
+def _check_over(one: Precompute, needed: tuple[str, ...], inside: tuple[str, ...]) -> None:
+    """The user's variables are all that the workspace needs, and none that the part has not."""
+    assert one.over is not None
+    fits = set(needed) <= set(one.over) <= set(inside) and len(set(one.over)) == len(one.over)
+    if not fits:
+        raise UserError(
+            f"{one.workspace}({','.join(one.over)}) does not hold {print_expression(one.value)}",
+            location=one.location,
+            expected=f"the variables {', '.join(needed) or 'of a scalar'}, each once"
+            + (f", and perhaps others of {', '.join(inside)}" if inside != needed else ""),
+            given=", ".join(one.over) or "no variables",
+        )
+
+
+def _check_format(one: Precompute, format: Format, variables: tuple[str, ...]) -> None:
+    if format.order != len(variables) or not format.plain:
+        raise UserError(
+            f"the format of {one.workspace} does not fit {one.workspace}({','.join(variables)})",
+            location=one.location,
+            expected=f"a format of {len(variables)} levels, one for each variable",
+            given=str(format),
+        )
 
 
 def _joins_terms(value: Expression) -> bool:
@@ -143,24 +238,157 @@ def _replaced(value: Expression, part: Expression, access: Access, needed: set[s
     return result
 
 
-def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, ...]:
+def hoist_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, ...]:
+    """The assignments to workspaces, and what is left of the assignment.
+
+    ``sum(j,f, A(i,j)*X(j,f)*W(f,k))`` as one nest adds up ``X(j,f)*W(f,k)`` for every i again.  A
+    sum of factors that not all loops change is computed once: first those of few variables.  So are
+    factors that join sparse operands, as ``B(s,j) + C(s,j)``, inside of a loop that they lack.
+    """
+    before: list[Assignment] = []
+    tensors = list(assignment.tensors)
+    order = all_variables(assignment)
+    loops = _loops(assignment)
+
+    def hoisted(term: Sum) -> Expression:
+        factors, summed, count = _factors(term.value), list(term.variables), len(tensors)
+        while True:
+            now = replace(assignment, tensors=tuple(tensors))
+            found = min(
+                (group for name in reversed(summed) if (group := _invariant(factors, name))),
+                key=lambda group: len(_variables(group)),
+                default=None,
+            ) or next(
+                (group for one in factors if (group := _joined(factors, one, loops, now))),
+                None,
+            )
+            if found is None:
+                break
+            rest = [factor for factor in factors if factor not in found]
+            outside = {*assignment.result.variables, *_variables(rest)}
+            private = tuple(n for n in summed if n in _variables(found) and n not in outside)
+            kept = _variables(found) - set(private)
+            result = Access(
+                tensor=names.fresh("part"),
+                variables=tuple(name for name in order if name in kept),
+                location=assignment.location,
+            )
+            tensors.append(
+                TensorDeclaration(
+                    name=result.tensor, format=csf(len(kept)), location=assignment.location
+                )
+            )
+            part = _product(found)
+            part = Sum(variables=private, value=part) if private else part
+            before.append(replace(assignment, result=result, value=part, tensors=tuple(tensors)))
+            at = factors.index(found[0])
+            factors = [factor for factor in factors[:at] if factor not in found]
+            factors += [result, *(factor for factor in rest if factor not in factors)]
+            summed = [name for name in summed if name not in private]
+        if len(tensors) == count:
+            return term
+        value = _product(factors)
+        return Sum(variables=tuple(summed), value=value) if summed else value
+
+    def visit(value: Expression) -> Expression:
+        match value:
+            case Sum():
+                return hoisted(value) if len(_factors(value.value)) > 1 else value
+            case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+                return replace(value, left=visit(left), right=visit(right))
+            case Negative(value=inner):
+                return Negative(value=visit(inner))
+        return value
+
+    value = visit(assignment.value)
+    return (*before, replace(assignment, value=value, tensors=tuple(tensors)))
+
+
+def _invariant(factors: Sequence[Expression], name: str) -> list[Expression] | None:
+    """The factors whose product can be summed over a variable apart from the others.
+
+    Those that have it, and all whose variables these have: they only make the product smaller.
+    ``None`` if that leaves no loop out.
+    """
+    inside = _variables([factor for factor in factors if name in variables_of(factor)])
+    group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
+    distinct = len(set(factors)) == len(factors)
+    return group if distinct and _variables(factors) - inside else None
+
+
+def _joined(
+    factors: Sequence[Expression], base: Expression, loops: Sequence[str], assignment: Assignment
+) -> list[Expression] | None:
+    """The factors at the variables of one, if they join sparse operands again in a loop around."""
+    inside = set(variables_of(base))
+    group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
+    sparse = [
+        access
+        for one in group
+        for access in accesses(one)
+        if not all(level.full for level in assignment.tensor(access.tensor).format.levels)
+    ]
+    around = set(loops[: max(map(loops.index, inside), default=0)]) - inside
+    repeated = around & _variables(factors)
+    distinct = len(set(factors)) == len(factors)
+    if len(sparse) < 2 or not repeated or not distinct:
+        return None
+    return group if vanishes(_product(group), assignment.semiring) else None
+
+
+def _loops(assignment: Assignment) -> tuple[str, ...]:
+    """The order in which the stored levels let the loops of an assignment come."""
+    paths = []
+    for access in (*dict.fromkeys(accesses(assignment.value)), assignment.result):
+        format = assignment.tensor(access.tensor).format
+        path = LevelPath(
+            tensor=access.tensor,
+            variables=tuple(dict.fromkeys(access.variables[part.mode] for part in format.parts)),
+            free=all(level.full for level in format.levels),
+            text=access.tensor,
+        )
+        paths.append(path)
+    return choose_order(all_variables(assignment), paths)
+
+
+def _variables(factors: Sequence[Expression]) -> set[str]:
+    return {name for factor in factors for name in variables_of(factor)}
+
+
+def _product(factors: Sequence[Expression]) -> Expression:
+    made = factors[0]
+    for one in factors[1:]:
+        made = Combine(operator=Op.MULTIPLY, left=made, right=one)
+    return made
+
+
+def _joined_sums(term: object) -> Sum | None:
+    """A sum of nothing but a sum as one."""
+    match term:
+        case Sum(variables=outer, value=Sum(variables=inner, value=value)):
+            return Sum(variables=(*outer, *inner), value=value)
+        case _:
+            return None
+
+
+def take_out_sums(
+    assignment: Assignment, names: NameSupply, *, sample: bool = False
+) -> tuple[Assignment, ...]:
     """The assignments to workspaces, inner ones first, and what is left of the assignment.
 
-    Sums that are terms of the expression stay where they are.
+    Sums that are terms of the expression stay where they are, and with ``sample`` so do those of
+    dense operands of which a sparse factor needs some: they are computed in its loops.
     """
     before: list[Assignment] = []
     order = all_variables(assignment)
     tensors = list(assignment.tensors)
 
-    def workspace(term: Sum) -> Access:
-        inner = replace(term, value=factor_or_sum(term.value))
+    def workspace(term: Expression) -> Access:
+        inner = terms(term)
         free = set(free_variables(inner))
         variables = tuple(name for name in order if name in free)
         result = Access(
-            tensor=names.fresh("total"),
-            variables=variables,
-            finite=is_finite(inner),
-            location=assignment.location,
+            tensor=names.fresh("total"), variables=variables, location=assignment.location
         )
         tensors.append(
             TensorDeclaration(
@@ -175,7 +403,31 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
         return made
 
     def visit(term: Term) -> Term:
-        return workspace(term) if isinstance(term, Sum) else rebuild(term, visit)
+        return workspace(term) if is_apart(term) else rebuild(term, visit)
+
+    def is_apart(term: Term) -> TypeGuard[Expression]:
+        """A sum; or the sum of several, which share their loops, and are computed at once."""
+        return isinstance(term, Sum) or (
+            isinstance(term, Combine | Negative)
+            and sum(isinstance(o, Sum) for o in _terms(term)) > 1
+        )
+
+    def term(value: Expression, around: tuple[Expression, ...]) -> Expression:
+        """A term that is not a sum, between the factors ``around``."""
+        match value:
+            case Sum() if sample and _is_sampled(value, around, assignment):
+                return value
+            case Combine(operator=Op.MULTIPLY, left=left, right=right):
+                one = term(left, (*around, *_factors(right)))
+                return replace(value, left=one, right=term(right, (*around, *_factors(left))))
+            case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+                sums = [one for one in _terms(value) if isinstance(one, Sum)]
+                sampled = sample and all(_is_sampled(one, around, assignment) for one in sums)
+                if len(sums) < 2 or sampled:
+                    return replace(value, left=term(left, around), right=term(right, around))
+            case Negative(value=inner):
+                return Negative(value=term(inner, around))
+        return factor_or_sum(value)
 
     def terms(value: Expression) -> Expression:
         match value:
@@ -186,10 +438,31 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
             case Sum(value=inner):
                 return replace(value, value=factor_or_sum(inner))
             case _:
-                return factor(value)
+                return term(value, ())
 
     def factor_or_sum(value: Expression) -> Expression:
-        return workspace(value) if isinstance(value, Sum) else factor(value)
+        return workspace(value) if is_apart(value) else factor(value)
 
-    value = terms(assignment.value)
+    value = terms(rewrite(assignment.value, _joined_sums))
     return (*before, replace(assignment, value=value, tensors=tuple(tensors)))
+
+
+def _is_sampled(term: Sum, around: Sequence[Expression], assignment: Assignment) -> bool:
+    """Whether a sum of dense operands is multiplied with a sparse one that has its variables."""
+    if any(isinstance(inner, Sum) for inner in walk(term.value)):
+        return False
+    free = set(free_variables(term))
+    dense = all(
+        level.full
+        for access in accesses(term.value)
+        for level in assignment.tensor(access.tensor).format.levels
+    )
+
+    def samples(other: Expression) -> bool:
+        if not isinstance(other, Access) or not free <= set(other.variables):
+            return False
+        format = assignment.tensor(other.tensor).format
+        pairs = zip(format.levels, format.parts, strict=True)
+        return any(not level.full and other.variables[part.mode] in free for level, part in pairs)
+
+    return dense and any(map(samples, around))

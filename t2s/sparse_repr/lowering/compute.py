@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from t2s.core.ops import Op
 from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
 from t2s.sparse_repr.blocks.arrays import LoadValues
-from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper
+from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
 from t2s.sparse_repr.blocks.point_reducers import ReducePoints
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, is_finite
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+from t2s.sparse_repr.notation.support import elsewhere, is_strict, vanishes
 from t2s.sparse_repr.notation.types import combined
+from t2s.sparse_repr.semiring import Semiring, TypedNumber
 
 
 def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
@@ -45,54 +47,71 @@ def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The values of an expression, or a constant; ``optional`` if N may be among them."""
+    """The values of an expression, or a constant; ``optional`` if N may be among them.
+
+    N stands for what the expression is where nothing of it is stored: ``absent``, or zero.
+    """
 
     operand: DiagramWire | float | int
     optional: bool = False
+    absent: TypedNumber | None = None
 
 
-def _value(scope: NestScope, value: Expression, factor: bool = False) -> _Value:
-    """The values of an expression, of a ``factor`` of a product with N where there is nothing.
+def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
+    """The values of an expression; ``marked`` with N where nothing of it is stored.
 
-    What is not stored is not multiplied: a product of N and infinity is nothing, not NaN.
+    That matters for a factor and for a dividend: what is not stored is neither multiplied nor
+    divided, so a product of N and infinity is nothing, not NaN.
     """
+    semiring = scope.program.semiring
     match value:
         case Number(value=number):
             return _Value(number)
         case Access():
             return _Value(_load(scope, value), scope.operands[value].missing)
         case Negative(value=inner):
-            one = _value(scope, inner, factor)
+            one = _value(scope, inner, marked)
             if not isinstance(one.operand, DiagramWire):
                 return _Value(-one.operand)
-            return _alu(scope, Op.NEGATE, (one,), Lost.ALL, factor)
+            return _alu(scope, Op.NEGATE, (one,), Lost.ALL, marked, _absent(value, semiring))
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
+            both = tuple(_value(scope, one, vanishes(one, semiring)) for one in (left, right))
+            return _combine(scope, value.operator, both, Lost.ANY, marked)
+        case Combine(operator=Op.DIVIDE, left=left, right=right) if is_strict(value, semiring):
+            both = _value(scope, left, True), _value(scope, right)
+            return _combine(scope, value.operator, both, Lost.FIRST, marked)
         case Combine(operator=operator, left=left, right=right):
-            lost, inside = Lost.NEVER, False
-            if operator is Op.MULTIPLY and is_finite(value):
-                lost, inside = Lost.ANY, True
-            elif is_finite(value) or operator not in (Op.MULTIPLY, Op.DIVIDE):
-                lost, inside = Lost.ALL, factor
-            both = _value(scope, left, inside), _value(scope, right, inside)
-            return _combine(scope, scope.program.semiring.operator(operator), both, lost, factor)
+            both = _value(scope, left, marked), _value(scope, right, marked)
+            return _combine(scope, operator, both, Lost.ALL, marked, _absent(value, semiring))
         case _:
             raise ValueError("sums are loops in concrete index notation")
 
 
+def _absent(value: Expression, semiring: Semiring) -> TypedNumber | None:
+    """What an expression is where nothing of it is stored, if that is not zero."""
+    found = elsewhere(value, None, semiring)
+    return found if isinstance(found, TypedNumber) else None
+
+
 def _combine(
-    scope: NestScope, operator: Op, both: tuple[_Value, _Value], lost: Lost, factor: bool
+    scope: NestScope,
+    written: Op,
+    both: tuple[_Value, ...],
+    lost: Lost,
+    marked: bool,
+    absent: TypedNumber | None = None,
 ) -> _Value:
     left, right = (one.operand for one in both)
+    operator = scope.program.semiring.operator(written)
     if isinstance(left, DiagramWire) or isinstance(right, DiagramWire):
-        if operator is Op.DIVIDE and not isinstance(right, DiagramWire):
-            return _alu(scope, operator, both[:1], Lost.ALL, factor, right)
-        return _alu(scope, operator, both, lost, factor)
+        return _alu(scope, operator, both, lost, marked, absent)
     found = combined(operator, left, right)
     if found is not None:
         return _Value(found)
     by = scope.driver
     dividend = _new(scope)
     scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
-    return _alu(scope, operator, (_Value(dividend),), Lost.NEVER, factor, right)
+    return _alu(scope, operator, (_Value(dividend), both[1]), lost, False)
 
 
 def _load(scope: NestScope, access: Access) -> DiagramWire:
@@ -111,40 +130,49 @@ def _alu(
     operator: Op,
     given: tuple[_Value, ...],
     lost: Lost,
-    factor: bool,
-    divisor: float | int | None = None,
+    marked: bool,
+    absent: TypedNumber | None = None,
 ) -> _Value:
-    """An ALU, for which N is nothing only where that matters: in a product."""
-    there = [one.optional for one in given]
-    matters = any(there) if lost is Lost.ANY else factor and all(there)
-    if lost is Lost.NEVER or not matters:
+    """An ALU, for which N is nothing only where that matters: in a product and in a dividend."""
+    streams = [one for one in given if isinstance(one.operand, DiagramWire)]
+    there = [one.optional for one in streams]
+    matters = {
+        Lost.ANY: any(there),
+        Lost.FIRST: given[0].optional,
+        Lost.ALL: marked and all(there),
+        Lost.NEVER: False,
+    }
+    if not matters[lost]:
         lost = Lost.NEVER
-    operands = [one.operand for one in given] + ([] if divisor is None else [divisor])
-    wires = [one for one in operands if isinstance(one, DiagramWire)]
+    wires = [one.operand for one in streams if isinstance(one.operand, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
     output = _new(scope, lanes=lanes)
-    optional = factor and lost is not Lost.NEVER
+    optional = marked and lost is not Lost.NEVER
     block = Compute(
         operator=operator,
-        constants=tuple(None if isinstance(one, DiagramWire) else one for one in operands),
+        constants=tuple(
+            None if isinstance(one.operand, DiagramWire) else one.operand for one in given
+        ),
+        absent=tuple(one.absent if one.optional else None for one in streams),
         lanes=lanes,
         lost=lost,
         optional=optional,
     )
     scope.blocks.add(block, wires, [output], scope.region)
-    return _Value(output, optional)
+    return _Value(output, optional, absent if optional else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
     """What a nest computes: its loops, outermost first, and the values.
 
-    ``optional``: where there is nothing the value is N.
+    ``optional``: where there is nothing the value is N.  ``without_zeros``: they were dropped.
     """
 
     loops: tuple[LoopLevel, ...]
     value: DiagramWire
     optional: bool = False
+    without_zeros: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -172,6 +200,7 @@ def reduce_loops(
     *,
     clean: bool,
     whole: frozenset[str] = frozenset(),
+    zeros: bool = True,
 ) -> Computed:
     """The levels of the variables that are kept, the others summed out, innermost first.
 
@@ -179,6 +208,7 @@ def reduce_loops(
     values of the same shape: outside of the outermost reducer that keeps coordinates itself.
     Without it every fiber that a scalar reducer sums gives a value, zero if it is empty.
     ``around`` are the loops around the nest; the coordinates of ``whole`` variables all stay.
+    Without ``zeros`` those are dropped as soon as values are final.
     """
     levels = list(computed.loops)
     value, optional = computed.value, False
@@ -187,6 +217,7 @@ def reduce_loops(
     inner: list[LoopLevel] = []  # the levels that are kept, outermost first
     below: LoopLevel | None = None  # the level whose fibers hang on the coordinates of the next one
     vectors = outermost_vector(computed.variables, kept)
+    zeros = zeros or computed.without_zeros
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
         cleaning = clean and at < vectors
@@ -208,8 +239,28 @@ def reduce_loops(
         else:
             inner, value = _vector(blocks, level, inner, value)
             below = inner[0]
+        final = at == vectors or (at < vectors and vectors == len(levels))
+        if clean and not zeros and inner and final:
+            inner, value = _drop_zeros(blocks, inner, value)
+            below, zeros = inner[0], True
     optional = optional or (computed.optional and not levels)
-    return Computed(loops=tuple(inner), value=value, optional=optional)
+    return Computed(
+        loops=tuple(inner), value=value, optional=optional, without_zeros=clean and zeros
+    )
+
+
+def _drop_zeros(
+    blocks: Blocks, inner: list[LoopLevel], value: DiagramWire
+) -> tuple[list[LoopLevel], DiagramWire]:
+    """The levels without values that are zero, and without coordinates with nothing else below."""
+    levels = list(inner)
+    coordinate, left = blocks.like(levels[-1].coordinate), blocks.like(value)
+    given = [levels[-1].coordinate, value]
+    blocks.add(ZeroDropper(), given, [coordinate, left], levels[-1].region)
+    levels[-1] = replace(levels[-1], coordinate=coordinate, filled=False, covered=False)
+    for at in range(len(levels) - 2, -1, -1):
+        levels[at], levels[at + 1] = _drop(blocks, levels[at], levels[at + 1])
+    return levels, left
 
 
 def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:

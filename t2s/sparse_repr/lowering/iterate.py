@@ -47,7 +47,7 @@ class _Joined:
 def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     """The scope inside of a loop around ``value``."""
     variable = loop.variable
-    merge = merge_of(value, variable)
+    merge = merge_of(value, variable, scope.program.semiring)
     located = tuple(a for a in accesses(value) if _is_located(scope, loop, a))
     for access in located:
         _check_located(scope, access)

@@ -150,7 +150,8 @@ def _lower(
     )
     kept = frozenset(result.variables)
     whole = _kept_whole(scope.program, result) if top else frozenset()
-    return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
+    zeros = result.tensor not in scope.program.without_zeros
+    return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole, zeros=zeros)
 
 
 def _body(

@@ -23,14 +23,12 @@ from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 class Access(Term):
     """A tensor at index variables; a scalar has none.
 
-    ``occurrence`` tells equal accesses apart where each is a stream of its own.  The sum that
-    a workspace stands for is not ``finite`` if quotients in it may be infinite or NaN.
+    ``occurrence`` tells equal accesses apart where each is a stream of its own.
     """
 
     tensor: str
     variables: tuple[str, ...] = ()
     occurrence: int = 0
-    finite: bool = field(default=True, compare=False)
     location: SourceLocation | None = field(default=None, compare=False)
 
 
@@ -116,18 +114,6 @@ def accesses(value: Term) -> tuple[Access, ...]:
 def variables_of(value: Term) -> tuple[str, ...]:
     """The variables that occur in accesses, in order of first occurrence."""
     return tuple(dict.fromkeys(name for access in accesses(value) for name in access.variables))
-
-
-def is_finite(value: Expression) -> bool:
-    """Whether finite operands give a finite value, so that zero times it is zero."""
-    for term in walk(value):
-        match term:
-            case Access(finite=False):
-                return False
-            case Combine(operator=Op.DIVIDE, right=right):
-                if not (isinstance(right, Number) and right.value != 0):
-                    return False
-    return True
 
 
 def free_variables(value: Expression) -> tuple[str, ...]:

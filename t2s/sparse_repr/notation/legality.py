@@ -37,8 +37,28 @@ def make_assignment(
     _check_result(result, text, location)
     _check_orders(result, value, tensors, text, location)
     _check_sums(result, value, text, location)
+    _check_scalars(result, value, text, location)
     summed = with_sums(value, result.variables)
     return Assignment(result=result, value=summed, tensors=tensors, location=location)
+
+
+def _check_scalars(
+    result: Access, value: Expression, text: str, location: SourceLocation | None
+) -> None:
+    """A scalar is not called like a loop variable, whose value notation cannot compute with."""
+    found = (result, *accesses(value))
+    variables = {name for access in found for name in access.variables}
+    for access in found:
+        if not access.variables and access.tensor in variables:
+            name = access.tensor
+            raise UserError(
+                f"{name} is a loop variable and a scalar in {text}",
+                location=location,
+                expected="another name for the scalar",
+                given=name,
+                hint=f"to compute with the coordinate, give it as a tensor: n({name}), with "
+                "np.arange of its extent as n",
+            )
 
 
 def _check_sums(
@@ -172,6 +192,15 @@ def _check_shape(assignment: Assignment, access: Access, shape: tuple[int, ...])
             location=access.location or assignment.location,
             expected=f"order {len(access.variables)}, for {print_expression(access)}",
             given=f"shape {' x '.join(map(str, shape)) or 'of a scalar'}",
+        )
+    declared = assignment.tensor(access.tensor)
+    if declared.shape is not None and tuple(declared.shape) != tuple(shape):
+        raise UserError(
+            f"{access.tensor} is given with another shape than it is declared with",
+            location=declared.location or assignment.location,
+            expected=f"shape {' x '.join(map(str, declared.shape)) or 'of a scalar'}",
+            given=f"shape {' x '.join(map(str, shape))}",
+            hint="leave the shape out of the declaration to take inputs of any size",
         )
 
 

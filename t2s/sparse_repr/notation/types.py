@@ -82,7 +82,7 @@ def check_type(assignment: Assignment, type: Type) -> None:
             expected="a floating-point type, such as float64",
         )
     for number in (*constants(assignment.value, assignment.semiring), assignment.semiring.zero):
-        if not _is_exact(np.asarray(number), type):
+        if not holds(np.asarray(number), type):
             raise UserError(
                 f"the number {number} is no {type}",
                 location=assignment.location or user_location(),
@@ -116,9 +116,10 @@ def typed_values(values: Array, type: Type, name: str) -> Array:
         return values.astype(type.numpy)
 
 
-def _is_exact(number: Array, type: Type) -> bool:
+def holds(number: Array, type: Type) -> bool:
+    """Whether a number may be a constant of a type; it may be rounded to a floating-point one."""
     if number.dtype.kind == "O":  # an integer of more than 64 bits
-        return type.is_float and _is_exact(np.asarray(float(number)), type)
+        return type.is_float and holds(np.asarray(float(number)), type)
     return bool(_same(number, type).all())
 
 

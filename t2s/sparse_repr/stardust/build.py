@@ -21,7 +21,14 @@ from t2s.sparse_repr.concrete.ir import (
     Where,
     result_of,
 )
-from t2s.sparse_repr.concrete.order import LevelPath, check_order, choose_order, discordant
+from t2s.sparse_repr.concrete.order import (
+    DiscordantLoops,
+    LevelPath,
+    candidate_orders,
+    check_order,
+    choose_order,
+    discordant,
+)
 from t2s.sparse_repr.concrete.pattern_directives import (
     DEFAULT_ENVIRONMENT,
     Accelerate,
@@ -29,11 +36,11 @@ from t2s.sparse_repr.concrete.pattern_directives import (
 )
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule, check_once
 from t2s.sparse_repr.concrete.verify import verify_program
-from t2s.sparse_repr.concrete.workspaces import take_out_sums
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Sum,
     accesses,
     all_variables,
     print_expression,
@@ -151,46 +158,57 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
         order = choose_order(variables, paths)
     for path in paths:
         if not path.fits(order):
-            raise _not_walked(discordant(path, order, paths, schedule.order))
+            raise _not_walked(DiscordantLoops(path, order, paths, variables, schedule.order))
     return order
 
 
-def _not_walked(error: UserError) -> UserError:
-    """The error without the hint to convert a tensor, which Capstan's host does not do."""
-    hints = [one for one in (error.hint or "").split(", or ") if one.startswith("reorder")]
-    return UserError(
-        error.message,
-        location=error.location,
-        expected=error.expected,
-        given=error.given,
-        hint=", or ".join(hints) or "declare a tensor with its levels in the order of the loops",
-        notes=error.notes,
+def _not_walked(error: DiscordantLoops) -> UserError:
+    """The error with orders that fit all tensors: Capstan's host converts none."""
+    working = dict.fromkeys(
+        " ".join(order)
+        for order in candidate_orders(error)
+        if all(path.fits(order) for path in error.paths)
     )
+    made = discordant(error, list(working)[:2], transposes=False)
+    if made.hint is None:
+        made.hint = "declare a tensor with its levels in the order of the loops"
+    return made
 
 
 def _nest(assignment: Assignment, order: tuple[str, ...]) -> _Scheduling:
     names = NameSupply([*(t.name for t in assignment.tensors), *all_variables(assignment)])
-    *inner, outer = take_out_sums(assignment, names)
-    nests = build_nests(outer.result, outer.value, order, names.fresh)
+    nested = any(
+        isinstance(inside, Sum)
+        for term in walk(assignment.value)
+        if isinstance(term, Sum)
+        for inside in walk(term.value)
+    )
+    if nested:
+        raise _needs_workspace(assignment, order)
+    nests = build_nests(assignment.result, assignment.value, order, names.fresh, everywhere=True)
     fibers = [
         result_of(term.producer)
         for term in walk(nests.stages[-1])
         if isinstance(term, Where) and result_of(term.producer).variables
     ]
-    if inner or nests.stored or fibers:
-        raise UnsupportedError(
-            "a sum in the expression needs a temporary of more than one number",
-            location=assignment.location,
-            expected="sums whose loops are inside of those of the result",
-            given=f"loops {', '.join(order)}",
-            hint="reorder() the loops, or precompute() the sum into a workspace on chip",
-        )
+    if nests.stored or fibers:
+        raise _needs_workspace(assignment, order)
     return _Scheduling(
         statement=nests.stages[-1],
         names=names,
         order=order,
         formats={tensor.name: tensor.format for tensor in assignment.tensors},
         workspaces={},
+    )
+
+
+def _needs_workspace(assignment: Assignment, order: tuple[str, ...]) -> UnsupportedError:
+    return UnsupportedError(
+        "a sum in the expression needs a temporary of more than one number",
+        location=assignment.location,
+        expected="sums outside of others, whose loops are inside of those of the result",
+        given=f"loops {', '.join(order)}",
+        hint="reorder() the loops, or precompute() the sum into a workspace on chip",
     )
 
 

@@ -24,7 +24,7 @@ def check_supported(assignment: Assignment, schedule: Schedule) -> None:
                 location=one.location,
                 expected="reorder, precompute, map, accelerate, environment, promote, communicate",
             )
-        if isinstance(one, Precompute) and one.over is None:
+        if isinstance(one, Precompute) and (one.over is None or one.format is None):
             raise UnsupportedError(
                 f"the workspace {one.workspace} has no place on the accelerator",
                 location=one.location,

@@ -1,4 +1,4 @@
-"""Entries of what other libraries hold: scipy.sparse, pydata/sparse and numpy.
+"""Entries of what other libraries hold: scipy.sparse, pydata/sparse, networkx and numpy.
 
 ``coordinates_of`` reads all of them, for formats and for representations; objects are recognized
 by what they have.
@@ -36,6 +36,8 @@ def coordinates_of(value: object, what: str) -> Coordinates | None:
         return _from_numpy(value, what)
     if _of_package(value, "sparse") and hasattr(value, "fill_value"):
         return _from_pydata(value, what)
+    if _of_package(value, "networkx") and hasattr(value, "adj"):
+        return _from_networkx(value, what)
     return _from_scipy(value, what) if is_scipy(value) else None
 
 
@@ -65,6 +67,18 @@ def _from_pydata(value: Any, what: str) -> Coordinates:
     if not hasattr(value, "coords"):
         value = value.to_coo() if hasattr(value, "to_coo") else value.tocoo()
     return _checked(value.shape, tuple(value.coords), value.data, what)
+
+
+def _from_networkx(value: Any, what: str) -> Coordinates:
+    """The adjacency of a graph: its nodes in their order, 1 for an edge without a weight."""
+    if not len(value):
+        nothing = np.zeros(0, np.int64)
+        return Coordinates(shape=(0, 0), modes=(nothing, nothing), values=nothing)
+    try:
+        adjacency = late_module("networkx").to_scipy_sparse_array(value, format="coo")
+    except Exception as error:  # noqa: BLE001 - weights may be objects of any kind
+        _refuse(what, "has weights that are no numbers", "numbers as weights of edges", f"{error}")
+    return _from_scipy(adjacency, what)
 
 
 def _from_scipy(value: Any, what: str) -> Coordinates:

@@ -29,6 +29,9 @@ _SHARED = {"csr": csr, "csc": csc}
 def tensor(value: Any, format: Format | str | None = None) -> SparseTensor:
     """A tensor of a ``SparseTensor``, a scipy.sparse or pydata/sparse object, or a numpy array.
 
+    A graph of networkx is its adjacency matrix: nodes in the order of the graph, the ``weight`` of
+    each edge or 1.
+
     A ``Storage`` is a matrix too.  Without ``format`` the tensor stays as it is stored: CSR and CSC
     arrays of scipy are shared, not copied; other sparse objects become COO, and arrays dense.
     """
@@ -78,7 +81,8 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
         raise UserError(
             f"a {type(value).__name__} is not a tensor",
             location=user_location(),
-            expected="a SparseTensor, a sparse object of scipy or pydata/sparse, or an array",
+            expected="a SparseTensor, an array, a sparse object of scipy or pydata/sparse, or a "
+            "graph of networkx",
         )
     if format is None:
         values = np.ascontiguousarray(array).reshape(-1)

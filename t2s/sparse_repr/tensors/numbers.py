@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.arrays import is_array_like
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
@@ -18,14 +19,17 @@ MOST_POSITIONS = 2**28
 def plain_array(value: Any, what: str) -> Array:
     """A value as a numpy array, whatever its own conversion raises."""
     try:
-        return np.asarray(value)
+        if is_array_like(value):
+            return np.asarray(value)
+        reason = "an object without an array protocol"
     except Exception as error:  # noqa: BLE001 - whatever an object raises
-        raise UserError(
-            f"a {type(value).__name__} is not {what}",
-            location=user_location(),
-            expected="an array of numbers",
-            given=f"{error}" or type(error).__name__,
-        ) from None
+        reason = f"{error}" or type(error).__name__
+    raise UserError(
+        f"a {type(value).__name__} is not {what}",
+        location=user_location(),
+        expected="an array of numbers",
+        given=reason,
+    )
 
 
 def real_values(values: Any) -> Array:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
@@ -74,10 +76,33 @@ class SparseTensor(HasEntries, NotebookDisplay):
         size = " x ".join(map(str, self.shape)) or "scalar"
         return f"<SparseTensor {size}, {self.format}, {len(self.values)} values>"
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """The dense array, for functions of numpy; ``UserError`` for one that is too large."""
+        if copy is False:
+            raise ValueError("a dense array of a sparse tensor is always a copy")
+        return self.to_dense().astype(dtype or self.dtype, copy=False)
+
     @property
     def order(self) -> int:
         """Number of modes."""
         return len(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of modes, as numpy calls it."""
+        return len(self.shape)
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries, without the zeros that only a dense level makes the tensor store."""
+        return int(self.entries().values.size)
+
+    @property
+    def T(self) -> SparseTensor:
+        """The transposed tensor, whose modes are in the reverse order; it shares the arrays."""
+        parts = tuple(replace(p, mode=self.order - 1 - p.mode) for p in self.format.parts)
+        transposed = replace(self.format, parts=parts)
+        return as_stored(self.shape[::-1], transposed, self.levels, self.values, fill=self.fill)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -133,6 +158,14 @@ class SparseTensor(HasEntries, NotebookDisplay):
         else:  # what lies below a repeated coordinate is one fiber in parts
             np.add.at(result, tuple(table.T), values)
         return result
+
+    def todense(self) -> Array:
+        """The same as ``to_dense``, as pydata/sparse and scipy call it."""
+        return self.to_dense()
+
+    def toarray(self) -> Array:
+        """The same as ``to_dense``, as scipy calls it."""
+        return self.to_dense()
 
     def convert(self, format: Format | str) -> SparseTensor:
         """The same tensor in another format; the tensor itself if that is the same.

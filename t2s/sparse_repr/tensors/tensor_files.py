@@ -121,6 +121,16 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
             continue
         rows.append(_coordinates(words[:-1]))
         values.append(words[-1])
+        low = next((word for word in words[:-1] if _is_number(word) and float(word) < 1), None)
+        if low is not None:
+            raise UserError(
+                f"line {number} of {path.name} has the coordinate {low}",
+                location=user_location(),
+                expected="coordinates that count from 1",
+                given=line.strip(),
+                hint="if the file counts from 0, add 1 to each coordinate, or pass its columns"
+                " to t2s.sparse.from_coordinates",
+            )
         wanted = (len(rows[0]) if shape is None else len(shape)) + 1
         if len(rows[-1]) + 1 != wanted or len(words) != wanted or not _is_number(words[-1]):
             raise UserError(

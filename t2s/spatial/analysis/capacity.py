@@ -32,14 +32,20 @@ P has sent meanwhile::
      \\     |          and G needs F[i] before it takes the first A[i, k]:
       \\--> G          the channel from P to G has to hold a row of A, or P, F and G wait for ever
 
-All functions of such a diamond run through their common outer loops together, so both channels that
-enter G get room for the tokens of one iteration of these loops, and of one more for every buffer on
-the way, which sends what it took an iteration earlier.  Where one way leads through memory, whose
-readers wait for the last store, it is the whole stream.
+All functions of such a diamond run through their common outer loops together, from the fork at
+which its ways part, so a channel that enters G gets room for the tokens of one of their iterations.
+A buffer on the way sends in the next iteration what it took at the end of the one before, so there
+it is one iteration for every buffer, and some tokens for the latencies on the way, or one more
+iteration where that is less.  Where one way leads through memory, whose readers wait for the last
+store, it is the whole stream.
+
+If the fork feeds G directly, the channel of the other way needs no room: each of its tokens was
+computed from tokens of the fork, which have been sent to G as well by then.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -229,17 +235,34 @@ def meeting_depths(program: SpatialProgram) -> dict[tuple[str, str], int]:
                 for name in first.keys() & second.keys()
                 if first[name].channels or second[name].channels
             }
+            common = _forks(program, common, pair)
             if not common:
                 continue
-            prefix, iterations = _common_loops(program, kernel, common, [first, second])
+            prefix, buffers = _common_loops(program, kernel, common, [first, second])
             for operand in pair:
                 if not any(ways[operand.name][name].channels for name in common):
                     continue
-                depth = _tokens(program, operand, prefix) * iterations + 1
+                if any(other is not operand and {other.producer} == common for other in pair):
+                    continue  # what it meets was sent before its own tokens were computed
+                tokens = _tokens(program, operand, prefix)
+                depth = tokens * buffers + min(tokens + 1, SKEW) if buffers else tokens + 1
                 key = (kernel.name, operand.name)
                 depths[key] = max(depth, depths.get(key, 0))
                 _check_size(program, kernel, operand, depths[key])
     return depths
+
+
+def _forks(
+    program: SpatialProgram, common: set[str], pair: tuple[KernelOperand, KernelOperand]
+) -> set[str]:
+    """The kernels at which the ways to two operands part: others lead to both through these."""
+    producers = [operand.producer for operand in pair]
+    uses = Counter(producers)
+    for name in set().union(*(_ways(program, operand) for operand in pair)):
+        kernel = program.kernel(name)
+        uses.update(operand.producer for operand in kernel.operands)
+        uses.update(_stored_by(program, kernel))
+    return {name for name in common if uses[name] > 1}
 
 
 def _ways(program: SpatialProgram, operand: KernelOperand) -> dict[str, _Way]:
@@ -313,7 +336,7 @@ def _prefix(
 def _common_loops(
     program: SpatialProgram, kernel: SpatialKernel, common: set[str], sides: list[dict[str, _Way]]
 ) -> tuple[tuple[SpatialLoop, ...], int]:
-    """The loops that a diamond runs through together, and how many iterations are on the way.
+    """The loops that a diamond runs through together, and how many buffers are on the way.
 
     ``common`` are the kernels where it may begin, ``sides`` what leads to its two ends.
     """
@@ -324,13 +347,13 @@ def _common_loops(
         if name in common or common & _above(program, program.kernel(name))
     ]
     if any(way.memory for way in passed):
-        return (), 1
+        return (), 0
     prefix = kernel.kind(LoopExecution.SERIAL)
     for way in passed:
         if way.buffered is not None:
             prefix = prefix[: way.buffered]
         prefix = _prefix(prefix, way.loops)
-    return prefix, 1 + sum(way.buffered is not None for way in passed)
+    return prefix, sum(way.buffered is not None for way in passed)
 
 
 def _above(program: SpatialProgram, kernel: SpatialKernel) -> set[str]:

@@ -87,6 +87,9 @@ def find_occurrence(
         if not list(_everywhere(kernel, target)):
             raise _not_there(kernel, directive, target)
         value = target
+    for read in reads(value):
+        if read.source in _member_names(kernel):
+            raise _computed_here(kernel, directive, read.source)
     for guard, _ in _everywhere(kernel, value):
         for guarded in guarded_reads(value, guard):
             check_loadable(program, kernel, guarded)
@@ -154,10 +157,14 @@ def all_reads(kernel: SpatialKernel, *, nested: bool = True) -> list[tuple[Guard
 
 def _reads_of_members(kernel: SpatialKernel, nested: bool) -> list[GuardedRead]:
     """What the members of a kernel read that are not members themselves."""
-    names = {member.name for member in kernel.members}
+    names = _member_names(kernel)
     exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
     found = [guarded for expr in exprs for guarded in guarded_reads(expr, nested=nested)]
     return [guarded for guarded in found if guarded.read.source not in names]
+
+
+def _member_names(kernel: SpatialKernel) -> set[str]:
+    return {member.name for member in kernel.members}
 
 
 def _named(
@@ -190,8 +197,22 @@ def _reads_of(kernel: SpatialKernel, name: str) -> list[Read]:
     return [guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name]
 
 
+def _computed_here(kernel: SpatialKernel, directive: IsolateProducer, member: str) -> UserError:
+    others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
+    return UserError(
+        f"{directive.text} on {kernel.name}: {kernel.name} computes {member} itself, because "
+        "their recurrences share one loop nest",
+        location=directive.location,
+        expected="an operand that the recurrences read from outside",
+        given=f"{member}; computed together: {', '.join(sorted(_member_names(kernel)))}",
+        hint=f"isolate one of {', '.join(others)}" if others else None,
+    )
+
+
 def _no_operand(kernel: SpatialKernel, directive: IsolateProducer) -> UserError:
     name = directive.operand
+    if name in _member_names(kernel):
+        return _computed_here(kernel, directive, name)
     isolated = next((o for o in kernel.operands if o.source == name), None)
     if isolated is not None:
         return UserError(

@@ -11,7 +11,7 @@ otherwise isl compares the two orders.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from t2s.core.errors import UserError
@@ -221,8 +221,14 @@ def _check_padding(
 ) -> None:
     """Both ends have to run the same iterations, padded ones as well."""
     names = [name for name, _ in producer.variables if name in dict(consumer.variables)]
-    sent = LoopDomain([loop.interval for loop in producer.loops], _at_first(producer, operand))
-    tokens = _fixed(consumer, operand, buffered=False)
+    # What is lanes at one end may be gathered from PEs at the other: all of them are compared.
+    common = {loop.definition for loop in producer.loops} & {
+        loop.definition for loop in consumer.loops
+    }
+    sent = LoopDomain(
+        [loop.interval for loop in producer.loops], _at_first(producer, operand, common)
+    )
+    tokens = _fixed(consumer, operand, buffered=False, lanes_of_both=common)
     fixed = [consumer.place(condition) for condition in tokens]
     taken = LoopDomain([loop.interval for loop in consumer.loops], fixed)
     ends = [[dict(kernel.variables)[name] for name in names] for kernel in (producer, consumer)]
@@ -256,12 +262,15 @@ def _ragged(producer: SpatialKernel, consumer: SpatialKernel) -> tuple[SpatialKe
     return found[0][0], found[0][1].directive
 
 
-def _at_first(producer: SpatialKernel, operand: KernelOperand) -> list[Expr]:
-    """One token for each vector, and one for each result of a reduction."""
+def _at_first(
+    producer: SpatialKernel, operand: KernelOperand, lanes_of_both: Collection[Expr]
+) -> list[Expr]:
+    """One token for lanes that the consumer does not have, and one for each reduced result."""
     return [
         equals(Index(name=loop.name), loop.minimum)
         for loop in producer.loops
-        if loop.kind is LoopExecution.VECTOR or (loop.reduction and drains(producer))
+        if (loop.kind is LoopExecution.VECTOR and loop.definition not in lanes_of_both)
+        or (loop.reduction and drains(producer))
     ]
 
 
@@ -294,9 +303,20 @@ def _repeating(
     )
 
 
-def _fixed(consumer: SpatialKernel, operand: KernelOperand, *, buffered: bool = True) -> list[Expr]:
-    """One representative iteration for everything the tokens are not indexed by."""
-    lanes = consumer.kind(LoopExecution.VECTOR)
+def _fixed(
+    consumer: SpatialKernel,
+    operand: KernelOperand,
+    *,
+    buffered: bool = True,
+    lanes_of_both: Collection[Expr] = (),
+) -> list[Expr]:
+    """One representative iteration for everything the tokens are not indexed by.
+
+    Tokens are indexed by ``lanes_of_both``, where these are asked for.
+    """
+    lanes = [
+        loop for loop in consumer.kind(LoopExecution.VECTOR) if loop.definition not in lanes_of_both
+    ]
     dropped = dict.fromkeys((*_repeating(consumer, operand, buffered=buffered), *lanes))
     conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
     return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]

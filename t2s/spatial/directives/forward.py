@@ -211,7 +211,9 @@ def forward_timed(
     loop: SpatialLoop,
     directive: Forward,
 ) -> SpatialProgram:
-    """Make the operand a member that moves along ``loop``."""
+    """Make the operand a member that moves along ``loop``, unless that has a single PE."""
+    if loop.constant is not None and loop.constant[1] == 1:
+        return program
     reuse = _find_reuse(kernel, operand, loop)
     if reuse is None:
         raise _refusal(kernel, operand, loop, directive)

@@ -103,9 +103,10 @@ def _relay(program: SpatialProgram, kernel: SpatialKernel, directive: Gather) ->
     following = next(consumers(program, kernel.name), None)
     if not isinstance(kernel.work, Relay) or (following is not None and following.on_host):
         raise UserError(
-            f"{directive.text} on {kernel.name}: {kernel.name} stores the results itself",
+            f"{directive.text} on {kernel.name}: {kernel.name} is the last consumer of "
+            f"{kernel.function} on the device",
             location=directive.location,
-            expected="a Func between the one that computes and the one that stores",
+            expected="a consumer that sends the stream on to another one",
             hint=f"isolate a chain, isolate_consumer_chain(drainer, {kernel.name}), and gather in "
             "the drainer",
         )

@@ -157,11 +157,26 @@ def _masked_step(
 
 
 def _or_neutral(inside: Expr, operator: Op, term: Expr) -> Expr:
+    """The term, and the neutral element of the operator where ``inside`` does not hold.
+
+    Of a product that is summed up the factors are chosen, so that its multiplier still feeds its
+    adder: a DSP block holds both only if nothing comes between them.  For floats -0.0 * 0.0 is
+    -0.0, the neutral element; an integer product vanishes with one factor.
+    """
+    match operator, term:
+        case Op.ADD, Apply(operator=Op.MULTIPLY, operands=(left, right)):
+            left = _or_neutral(inside, operator, left)
+            right = _or_constant(inside, right, 0.0) if right.type.is_float else right
+            return apply(Op.MULTIPLY, left, right)
     neutral = neutral_element(operator, term.type.scalar)
     if neutral is None:
         raise InternalError(f"{operator.value} has no neutral element")
-    otherwise = broadcast(const(neutral, term.type.scalar), term.type.lanes)
-    return Select(condition=inside, if_true=term, if_false=otherwise, type=term.type)
+    return _or_constant(inside, term, neutral)
+
+
+def _or_constant(inside: Expr, value: Expr, constant: float) -> Expr:
+    otherwise = broadcast(const(constant, value.type.scalar), value.type.lanes)
+    return Select(condition=inside, if_true=value, if_false=otherwise, type=value.type)
 
 
 def _carries(kernel: SpatialKernel) -> bool:

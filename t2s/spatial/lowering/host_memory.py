@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from t2s.core.errors import InternalError, UnsupportedError
-from t2s.core.expr import Expr, Index, Read, apply, index_names, simplify, substitute
+from t2s.core.expr import Expr, Index, Read, apply, const, index_names, simplify, substitute
+from t2s.core.isl import Interval, LoopDomain, is_affine
 from t2s.core.ops import Op
 from t2s.graph.graph import Layout, Tensor, TensorRole
 from t2s.spatial.analysis.padding import allocated_shape, origins_of
@@ -64,22 +66,45 @@ def _tensor(program: SpatialProgram, kernel: SpatialKernel) -> Tensor:
             role = TensorRole.INPUT
         case _:
             raise InternalError(f"{kernel.name} on the host computes")
+    alone = replace(program, kernels=(kernel,))
+    padded = allocated_shape(alone, name, shape, origins_of(program))
+    subscripts = [substitute(kernel.place(index), points) for index in indices]
+    if role is TensorRole.INPUT and kernel.paddings:
+        subscripts = _wrapped(subscripts, padded or shape, loops)
     return Tensor(
         name=kernel.name,
         type=kernel.value.type,
         shape=shape,
         role=role,
-        padded=allocated_shape(
-            replace(program, kernels=(kernel,)), name, shape, origins_of(program)
-        ),
+        padded=padded,
         layout=Layout(
             array=name,
             loops=tuple(loop.name for loop in loops),
-            extents=tuple(loop.constant[1] for loop in loops if loop.constant is not None),
-            indices=tuple(substitute(kernel.place(index), points) for index in indices),
+            extents=tuple(loop.fixed[1] for loop in loops),
+            indices=tuple(subscripts),
         ),
         location=kernel.location,
     )
+
+
+def _wrapped(
+    subscripts: Sequence[Expr], shape: Sequence[int], loops: Sequence[SpatialLoop]
+) -> list[Expr]:
+    """Subscripts that padded iterations would take out of the array, brought back into it.
+
+    Padding in memory is behind an array, so ``A[5 - i]`` would leave it at the front.  Nobody uses
+    what is loaded there, and the host has to find an element for it all the same.
+    """
+    domain = LoopDomain(
+        [Interval(name=loop.name, minimum=const(0), extent=const(loop.fixed[1])) for loop in loops]
+    )
+    ranges = [domain.range_of(index) if is_affine(index) else None for index in subscripts]
+    return [
+        subscript
+        if reached is None or (reached[0] >= 0 and reached[1] < extent)
+        else simplify(apply(Op.MODULO, subscript, const(extent)))
+        for subscript, reached, extent in zip(subscripts, ranges, shape, strict=True)
+    ]
 
 
 def layout_loops(kernel: SpatialKernel) -> tuple[SpatialLoop, ...]:

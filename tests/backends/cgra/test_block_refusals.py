@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import t2s
 from t2s import sparse
@@ -23,6 +22,7 @@ from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
 from t2s.sparse import Schedule, Streams, Tensor, coo, csf, csr, dense, make_format
 from tests.backends.cgra.sparse_kernels import COLUMN, COMPRESSED, INNER, ROW, product, whole
 from tests.graph import machines
+from tests.sampling import sampled
 
 WORDS = "words of this CGRA are float64, int64 and int32"
 
@@ -330,14 +330,14 @@ OF_USERS = (
 )
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@sampled("name", REFUSED, quick=7)
 def test_a_block_is_refused(name: str) -> None:
     make, subject, why = REFUSED[name]
     first = unsupported(make())[0]
     assert (first.subject, first.why) == (subject, why)
 
 
-@pytest.mark.parametrize("name", OF_USERS)
+@sampled("name", OF_USERS, quick=2)
 def test_it_is_refused_at_the_users_line(name: str) -> None:
     first = unsupported(REFUSED[name][0]())[0]
     assert first.location is not None

@@ -31,6 +31,7 @@ from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.core.errors import UserError
 from t2s.simulator.run import simulate
 from tests.backends.cgra.test_machine_public import HALT, OPERATIONS, one
+from tests.sampling import sampled
 
 WORDS = 64
 Shape = tuple[int, int] | None
@@ -143,8 +144,8 @@ def test_memory_ports_of_an_array() -> None:
     lifted(text, [10, 111, 12, 113], shape=(1, 4))
 
 
-@pytest.mark.parametrize(("operation", "_"), OPERATIONS)
-def test_operators(operation: str, _: int) -> None:
+@sampled(("operation", "spare"), OPERATIONS, quick=10)
+def test_operators(operation: str, spare: int) -> None:
     """The result is stored, by the datapath's own register."""
     lines = (f": {operation};", ": mov %o2.0, $40;", ": mov %o3.0, %r0;", ": halt;")
     text = one(*lines).replace("<pe>\n", "<pe>\ninit %r1, $7;\ninit %r2, $-3;\n")
@@ -331,6 +332,11 @@ def test_tokens_that_nobody_takes() -> None:
         "  expected: every token to be taken by somebody, so that the run can end",
         "  given:    output %o1",
     ]
+    waiting = (
+        "<a>\nwhen %p == XXXXXXX0: mov %o0.0, $1; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXXX1 with %i0.0: halt;\n"
+    )
+    assert "PE 0 <a> waits for a token in %i0, and never takes one" in refused(waiting)
     assert "PE 0 <a> loads words that it never takes" in refused("<a>\nwhen %p == X: halt %o0.1;\n")
     assert "sends tokens from %o3, where no wire is" in refused(
         "<a>\nwhen %p == X: halt %o3.1;\n<b>\n" + HALT, shape=(1, 2)

@@ -17,6 +17,7 @@ from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.errors import UserError
 from tests.backends.cgra.designs import convolution, gemm, mttkrp, replayed, ttm, ttmc
 from tests.backends.cgra.lowering import agrees, cells_of, most_instructions, ran, whole_numbers
+from tests.sampling import sampled
 
 PROGRAMS = """
 <C[0,0,0]>
@@ -55,7 +56,7 @@ def test_values_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(run.outputs["C"], inputs["D"] + inputs["A"] @ inputs["B"])
 
 
-@pytest.mark.parametrize("loaded", [False, True])
+@sampled("loaded", [False, True], quick=1)
 @pytest.mark.parametrize("sizes", [(2, 2, 4), (4, 4, 4)])
 def test_an_fma_has_one_instruction_where_all_of_the_sum_is_in_space(
     sizes: tuple[int, int, int], loaded: bool
@@ -153,7 +154,7 @@ def test_cells_and_units_are_those_counted_by_hand(
     assert (counts["ld"], counts["st"]) == (loads, stores)
 
 
-@pytest.mark.parametrize(
+@sampled(
     "design",
     [
         pytest.param(lambda: ttm(2, 2, 2, 2, l=2), id="ttm"),
@@ -163,6 +164,7 @@ def test_cells_and_units_are_those_counted_by_hand(
         pytest.param(lambda: gemm(2, 2, 2, 2, 2, 2, type=Int(64), loaded=True), id="int64"),
         pytest.param(lambda: gemm(2, 2, 2, 2, 2, 2, type=Int(32), buffered=True), id="int32"),
     ],
+    quick=2,
 )
 def test_values_are_those_of_the_simulator(design: object) -> None:
     agrees(design())  # type: ignore[operator]

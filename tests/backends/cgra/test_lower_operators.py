@@ -16,6 +16,7 @@ from t2s.backends.cgra_tia.lower import lower_to_netlist
 from t2s.core.types import Type
 from tests.backends.cgra.designs import DOUBLE
 from tests.backends.cgra.lowering import cells_of, most_instructions, ran
+from tests.sampling import sampled
 
 LONG = Int(64)
 EXTREMES = {
@@ -54,7 +55,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "type"), CASES)
+@sampled(("make", "type"), CASES, quick=25)
 def test_an_operation_has_the_values_of_numpy(make: Callable[[Any, Any], Any], type: Type) -> None:
     a, b, i, y = ImageParam(type, 1, name="a"), ImageParam(type, 1, name="b"), Var("i"), Func("y")
     y[i] = make(a[i], b[i])

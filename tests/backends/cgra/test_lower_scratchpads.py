@@ -35,6 +35,7 @@ from tests.backends.cgra.lowering import agrees
 from tests.backends.cgra.refused_designs import by_hand
 from tests.backends.cgra.test_lift_placed import OPEN, same
 from tests.hand_graphs import index, loop
+from tests.sampling import sampled
 
 Order = Callable[[Expr], Expr]
 
@@ -120,7 +121,7 @@ CASES: dict[str, tuple[Order, int, int]] = {
 
 
 @pytest.mark.parametrize("type", [INT32, DOUBLE])
-@pytest.mark.parametrize("name", CASES)
+@sampled("name", CASES, quick=2)
 def test_any_order_gives_the_values_of_the_simulator(name: str, type: Type) -> None:
     read, words, rounds = CASES[name]
     netlist, _ = agrees(shuffled(read, words, rounds, type))
@@ -130,7 +131,7 @@ def test_any_order_gives_the_values_of_the_simulator(name: str, type: Type) -> N
     same(unplaced(netlist, OPEN, 2))  # and so does the lifted graph, in as many cycles
 
 
-@pytest.mark.parametrize(("words", "length"), [(8, 8), (8, 16), (6, 30)])
+@sampled(("words", "length"), [(8, 8), (8, 16), (6, 30)], quick=2)
 def test_stores_and_loads_in_turn(words: int, length: int) -> None:
     netlist, _ = agrees(in_turn(backwards(words), words, length))
     same(unplaced(netlist, OPEN, 2))

@@ -33,6 +33,7 @@ from tests.backends.cgra.public_designs import (
     row_product,
 )
 from tests.hand_graphs import index, plus, times
+from tests.sampling import sampled
 
 Shape = tuple[int, int] | None
 
@@ -67,7 +68,7 @@ def test_a_dot_product(shape: Shape, cycles: int) -> None:
     assert check(dot_product(16), shape, {"a": a, "b": b}, expected) == cycles
 
 
-@pytest.mark.parametrize(("rows", "columns", "cycles"), [(12, 4, 87), (1, 2, 10), (7, 3, 58)])
+@sampled(("rows", "columns", "cycles"), [(12, 4, 87), (1, 2, 10), (7, 3, 58)], quick=2)
 def test_matrix_times_vector_on_a_row(rows: int, columns: int, cycles: int) -> None:
     A, x = words(rows, columns), words(columns)
     assert check(row_product(rows, columns), (1, columns), {"A": A, "x": x}, A @ x) == cycles
@@ -112,7 +113,7 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@sampled("name", OPERATORS, quick=2)
 @pytest.mark.parametrize("type", [Int(32), UInt(32)], ids=["int32", "uint32"])
 def test_operators(name: str, type: Any) -> None:
     compute, reference = OPERATORS[name]

@@ -19,6 +19,7 @@ from tests.backends.cgra.public_designs import (
     matrix_product,
 )
 from tests.graph import machines
+from tests.sampling import sampled
 
 Shape = tuple[int, int] | None
 
@@ -131,8 +132,11 @@ REFUSALS: list[tuple[Callable[[], Func], Shape, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("design", "shape", "text"), REFUSALS, ids=[text[:60] for _, _, text in REFUSALS]
+@sampled(
+    ("design", "shape", "text"),
+    REFUSALS,
+    quick=5,
+    ids=[text[:60] for _, _, text in REFUSALS],
 )
 def test_refusals(design: Callable[[], Func], shape: Shape, text: str) -> None:
     rows, columns = shape or (None, None)

@@ -20,7 +20,7 @@ from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
 from t2s.backends.cgra_tia.lower.design import lowered
 from t2s.backends.cgra_tia.machine.extended import run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, unplaced
-from t2s.backends.cgra_tia.place.slack import rate_limit
+from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr
@@ -29,6 +29,7 @@ from t2s.graph.graph import Graph
 from tests.backends.cgra.designs import DOUBLE, gemm, ttmc
 from tests.backends.cgra.lowering import cells_of, most_instructions, ran, whole_numbers
 from tests.backends.cgra.test_lower_random import drawn, inputs_of_graph
+from tests.sampling import sampled
 
 PROGRAM = """
 <D[0,0,0,0,1].multiply_add>
@@ -106,7 +107,7 @@ def shared_chain(chain: int, points: int) -> Func:
     return y.bound(i, 0, points).reorder(k, i).unroll(k)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("value", "interval", "cells"),
     [
         ("(v[i] * w[i]) * x[i] + z[i]", 2, 1),
@@ -117,6 +118,7 @@ def shared_chain(chain: int, points: int) -> Func:
         ("t2s.max(v[i] * w[i], x[i]) * v[i]", 2, 1),
         ("t2s.select(i < 5, v[i] * w[i], x[i] * w[i]) - t2s.select(i > 30, z[i], w[i])", 2, 1),
     ],
+    quick=1,
 )
 @pytest.mark.parametrize("fma_latency", [0, 4, 5])
 def test_values_and_cycles_are_the_same_everywhere(
@@ -149,7 +151,7 @@ def test_what_waits_for_itself_does_not_run_ahead() -> None:
         placed = t2s.place(graph, interval=2)
     limit = rate_limit(placed.placed)
     assert limit is not None
-    assert not limit.shares
+    assert limit.cause is not RateCause.TURNS
     assert limit.rate == Fraction(1, 10)  # 4 + 1 cycles for the product, and as many for the sum
     np.testing.assert_array_equal(placed.run(inputs).outputs["y"], expected)
 
@@ -163,7 +165,7 @@ def test_a_ring_of_shared_cells_holds_a_tile() -> None:
     placed = t2s.place(graph, interval=2)
     limit = rate_limit(placed.placed)
     assert limit is not None
-    assert limit.shares
+    assert limit.cause is RateCause.TURNS
     assert limit.cycles == 2
     run = placed.run(inputs)
     found = t2s.simulate(placed, inputs, progress=False)
@@ -181,7 +183,7 @@ def test_ttmc_of_243_cells_fires_in_every_cycle() -> None:
     assert placed.placed.fabric.name == "cgra32"
     assert figures.fma_usage == Fraction(243, 256)
     assert figures.limit is not None
-    assert figures.limit.shares
+    assert figures.limit.cause is RateCause.TURNS
     inputs = whole_numbers(t2s.lower(design))
     run = placed.run(inputs)
     np.testing.assert_array_equal(run.outputs["D"], t2s.interpret(design, inputs))

@@ -16,7 +16,7 @@ from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
 from t2s.backends.cgra_tia.netlist import Branch, Netlist, PlacedDesign, UnitKind, unplaced
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.place import place_netlist
-from t2s.backends.cgra_tia.place.slack import rate_limit
+from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
 from t2s.core.errors import T2SWarning, UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import TensorRole
@@ -33,6 +33,7 @@ from tests.backends.cgra.netlists import (
     ring,
 )
 from tests.backends.cgra.route_check import check_design
+from tests.sampling import sampled
 
 CGRA8 = FABRICS["cgra8"]
 
@@ -90,7 +91,7 @@ def test_the_skew_of_a_chain(rooms: Sequence[int], rate: Fraction | None, measur
 def test_a_limit_names_its_circle() -> None:
     limit = rate_limit(unplaced(polynomial(4), CGRA8, 2))
     assert limit is not None
-    assert limit.for_space
+    assert limit.cause is RateCause.SPACE
     assert set(limit.parts) == {"load_x[0]", *(f"step[{number}]" for number in range(4))}
     assert (limit.tokens, limit.cycles) == (3, 21)
 
@@ -99,7 +100,7 @@ def test_a_limit_names_its_circle() -> None:
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("netlist", [chain, gemm, polynomial])
+@sampled("netlist", [chain, gemm, polynomial], quick=1)
 def test_designs_run_at_full_rate(netlist: object, balanced: bool) -> None:
     sizes = {chain: (12,), gemm: (2, 2, 4), polynomial: (12,)}[netlist]  # type: ignore[index]
     cycles = []
@@ -169,13 +170,13 @@ def test_a_ring_is_limited_by_its_tile() -> None:
     assert "hint:     use a larger tile" in text
     limit = rate_limit(design)
     assert limit is not None
-    assert not limit.for_space
+    assert limit.cause is not RateCause.SPACE
     assert limit.rate == Fraction(16, 28)
     assert abs(run(design).cycles - 20 * 28) <= 28
     assert limit.nets[-1] == "back.8"
 
 
-@pytest.mark.parametrize("tile", [28, 35, 36, 64, 120])
+@sampled("tile", [28, 35, 36, 64, 120], quick=3)
 def test_a_ring_of_a_large_tile_runs_at_full_rate(tile: int) -> None:
     """Also with more tokens than one channel holds."""
     netlist = ring(4, tile, 6)

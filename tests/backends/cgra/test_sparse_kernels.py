@@ -13,9 +13,10 @@ from hypothesis.extra import numpy as arrays
 import t2s
 from t2s.core.ops import Array
 from tests.backends.cgra.sparse_kernels import KERNELS, agrees, of_product, placed, product, whole
+from tests.sampling import sampled
 
 
-@pytest.mark.parametrize("name", ["spmv", "sum of matrices", "dot"])
+@sampled("name", ["spmv", "sum of matrices", "dot"], quick=2)
 def test_text_and_lifted_graph_give_the_values_in_the_same_cycles(name: str) -> None:
     agrees(*placed(name))
 
@@ -45,9 +46,10 @@ def test_any_csr_matrix_is_multiplied_as_by_numpy(matrix: Array, seed: int) -> N
     np.testing.assert_array_equal(result.output, matrix @ inputs["x"])
 
 
-@pytest.mark.parametrize(
+@sampled(
     "matrix",
     [np.zeros((4, 3)), np.zeros((1, 1)), np.diag([0.0, 0.0, 2.0]), np.ones((3, 3))],
+    quick=2,
     ids=["nothing", "no entry", "one entry", "full"],
 )
 def test_corner_cases(matrix: Array) -> None:

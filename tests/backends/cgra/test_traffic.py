@@ -20,7 +20,7 @@ from t2s.backends.cgra_tia.netlist import (
 )
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.place import place_netlist
-from t2s.backends.cgra_tia.place.slack import rate_limit
+from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
 from t2s.backends.cgra_tia.place.traffic import traffic_of, unit_steps
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -111,7 +111,7 @@ def test_what_comes_in_every_step_still_does() -> None:
     }
     limit = rate_limit(replace(design, branches=shallow))
     assert limit is not None
-    assert limit.for_space
+    assert limit.cause is RateCause.SPACE
 
 
 def test_channels_hold_no_more_than_ever_comes() -> None:

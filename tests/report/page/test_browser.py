@@ -318,3 +318,36 @@ def test_a_comparison(
     opened.js("document.querySelector('details').open = true")
     cells = opened.js("return [...document.querySelectorAll('details td')].map(c => c.innerText)")
     assert [text for row in found.tables[1].rows for text in row] == cells
+
+
+def test_every_node_is_as_high_as_its_name(driver: Any, tmp_path: Path) -> None:
+    """A loader of one PE beside 1,024 PEs has twelve pixels, not the two of one of many rows."""
+    x, w, i, ii, k = (
+        t2s.ImageParam(t2s.Int(32), 1, name="x"),
+        t2s.ImageParam(t2s.Int(32), 1, name="w"),
+        *t2s.variables("i ii"),
+        t2s.RDom(0, 3, name="k"),
+    )
+    F, loader = t2s.funcs("F loader")
+    F[i] = 0
+    F[i] += x[i + k] * w[k]
+    F.bound(i, 0, 512).split(i, i, ii, 256).unroll(ii)
+    F.isolate_producer(w, loader).forward(loader, ii)
+    result = t2s.simulate(F, {"x": np.ones(514, np.int32), "w": np.ones(3, np.int32)})
+    opened = Opened(driver, result.report(tmp_path / "page.html"))
+    heights = opened.js(
+        """
+        const view = document.querySelector(".space-time");
+        const model = JSON.parse(document.getElementById(view.dataset.sourceOf).textContent);
+        const counts = {};
+        for (const [node] of model.rows) counts[node] = (counts[node] || 0) + 1;
+        const usual = Math.max(2, Math.min(18, Math.floor(420 / model.rows.length)));
+        const rows = model.rows.map(([node]) => Math.max(usual, Math.ceil(12 / counts[node])));
+        return [rows.reduce((a, b) => a + b, 0), view.querySelector("canvas").clientHeight,
+                Object.values(counts).includes(1), usual];
+        """
+    )
+    total, canvas, single, usual = heights
+    assert (single, usual < 12) == (True, True)
+    assert abs(canvas - total - 20) <= 2
+    opened.is_clean()

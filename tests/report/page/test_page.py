@@ -402,3 +402,22 @@ def test_sizes_and_streams(tmp_path: Path) -> None:
     assert f"{result.stages[0].cycles:,}" in text
     assert "rule " in text
     assert page.stat().st_size < 300_000
+
+
+def test_several_stages_begin_with_a_table_of_them(tmp_path: Path) -> None:
+    kernel = t2s.sparse.compile(
+        t2s.sparse.parse("y(i) = A(i,j)*(B(j,k)*x(k))", {"A": "ds", "B": "ds"}),
+        t2s.sparse.schedule("precompute(B(j,k)*x(k),T)"),
+    )
+    matrix = np.eye(6)
+    result = kernel.simulate({"A": matrix, "B": matrix, "x": np.ones(6)})
+    text = result.report(tmp_path / "page.html").read_text("utf-8")
+    table = text[text.index('id="stages"') : text.index("<article")]
+    for number, stage in enumerate(result.stages, 1):
+        assert f">{number}</td>" in table
+        assert f">{stage.graph}</td>" in table
+        assert f">{stage.cycles:,}</td>" in table
+        assert f">{stage.cycles / result.cycles:.1%}</td>" in table
+    assert f">{result.cycles:,}</td>" in table
+    alone = result.stages[0].report(tmp_path / "alone.html").read_text("utf-8")
+    assert 'id="stages"' not in alone

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.banked import alone, network, words_per_cycle
 from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel
 from tests.errors.refusal import refused
+from tests.sampling import sampled
 
 
 def done_at(model: BankedModel) -> list[int]:
@@ -39,7 +40,7 @@ def test_addresses_in_a_row_are_served_at_full_speed() -> None:
     assert words_per_cycle(banked, lambda _: range(16), 1, 200) == pytest.approx(16, rel=0.02)
 
 
-@pytest.mark.parametrize("other", [0, 5, 15])
+@sampled("other", [0, 5, 15], quick=2)
 def test_ports_that_do_not_meet_have_no_conflicts(other: int) -> None:
     """Port p asks unit p xor c: no two vectors want one link."""
     banked = Banked()

@@ -29,6 +29,7 @@ from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
 from tests.graph.machines import copying, local, sink
+from tests.sampling import sampled
 from tests.simulator.memory.test_units import GIGAHERTZ, on
 from tests.simulator.stream_graphs import stream_graphs
 from tests.simulator.test_streams import agree, program_of, run
@@ -246,7 +247,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("text", KERNELS)
+@sampled("text", KERNELS, quick=2)
 def test_kernels(text: str) -> None:
     """Arrays of a kernel are in the memory of its device; values never depend on it."""
     generator = np.random.default_rng(5)

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2s.simulator.emit.kernels import CompiledKernel
+from t2s.simulator.emit.operands import Argument
 from t2s.simulator.memory.model import Command, DramModel
 from t2s.simulator.memory.open_bursts import Request
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
-from t2s.simulator.times import dram_kernel as compiled
 from t2s.simulator.times import dram_layout as dram_tables
+from t2s.simulator.times.table_layout import SOURCES
+from tests.sampling import sampled
 from tests.simulator.memory.checker import check
 
 DDR4 = MEMORIES["ddr4-2133"]
@@ -25,6 +28,17 @@ PLAIN = replace(DDR4, rotate_banks=False, timing=replace(DDR4.timing, tREFI=0))
 
 ROW, BANK = 4 * 128 * 4, 4 * 128
 """Bursts from a row to the next of the same bank, and from a bank to the next of its group."""
+
+_ARRAY = Argument.INT64_ARRAY
+ACCESS_ALL, FLUSH = (
+    CompiledKernel(
+        module="t2s.simulator.times.dram_kernel", name=name, sources=SOURCES, arguments=arguments
+    )
+    for name, arguments in (
+        ("access_all", (_ARRAY,) * 7),
+        ("flush", (*(_ARRAY,) * 3, Argument.INT64)),
+    )
+)
 
 Asked = tuple[int, int, int]
 """The clock, the burst, and what is asked of it: a ``Request``, or whether it is a write."""
@@ -41,12 +55,12 @@ def run(dram: Dram, requests: Iterable[Asked]) -> list[int]:
 
 def compiled_run(dram: Dram, requests: list[Asked]) -> tuple[list[int], np.ndarray]:
     """The ends by the compiled model, that of all that was written, and its counters."""
-    clocks, bursts, kinds = np.array(requests, np.int64).T
+    clocks, bursts, kinds = np.ascontiguousarray(np.array(requests, np.int64).T)
     counts, ends = dram_tables.new_counts(dram), np.zeros(len(requests), np.int64)
     state, parameters = dram_tables.new_state(dram), dram_tables.new_parameters(dram)
-    compiled.access_all(parameters, state, counts, clocks, bursts, kinds, ends)
-    last = compiled.flush(parameters, state, counts, clocks[-1])
-    return [*ends.tolist(), int(last)], counts
+    ACCESS_ALL(parameters, state, counts, clocks, bursts, kinds, ends)
+    last = FLUSH(parameters, state, counts, clocks[-1])
+    return [*ends.tolist(), last], counts
 
 
 def run_both(dram: Dram, requests: list[Asked]) -> tuple[list[int], np.ndarray]:
@@ -111,7 +125,7 @@ def test_turning_the_bus_around() -> None:
     assert ends[1] - ends[0] == 10 + 11 - 15
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 def test_a_stream_without_refresh_keeps_every_bus_busy(name: str) -> None:
     dram = MEMORIES[name]
     dram = replace(dram, timing=replace(dram.timing, tREFI=0))
@@ -145,7 +159,7 @@ def test_an_idle_memory_is_refreshed_on_time() -> None:
     assert counts[dram_tables.REFRESHES] == 2_000_000
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 def test_every_burst_has_a_place_of_its_own(name: str) -> None:
     dram = replace(
         MEMORIES[name],
@@ -335,7 +349,7 @@ def test_turning_the_bus_seldom_pays() -> None:
     assert ends[1] < 0.7 * ends[0]
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 @pytest.mark.parametrize("writes", [0.0, 0.3])
 @pytest.mark.parametrize("queue", [0, 32])
 def test_long_random_requests(name: str, writes: float, queue: int) -> None:
@@ -348,7 +362,7 @@ def test_long_random_requests(name: str, writes: float, queue: int) -> None:
     run_both(dram, requests)
 
 
-@pytest.mark.parametrize("name", Timing.__dataclass_fields__)
+@sampled("name", Timing.__dataclass_fields__, quick=5)
 def test_the_checker_sees_a_violation_by_one_clock(name: str) -> None:
     """Some list of commands keeps to all times, but not to one that is a clock longer."""
     times = {**dict.fromkeys(Timing.__dataclass_fields__, 1), "tREFI": 0, "turnaround": 0}

@@ -24,6 +24,7 @@ from t2s.simulator.memory.spec import Coordinate, Dram, Timing, Units, mapping_o
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times import table_units as native_units
 from tests.hand_graphs import systolic_gemm
+from tests.sampling import sampled
 from tests.simulator.designs import (
     IDEAL,
     N,
@@ -150,7 +151,7 @@ def test_the_ratio_of_the_clocks_is_exact(engine: str) -> None:
     assert arrived == [8 + 1, 18 + 1]
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@sampled("name", MEMORIES, quick=2)
 @pytest.mark.parametrize("device", ["ideal", "arria10"])
 def test_engines_agree_on_designs(name: str, device: str) -> None:
     target = DEVICES[device].with_memory(name)

@@ -26,7 +26,7 @@ from t2s.backends.cgra_tia.files.summary import (
 )
 from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance, Site, StreamUnit
 from t2s.backends.cgra_tia.place.sites import parts_of
-from t2s.backends.cgra_tia.place.slack import rate_limit
+from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
 from t2s.backends.cgra_tia.text.printer import print_instruction
 from t2s.core.names import one_line
 
@@ -106,8 +106,10 @@ def circle_svg(design: PlacedDesign) -> str:
     caption = "a firing in every cycle: no circle limits the rate"
     if limit is not None:
         caption = f"{limit.tokens} firings in {limit.cycles} cycles through what has a color"
-    if limit is not None and limit.shares:
+    if limit is not None and limit.cause is RateCause.TURNS:
         caption = f"a firing in every {limit.cycles} cycles: operations share what has a color"
+    if limit is not None and limit.cause is RateCause.INSTRUCTIONS:
+        caption = f"{limit.text}, which has a color"
     return _drawn(
         design,
         _Look(

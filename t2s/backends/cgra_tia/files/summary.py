@@ -143,10 +143,7 @@ def placement_table(design: PlacedDesign) -> Table:
 def _rate_text(limit: RateLimit | None) -> str:
     if limit is None:
         return "a firing in every cycle"
-    if limit.shares:
-        return f"a firing in every {limit.cycles} cycles: operations share cells"
-    why = "channels too shallow" if limit.for_space else "tokens that circulate"
-    return f"{limit.tokens} firings in {limit.cycles} cycles: {why}"
+    return limit.text
 
 
 def node_of(part: NetCell | StreamUnit) -> str:

@@ -159,6 +159,7 @@ class _ElementGraph:
         taken = {
             (n, p) for n, found in enumerate(states) for i in reachable(found) for p in i.takes
         }
+        self._check_taken(states, taken)
         names = [self._name(number) for number in range(len(self.programs))]
         inputs: list[dict[int, TokenChannel]] = [{} for _ in names]
         outputs: list[dict[int, list[TokenChannel]]] = [{} for _ in names]
@@ -184,6 +185,20 @@ class _ElementGraph:
             channels=tuple(self.channels),
             tensors=tuple(self.tensors),
         )
+
+    def _check_taken(self, states: Sequence[Sequence[PredicateState]], taken: set[Port]) -> None:
+        """Whoever waits for a token takes one sometime; else the last one is never gone."""
+        for number, found in enumerate(states):
+            for check in (c for i in reachable(found) for c in i.trigger.checks):
+                if (number, check.channel) not in taken:
+                    label = block_name(number, self.programs[number].label)
+                    raise UserError(
+                        f"{label} waits for a token in %i{check.channel}, and never takes one",
+                        expected="every token to be taken by somebody, so that the run can end",
+                        given=f"a check of %i{check.channel}, and no deq %i{check.channel}",
+                        hint=f"write deq %i{check.channel} in the instruction that is the last to "
+                        "need it",
+                    )
 
     def _name(self, number: int) -> str:
         return f"pe{number}"

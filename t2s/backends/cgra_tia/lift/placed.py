@@ -31,9 +31,8 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     """The graph of a placed design: the same values and cycles as ``run_placed``.
 
     ``fused`` says whether ``fmac`` rounds once or twice.  A result of the FMA that goes to a
-    register is a token until it is used; one that nobody uses before the end of a run is a token
-    left there (``TokensLeftError``), which the interpreter does not mind.  Raises ``UserError`` for
-    a program that is no process of a Kahn network, and for operators that graphs do not have.
+    register is a token until it is used.  Raises ``UserError`` for a program that is no process of
+    a Kahn network, and for operators that graphs do not have.
     """
     netlist = design.netlist
     kinds = WordKinds(netlist)

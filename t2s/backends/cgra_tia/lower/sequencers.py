@@ -12,10 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-
 from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest
 from t2s.backends.cgra_tia.netlist import (
     Endpoint,
@@ -25,6 +21,7 @@ from t2s.backends.cgra_tia.netlist import (
     StreamUnit,
     UnitKind,
 )
+from t2s.core.components import strong_components
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +141,9 @@ def _order(nets: Sequence[Net]) -> _Order:
                 neighbors.setdefault(part, {}).setdefault((other, ahead), set()).add(net.name)
     if not arcs:
         return _Order(circle={}, rank={})
-    rows, columns = (np.asarray(side) for side in zip(*arcs, strict=True))
-    matrix = coo_array((np.ones(len(arcs)), (rows, columns)), shape=(len(names), len(names)))
-    _, labels = connected_components(matrix, directed=True, connection="strong")
-    circle = {name: int(labels[number]) for name, number in names.items()}
-    rank = _longest({(int(labels[a]), int(labels[b])) for a, b in arcs if labels[a] != labels[b]})
+    labels = strong_components(len(names), arcs)
+    circle = {name: labels[number] for name, number in names.items()}
+    rank = _longest({(labels[a], labels[b]) for a, b in arcs if labels[a] != labels[b]})
     return _Order(circle=circle, rank=rank, neighbors=neighbors)
 
 

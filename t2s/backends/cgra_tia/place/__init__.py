@@ -17,7 +17,7 @@ from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, hal
 from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
 from t2s.backends.cgra_tia.place.route import MOST_ROUNDS, Path, Terminals, routed
 from t2s.backends.cgra_tia.place.sites import KINDS, Sites, parts_of, problem_of, sites_of
-from t2s.backends.cgra_tia.place.slack import rate_limit, shortages, with_slack
+from t2s.backends.cgra_tia.place.slack import RateCause, channel_limit, shortages, with_slack
 from t2s.backends.cgra_tia.place.template import shaped_start
 from t2s.core.checks import whole
 from t2s.core.errors import UserError, warn
@@ -193,11 +193,9 @@ class _Best:
     def __init__(self, problem: Problem, start: list[int]) -> None:
         self.sites = start
         self.cost = sum(half_perimeters(problem, start))
-        self._problem = problem
 
-    def told(self, sites: list[int]) -> None:
+    def told(self, sites: list[int], cost: int) -> None:
         """Keep a placement if it is as good; so the seed has a say where the start is good."""
-        cost = sum(half_perimeters(self._problem, sites))
         if cost <= self.cost:
             self.sites, self.cost = sites, cost
 
@@ -225,8 +223,8 @@ def _placements(
     done = 0
     try:
         for number, (best, count, first) in enumerate(runs):
-            for found, tried in annealed(problem, best.sites, seed + number, count, first):
-                best.told(found)
+            for found, cost, tried in annealed(problem, best.sites, seed + number, count, first):
+                best.told(found, cost)
                 done += tried
                 if progress is not None:
                     progress("place", done, moves)
@@ -257,16 +255,16 @@ def _warn_of_rate(design: PlacedDesign) -> None:
 
     Not if its results come at addresses that it computes: then data say when something fires.
     """
-    limit = rate_limit(design)
+    limit = channel_limit(design)
     netlist = design.netlist
     if (
         limit is None
-        or limit.shares
+        or limit.cause is RateCause.TURNS
         or any(unit.kind is UnitKind.STORE_AT for unit in netlist.units)
     ):
         return
     shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
-    if limit.for_space:
+    if limit.cause is RateCause.SPACE:
         given = f"{limit.tokens} firings in {limit.cycles} cycles, for want of room between {shown}"
         hint = f"use a fabric with a most_depth above {design.fabric.most_depth}"
     else:

@@ -5,8 +5,7 @@ the best placement seen.  The cost is the sum of the half perimeters of the nets
 choices come from integers alone, a generator of our own and a table of acceptance, so that a seed
 gives the same placement on every machine.
 
-``improve`` is one function for two engines: many moves are worth compiling it with numba, which
-takes seconds; few of them Python makes as it is.  Both take the same steps.
+``improve`` is a kernel: a function that runs as machine code, and as it is, for tests.
 """
 
 from __future__ import annotations
@@ -14,16 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from t2s.core.interrupts import late_module, undisturbed
-
-COMPILED_FROM = 200_000
-"""Moves of a run from which on compiling pays."""
+from t2s.simulator.emit.kernels import CompiledKernel
+from t2s.simulator.emit.operands import Argument
 
 HOT, WARM = Decimal(6), Decimal(1)
 """Temperatures to start from, in units of the cost: one forgets the start, one keeps its shape."""
@@ -40,8 +37,12 @@ _MODULUS, _FACTOR = (1 << 31) - 1, 48_271
 _TABLED = 64
 """An increase of the cost by as much as this is never accepted."""
 
-_NUMBERS = 4
-"""The last arguments of ``improve`` are numbers."""
+_IMPROVE = CompiledKernel(
+    module=__name__,
+    name="improve",
+    sources=(Path(__file__),),
+    arguments=(Argument.INT64_ARRAY,) * 19 + (Argument.INT64,) * 4,
+)
 
 Integers = Any
 """A list of integers, or a flat array of them for compiled code."""
@@ -96,18 +97,17 @@ def annealed(
     moves: int,
     first: Decimal,
     *,
-    compiled: bool | None = None,
-) -> Iterator[tuple[list[int], int]]:
-    """Improve a placement; yields the sites after each temperature, and the moves tried at it.
+    compiled: bool = True,
+) -> Iterator[tuple[list[int], int, int]]:
+    """Improve a placement; yields the sites after each temperature, their cost, and the moves.
 
     The temperature goes down from ``first``.  A Ctrl-C goes through, in compiled code between two
-    temperatures.  ``compiled`` is for tests, and decided by the moves if it is ``None``.
+    temperatures.  What is not ``compiled``, for tests, takes the same steps.
     """
     if not problem.kinds or not moves:
         return
-    compiled = moves >= COMPILED_FROM if compiled is None else compiled
     array = _flat if compiled else list
-    run: Any = _machine_code() if compiled else improve
+    run: Any = _IMPROVE if compiled else improve
     tables = [
         array(table)
         for table in (
@@ -129,7 +129,7 @@ def annealed(
         window = max(_BESIDE, problem.width * (_TEMPERATURES - number) // _TEMPERATURES)
         accepted = array(_acceptance(temperature))
         run(*tables, *state, accepted, problem.grid, problem.width, window, goal - done)
-        yield [int(site) for site in state[0]], goal - done
+        yield [int(site) for site in state[0]], int(sum(state[2])), goal - done
 
 
 def _flat(numbers: Sequence[int]) -> Any:
@@ -161,16 +161,6 @@ def _acceptance(temperature: Decimal) -> list[int]:
         context.exp(context.divide(Decimal(-increase), temperature)) for increase in range(_TABLED)
     )
     return [int(context.multiply(chance, _MODULUS)) for chance in chances]
-
-
-@cache
-def _machine_code() -> Any:
-    """``improve`` as machine code: of arrays, but for the last four arguments."""
-    arrays = improve.__code__.co_argcount - _NUMBERS
-    with undisturbed():
-        numba = late_module("numba")
-        words = [numba.int64[::1]] * arrays + [numba.int64] * _NUMBERS
-        return numba.njit(numba.void(*words), nogil=True, error_model="numpy")(improve)
 
 
 def improve(
@@ -245,14 +235,8 @@ def improve(
                 for member in range(begin + 1, parts_from[net + 1]):
                     site = sites[parts_of[member]]
                     row, column = rows[site], columns[site]
-                    if row < top:
-                        top = row
-                    elif row > bottom:
-                        bottom = row
-                    if column < left:
-                        left = column
-                    elif column > right:
-                        right = column
+                    top, bottom = min(top, row), max(bottom, row)
+                    left, right = min(left, column), max(right, column)
                 cost = bottom - top + right - left
                 if cost != costs[net]:
                     change += cost - costs[net]

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.netlist import Branch, Netlist, PlacedDesign
 from t2s.backends.cgra_tia.place.circles import Dependence, TokenCircle, offsets, slowest_circle
+from t2s.backends.cgra_tia.place.firings import firings_per_token
 from t2s.backends.cgra_tia.place.route import Path
 from t2s.backends.cgra_tia.place.turns import SAME_CELL, Firers
 from t2s.backends.cgra_tia.place.waits import BranchWait, branch_waits
@@ -30,21 +32,28 @@ _PASSES = 4
 """How often all parts are moved to later times: those before them make room."""
 
 
+class RateCause(Enum):
+    """What kind of thing limits the rate of a design."""
+
+    SPACE = "channels too shallow"
+    TOKENS = "tokens that circulate"
+    TURNS = "operations share cells"
+    INSTRUCTIONS = "a cell that fires several instructions for a value"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
     """Why a design does not fire in every cycle.
 
-    ``parts`` are those of the circle in order, ``nets`` what leads from one to the next one.  Of
-    ``cycles`` each part of the circle fires in ``tokens``.  ``for_space``: the circle is one of
-    channels that are too shallow; else of tokens that go round, or, without ``nets``, of operations
-    that share a cell.
+    ``parts`` are those of a circle in order, ``nets`` what leads from one to the next one; without
+    ``nets`` the limit is within each of the parts.  Of ``cycles`` each part fires in ``tokens``.
     """
 
     parts: tuple[str, ...]
     nets: tuple[str, ...]
     tokens: int
     cycles: int
-    for_space: bool
+    cause: RateCause
 
     @property
     def rate(self) -> Fraction:
@@ -52,16 +61,62 @@ class RateLimit:
         return Fraction(self.tokens, self.cycles)
 
     @property
-    def shares(self) -> bool:
-        """Whether it is what the user asked for: operations that take turns in a cell."""
-        return not self.nets
+    def text(self) -> str:
+        """How often, and why."""
+        often = f"{self.tokens} firings in {self.cycles} cycles"
+        match self.cause:
+            case RateCause.TURNS:
+                return f"a firing in every {self.cycles} cycles: {self.cause.value}"
+            case RateCause.INSTRUCTIONS:
+                every = f"a firing in every {self.cycles} cycles" if self.tokens == 1 else often
+                return f"{every}: {self.parts[0]} takes {self.cycles} instructions for " + (
+                    "a value" if self.tokens == 1 else f"{self.tokens} values"
+                )
+        return f"{often}: {self.cause.value}"
 
 
 def rate_limit(design: PlacedDesign) -> RateLimit | None:
-    """What keeps a design from a firing in every cycle, as far as channels do; ``None`` if nothing.
+    """What keeps a design most from a firing in every cycle; ``None`` if nothing does.
 
-    Not seen are cells that take several firings for one result, and circles of unknown tokens.
+    Not seen are circles of unknown tokens.
     """
+    limits = (channel_limit(design), _instruction_limit(design))
+    return min((limit for limit in limits if limit is not None), key=_rate_of, default=None)
+
+
+def _rate_of(limit: RateLimit) -> Fraction:
+    return limit.rate
+
+
+def _instruction_limit(design: PlacedDesign) -> RateLimit | None:
+    """The cell that needs most instructions for a token, if it has tokens enough to matter."""
+    firers = Firers(netlist=design.netlist)
+    traffic: dict[str, int | None] = {}
+    waits = branch_waits(design.netlist, firers, design.fabric, _latencies(design))
+    for wait in waits:
+        known, part = wait.traffic, wait.sink.end.part
+        before = traffic.get(part, 0)
+        traffic[part] = None if known is None or before is None else max(known, before)
+    whole = max((wait.traffic or 0 for wait in waits), default=0)
+    found: RateLimit | None = None
+    for cell in design.netlist.cells:
+        firings = None if len(cell.turns) > 1 else firings_per_token(cell.program)
+        if firings is None or firings <= (1 if found is None else 1 / found.rate):
+            continue
+        tokens = traffic.get(cell.name, 0)
+        if tokens is None or _matters(tokens, firings, whole):
+            found = RateLimit(
+                parts=(cell.name,),
+                nets=(),
+                tokens=firings.denominator,
+                cycles=firings.numerator,
+                cause=RateCause.INSTRUCTIONS,
+            )
+    return found
+
+
+def channel_limit(design: PlacedDesign) -> RateLimit | None:
+    """What keeps a design from a firing in every cycle, as far as channels and turns do."""
     firers = Firers(netlist=design.netlist)
     waits = branch_waits(design.netlist, firers, design.fabric, _latencies(design))
     capacities = [
@@ -91,7 +146,7 @@ def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
     parts = tuple(cell.name for cell in netlist.cells if len(cell.turns) == turns)
     if not parts:
         return None
-    return RateLimit(parts=parts[:1], nets=(), tokens=1, cycles=turns, for_space=False)
+    return RateLimit(parts=parts[:1], nets=(), tokens=1, cycles=turns, cause=RateCause.TURNS)
 
 
 def _rare(circle: TokenCircle, waits: Sequence[BranchWait]) -> int | None:
@@ -114,7 +169,9 @@ def _as_limit(circle: TokenCircle, waits: Sequence[BranchWait], names: Sequence[
         ),
         tokens=circle.tokens,
         cycles=circle.latency,
-        for_space=any(member.is_space for member in circle.members),
+        cause=RateCause.SPACE
+        if any(member.is_space for member in circle.members)
+        else RateCause.TOKENS,
     )
 
 

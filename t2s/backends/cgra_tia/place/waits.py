@@ -19,6 +19,7 @@ from t2s.backends.cgra_tia.opcodes import ON_FMA
 from t2s.backends.cgra_tia.place.traffic import traffic_of
 from t2s.backends.cgra_tia.place.turns import Firers
 from t2s.backends.cgra_tia.program import Instruction
+from t2s.core.components import strong_components
 from t2s.core.errors import UserError
 
 
@@ -174,33 +175,6 @@ def _components(firers: Firers, waits: Sequence[BranchWait]) -> list[int]:
     Firers that are in no circle have numbers of their own, but for one that waits for itself.
     Later turns of a cell wait for the earlier ones of the round.
     """
-    count = len(firers.names)
-    forward: list[list[int]] = [[] for _ in range(count)]
-    backward: list[list[int]] = [[] for _ in range(count)]
     turns = ((turn.source, turn.sink) for turn in firers.turns if turn.source < turn.sink)
-    for source, target in (*((wait.source, wait.target) for wait in waits), *turns):
-        forward[source].append(target)
-        backward[target].append(source)
-    order: list[int] = []
-    seen = [False] * count
-    for start in range(count):
-        stack = [(start, 0)]
-        while stack:
-            here, index = stack.pop()
-            if index == 0:
-                if seen[here]:
-                    continue
-                seen[here] = True
-            if index < len(forward[here]):
-                stack += [(here, index + 1), (forward[here][index], 0)]
-            else:
-                order.append(here)
-    component = [-1] * count
-    for start in reversed(order):
-        reached = [start]
-        while reached:
-            here = reached.pop()
-            if component[here] < 0:
-                component[here] = start
-                reached += backward[here]
-    return component
+    arcs = (*((wait.source, wait.target) for wait in waits), *turns)
+    return strong_components(len(firers.names), arcs)

@@ -9,7 +9,7 @@ from t2s.core.errors import UnsupportedError
 from t2s.core.names import counted
 from t2s.core.tables import Table, engineering
 from t2s.report.page.data.chip_map import chip_map_of
-from t2s.report.page.data.cycle_causes import CycleUse, compute_nodes, cycle_uses, staged
+from t2s.report.page.data.cycle_causes import CycleUse, cycle_uses, main_nodes, staged
 from t2s.report.page.data.space_time import observe
 from t2s.report.resources import ResourceReport, estimate_resources
 from t2s.simulator.report.result import SimResult
@@ -88,7 +88,7 @@ class ComparedSide:
     label: how the comparison calls it.
     design, device: names.
     cycles, seconds, firings: of all stages.
-    utilization: firings of compute PEs / (compute PEs x cycles), of all stages.
+    utilization: firings / (PEs x cycles) of the main arrays of all stages.
     compute_pes: the most that a stage has.
     dsp_blocks, ram_blocks: the most that a stage takes; ``None`` on a device without such blocks,
         and where there is no estimate.
@@ -125,8 +125,8 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         nodes |= {staged(name, stage): one for name, one in _nodes(run, estimate).items()}
     estimates = [one for one in blocks if one is not None]
     known = len(estimates) == len(blocks)
-    offered = sum(run.cycles * _pes(run) for run in runs)
-    fired = sum(node.firings for run in runs for node in compute_nodes(run))
+    offered = sum(run.cycles * node.pe_count for run in runs for node in main_nodes(run))
+    fired = sum(node.firings for run in runs for node in main_nodes(run))
     cut = [run for run in runs if not run.finished]
     return ComparedSide(
         label=label,
@@ -136,7 +136,7 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         seconds=sum(run.seconds for run in runs),
         firings=sum(run.firings for run in runs),
         utilization=fired / offered if offered else 0.0,
-        compute_pes=max(map(_pes, runs)),
+        compute_pes=max(run.compute_pes for run in runs),
         dsp_blocks=max(one.dsp_blocks for one in estimates) if known else None,
         ram_blocks=max(one.ram_blocks for one in estimates) if known else None,
         ending=(cut or runs)[-1].ending.value,
@@ -144,10 +144,6 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         channels=channels,
         nodes=nodes,
     )
-
-
-def _pes(run: SimResult) -> int:
-    return sum(node.pe_count for node in compute_nodes(run))
 
 
 def _banner(label: str, run: SimResult) -> str:

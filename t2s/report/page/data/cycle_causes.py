@@ -1,9 +1,9 @@
 """The cycles of runs by their cause, in whole cycles that add up to those of the runs.
 
-Each run is taken apart as the mean of its compute PEs: firing, waiting for a token or for space in
-a channel, for memory, for the initiation interval, for an empty slot of a schedule, and idle before
-the first and after the last firing.  So the share of firing is the utilization.  Means are
-fractions; they are rounded by largest remainders, so that nothing is lost.
+Each run is taken apart as the mean of the PEs of its main array: firing, waiting for a token or for
+space in a channel, for memory, for the initiation interval, for an empty slot of a schedule, and
+idle before the first and after the last firing.  So the share of firing is the utilization.  Means
+are fractions; they are rounded by largest remainders, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from enum import Enum
 from fractions import Fraction
 from math import floor
 
-from t2s.graph.nodes import Role
 from t2s.simulator.report.node_statistics import NodeStatistics
 from t2s.simulator.report.result import SimResult
 
@@ -77,14 +76,13 @@ def cycle_uses(runs: Sequence[SimResult], *, staged: bool) -> dict[CycleUse, int
     return found
 
 
-def compute_nodes(run: SimResult) -> list[NodeStatistics]:
-    """The nodes that compute; of a run without any, all nodes."""
-    nodes = list(run.nodes.values())
-    return [node for node in nodes if node.role is Role.COMPUTE] or nodes
+def main_nodes(run: SimResult) -> list[NodeStatistics]:
+    """The main array; of a run that computes nothing, all nodes."""
+    return list(run.nodes.values()) if run.main_array is None else [run.main_array]
 
 
 def _of_run(run: SimResult, stage: int) -> dict[CycleUse, int]:
-    nodes = compute_nodes(run)
+    nodes = main_nodes(run)
     pes = sum(node.pe_count for node in nodes)
     sums: dict[CycleUse, int] = {}
     for node in nodes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -34,7 +33,7 @@ def source_lines(location: SourceLocation | None) -> SourceLines | None:
     """
     if location is None or "site-packages" in PurePath(location.file).parts:
         return None
-    everything = linecache.getlines(location.file)
+    everything = location.file_lines
     first = max(1, location.line - _AROUND)
     found = everything[first - 1 : location.line + _AROUND]
     return SourceLines(

@@ -1,0 +1,172 @@
+"""How temporaries between stages are stored, where the user does not say it.
+
+The levels of a temporary come in the order of the loops that read it.  A level is dense where it is
+full by construction: its stage visits all coordinates, in all iterations around.  Where that is
+nearly so, because the stage sums over a sparse operand that may have empty rows, the outermost
+level is dense, and inner ones are if another sparse operand bounds a loop that reads the temporary.
+The outermost level is dense also where that one bounds its own loop, inside of other loops: then
+the temporary is located into, and not scanned again in every iteration around.  All other levels
+are compressed, and so is one where a ``skip`` asks for an intersection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from t2s.core.walk import walk
+from t2s.sparse_repr.concrete.access import bounded_leaves
+from t2s.sparse_repr.concrete.merge import (
+    Both,
+    is_full,
+    is_unbounded,
+    lose_partial,
+    merge_of,
+    without_sums,
+)
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.levels import Compressed, Dense, Level
+from t2s.sparse_repr.notation.ir import Access, Assignment, Sum, accesses
+
+LoopsOf = Callable[[Assignment], Sequence[str]]
+"""The whole variables of the loops of an assignment, outermost first, as formats are so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fullness:
+    """The variables along which a temporary is full, or ``nearly`` so.
+
+    ``everything``: its stage sums over all coordinates of a variable.  Then zeros come out also
+    where nothing is stored, so it stores all coordinates.
+    """
+
+    full: frozenset[str]
+    nearly: bool
+    everything: bool
+
+
+def choose_formats(
+    assignments: Sequence[Assignment],
+    undecided: Mapping[str, Sequence[Level] | None],
+    formats: dict[str, Format],
+    loops_of: LoopsOf,
+    skipped: Set[str],
+) -> None:
+    """Replace the formats of the ``undecided`` results of assignments, which are in order.
+
+    Before that they are dense, so that they go with any order of loops.  Of some the user says the
+    levels, and not which mode each of them stores.  In the loops over ``skipped`` variables
+    compressed levels are intersected.
+    """
+    known: dict[str, _Fullness] = {}
+
+    def level_is_full(access: Access, variable: str) -> bool:
+        if access.tensor in known:
+            return variable in known[access.tensor].full
+        format = formats[access.tensor]
+        mode = access.variables.index(variable)
+        pairs = zip(format.levels, format.parts, strict=True)
+        return all(level.full for level, part in pairs if part.mode == mode)
+
+    def is_nearly_full(access: Access) -> bool:
+        return access.tensor in known and known[access.tensor].nearly
+
+    for one in assignments:
+        if one.result.tensor in undecided:
+            order = loops_of(one)
+            known[one.result.tensor] = _fullness(one, order, level_is_full, is_nearly_full)
+            formats[one.result.tensor] = _format(one.result, order, lambda *_: True)
+    for one in reversed(assignments):
+        order = loops_of(one)
+        for access in dict.fromkeys(accesses(one.value)):
+            if access.tensor not in known:
+                continue
+            found, said = known.pop(access.tensor), undecided[access.tensor]
+            bounded = {v for v in access.variables if _is_bounded(one, access, v, level_is_full)}
+            made = _format(access, order, _dense_levels(found, order, bounded, skipped))
+            formats[access.tensor] = made if said is None else replace(made, levels=tuple(said))
+
+
+def _dense_levels(
+    found: _Fullness, order: Sequence[str], bounded: Set[str], skipped: Set[str]
+) -> Callable[[int, Sequence[str]], bool]:
+    """Whether the level of some number of a temporary is dense, when its levels are of names.
+
+    ``bounded`` are variables of which another sparse operand has the coordinates.
+    """
+
+    def is_dense(number: int, names: Sequence[str]) -> bool:
+        name = names[number]
+        if name in bounded & skipped:
+            return False
+        outermost = number == 0
+        rows_may_be_empty = found.nearly and not bounded and not outermost
+        fills = set(names[: number + 1]) <= found.full and not rows_may_be_empty
+        repeated = name in bounded and outermost and order[0] != name
+        return found.everything or fills or repeated
+
+    return is_dense
+
+
+def _format(
+    access: Access, order: Sequence[str], is_dense: Callable[[int, Sequence[str]], bool]
+) -> Format:
+    names = sorted(access.variables, key=list(order).index)
+    levels: list[Level] = [
+        Dense() if is_dense(number, names) else Compressed() for number in range(len(names))
+    ]
+    parts = tuple(Part(mode=access.variables.index(name)) for name in names)
+    return Format(levels=tuple(levels), parts=parts)
+
+
+def _fullness(
+    one: Assignment,
+    order: Sequence[str],
+    level_is_full: Callable[[Access, str], bool],
+    is_nearly_full: Callable[[Access], bool],
+) -> _Fullness:
+    value = without_sums(one.value)
+    sums = [term for term in walk(one.value) if isinstance(term, Sum)]
+    summed = {name for term in sums for name in term.variables}
+    missing: set[Access] = set()
+    full: set[str] = set()
+    everything = bool(sums) and not isinstance(one.value, Sum)
+    nearly = any(is_nearly_full(access) for access in accesses(value))
+    for variable in order:
+        merge = merge_of(value, variable, one.semiring)
+        members = merge.members if isinstance(merge, Both) else (merge,)
+        filling = [is_full(member, variable, level_is_full, missing) for member in members]
+        if variable in summed:
+            everything = everything or is_unbounded(merge)
+            nearly = nearly or not all(filling)
+            if filling.count(False) > 1:
+                return _Fullness(full=frozenset(), nearly=True, everything=everything)
+        elif all(filling):
+            full.add(variable)
+        lose_partial(merge, variable, level_is_full, missing)
+    return _Fullness(full=frozenset(full), nearly=nearly, everything=everything)
+
+
+def _is_bounded(
+    one: Assignment,
+    access: Access,
+    variable: str,
+    level_is_full: Callable[[Access, str], bool],
+) -> bool:
+    """Whether another sparse operand has the coordinates at which an access is read."""
+    merge = merge_of(without_sums(one.value), variable, one.semiring)
+    dense = {
+        other
+        for other in accesses(one.value)
+        if variable in other.variables and (other == access or level_is_full(other, variable))
+    }
+    return any(bounded for leaf, bounded in bounded_leaves(merge, dense) if leaf == access)
+
+
+def whole_variables(order: Sequence[str], parts: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables of loops, split ones where their first part is; ``parts`` says of which."""
+
+    def whole(name: str) -> str:
+        return whole(parts[name]) if name in parts else name
+
+    return tuple(dict.fromkeys(map(whole, order)))

@@ -1,0 +1,250 @@
+"""Temporaries between stages: how they are stored, what the user says of them, what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse as scipy_sparse
+
+from benchmarks.sparse_statements import ALLOWED, banded, statements
+from t2s import Var, sparse
+from t2s.core.errors import UserError
+from t2s.sparse import Kernel, Schedule, Tensor, csr, dense
+
+Array = np.ndarray[Any, Any]
+
+i, j, k, f = (Var(name) for name in "ijkf")
+
+
+def _mesh(n: int, features: int = 6, width: int = 5) -> dict[str, Any]:
+    """A banded symmetric graph, sparse features and dense weights."""
+    generator = np.random.default_rng(n)
+    bands = [np.ones(n - abs(at)) for at in (-7, -1, 0, 1, 7)]
+    graph = scipy_sparse.diags_array(bands, offsets=[-7, -1, 0, 1, 7]).tocsr()
+    features_of = scipy_sparse.random_array((n, features), density=0.4, rng=generator).tocsr()
+    return {"A": graph, "X": features_of, "W": generator.standard_normal((features, width))}
+
+
+def _kernel(text: str, formats: dict[str, str], schedule: str = "") -> Kernel:
+    return sparse.compile(sparse.parse(text, formats), schedule or None)
+
+
+@pytest.fixture(scope="module")
+def layer() -> tuple[dict[str, Any], Array, int]:
+    """The inputs of a layer, its result, and its cycles as two kernels."""
+    inputs = _mesh(60)
+    first = sparse.simulate(
+        sparse.parse("T(j,k)=X(j,f)*W(f,k)", {"X": "ds"}), {"X": inputs["X"], "W": inputs["W"]}
+    )
+    given = {"A": inputs["A"], "T": first.output}
+    second = sparse.simulate(sparse.parse("H(i,k)=A(i,j)*T(j,k)", {"A": "ds"}), given)
+    return inputs, second.output, first.cycles + second.cycles
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("H(i,k)=A(i,j)*X(j,f)*W(f,k)", ""),
+        ("H(i,k)=sum(j, sum(f, A(i,j)*X(j,f)*W(f,k)))", ""),
+        ("H(i,k)=A(i,j)*(X(j,f)*W(f,k))", "precompute(X(j,f)*W(f,k),T)"),
+        ("H(i,k)=A(i,j)*X(j,f)*W(f,k)", "precompute(X(j,f)*W(f,k),T(j,k),dd)"),
+        ("H(i,k)=A(i,j)*X(j,f)*W(f,k)", 'precompute(W(f,k)*X(j,f),T(j,k),"dd")'),
+        ("H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))", ""),
+        ("H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))", "precompute(X(j,f)*W(f,k),T)"),
+        ("H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))", "precompute(sum(f,X(j,f)*W(f,k)),T)"),
+        ("H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))", "reorder(i,j,f,k)"),
+    ],
+)
+def test_a_layer_in_one_statement_costs_what_its_kernels_do(
+    layer: tuple[dict[str, Any], Array, int], text: str, schedule: str
+) -> None:
+    inputs, expected, cycles = layer
+    kernel = _kernel(text, {"A": "ds", "X": "ds"}, schedule)
+    result = kernel.simulate(inputs)
+    assert np.allclose(result.output, expected)
+    assert result.cycles <= 1.02 * cycles
+    assert np.allclose(kernel.interpret(inputs), expected)
+
+
+def test_a_tensor_says_how_a_workspace_is_stored(layer: tuple[dict[str, Any], Array, int]) -> None:
+    inputs, expected, cycles = layer
+    A, X, W = Tensor("A", csr), Tensor("X", csr), Tensor("W", dense(2))
+    H, T = Tensor("H", dense(2)), Tensor("T", dense(2))
+    H[i, k] = A[i, j] * (X[j, f] * W[f, k])
+    part = X[j, f] * W[f, k]
+    ways = [
+        Schedule().precompute(part, T),
+        Schedule().precompute(part, T, over=(j, k)),
+        Schedule().precompute(part, T[j, k]),
+        Schedule().precompute(part, "T(j,k)", "dd"),
+        Schedule().precompute(part, "T", over=(j, k), format=dense(2)),
+    ]
+    for schedule in ways:
+        kernel = sparse.compile(H, schedule)
+        assert str(kernel).startswith(
+            ("T(j,k) is stored as dd:0,1\n", "T(k,j) is stored as dd:1,0\n")
+        )
+        result = kernel.simulate(inputs, engine="python")
+        assert np.allclose(result.output, expected)
+        assert result.cycles <= 1.02 * cycles
+    kernel = sparse.compile(H, Schedule().precompute(part, "T(j,k)", "ss"))
+    assert str(kernel).startswith("T(j,k) is stored as ss:0,1\n")
+    assert np.allclose(kernel.interpret(inputs, level="blocks"), expected)
+
+
+PRODUCT = "H(i,k)=max(sum(j, A(i,j)*B(j,k)), 0)"
+LAYER = "H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))"
+
+
+@pytest.mark.parametrize(
+    ("text", "formats", "stored"),
+    [
+        ("y(i)=max(sum(j, A(i,j)*x(j)), 0)", "A:dd", "total(i) is stored as d:0"),
+        (PRODUCT, "", "total(i,k) is stored as dd:0,1"),
+        (PRODUCT, "A:ds", "total(i,k) is stored as ds:0,1"),
+        (PRODUCT, "A:ss B:ss", "total(i,k) is stored as ss"),
+        # located into by A, in all levels or in the outermost one
+        (LAYER, "A:ds X:ds", "total(k,j) is stored as dd:1,0"),
+        (LAYER, "A:ds X:ss W:ss", "total(k,j) is stored as ds:1,0"),
+        # nobody to locate with: the reader walks what there is
+        ("y(k)=max(sum(j, A(j)*B(j,k)), 0)", "A:s B:ds", "total(k) is stored as s:0"),
+        # summed over everything: zeros come out where nothing is stored
+        ("y(i)=x(i)*sum(j, A(i,j)+b(j))", "A:ss b:s x:s", "total(i) is stored as d:0"),
+    ],
+)
+def test_formats_of_temporaries(text: str, formats: str, stored: str) -> None:
+    kernel = sparse.compile(sparse.parse(text, formats.split()), "transpose()")
+    lines = str(kernel).splitlines()
+    assert any(line.startswith(stored) and line.endswith(", by default") for line in lines), lines
+
+
+def test_a_skip_keeps_the_levels_that_it_intersects() -> None:
+    text, formats = "H(i,k)=A(i,j)*(X(j,f)*W(f,k))", {"A": "ds", "X": "ds"}
+    kernel = _kernel(text, formats, "precompute(X(j,f)*W(f,k),T),skip(j)")
+    assert "T(k,j) is stored as sd:1,0, by default" in str(kernel)
+    inputs = _mesh(20)
+    expected = inputs["A"] @ (inputs["X"] @ inputs["W"])
+    assert np.allclose(kernel.interpret(inputs, level="blocks"), expected)
+
+
+def test_parts_are_found_inside_of_sums_and_of_other_parts() -> None:
+    text = "y(i)=0.85*sum(j, A(i,j)*(x(j)/d(j))) + 0.15"
+    matrix = np.array([[0, 1.0, 2], [0, 0, 0], [3, 0, 0]])
+    inputs = {"A": matrix, "x": np.array([1.0, 2, 3]), "d": np.array([2.0, 4, 5])}
+    expected = 0.85 * matrix @ (inputs["x"] / inputs["d"]) + 0.15
+    kernel = _kernel(text, {"A": "ds"}, "precompute(x(j)/d(j),z)")
+    assert "z(j) is stored as d:0, by default" in str(kernel)
+    assert np.allclose(kernel.simulate(inputs, engine="python").output, expected)
+    nested = _kernel(
+        text, {"A": "ds"}, "precompute(sum(j,A(i,j)*(x(j)/d(j))),t),precompute(x(j)/d(j),z)"
+    )
+    assert np.allclose(nested.interpret(inputs, level="blocks"), expected)
+    with pytest.raises(UserError, match=r"the expression has x\(j\)\*d\(j\) nowhere"):
+        _kernel(text, {"A": "ds"}, "precompute(x(j)*d(j),z)")
+
+
+@pytest.mark.parametrize(
+    ("workspace", "message"),
+    [
+        ('"T(j)", "d"', "T(j) does not hold X(j,f)*W(f,k)"),
+        ('"T(j,k,i)", "ddd"', "T(j,k,i) does not hold X(j,f)*W(f,k)"),
+        ('"T(j,k)", "d"', "the format of T does not fit T(j,k)"),
+        ('Tensor("T", dense(3))', "the format of T does not fit T(k,j)"),
+        ('"T(j,k", "dd"', "precompute takes a part of the expression and a name"),
+    ],
+)
+def test_workspaces_that_do_not_fit(workspace: str, message: str) -> None:
+    A, X, W = Tensor("A", csr), Tensor("X", csr), Tensor("W", dense(2))
+    H = Tensor("H", dense(2))
+    H[i, k] = A[i, j] * (X[j, f] * W[f, k])
+    names = {"s": Schedule(), "p": X[j, f] * W[f, k], "Tensor": Tensor, "dense": dense}
+    with pytest.raises(UserError) as caught:
+        sparse.compile(H, eval(f"s.precompute(p, {workspace})", names))
+    assert caught.value.message == message
+
+
+def test_a_workspace_keeps_a_variable_that_could_be_summed() -> None:
+    inputs = _mesh(12)
+    kernel = _kernel(
+        "H(i,k)=A(i,j)*(X(j,f)*W(f,k))",
+        {"A": "ds", "X": "ds"},
+        "precompute(X(j,f)*W(f,k),T(j,f,k),dsd)",
+    )
+    expected = inputs["A"] @ (inputs["X"] @ inputs["W"])
+    assert np.allclose(kernel.interpret(inputs, level="blocks"), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "formats", "order"),
+    [
+        ("X(i,j)=B(i,k)*C(k,j)", {"B": "ds", "C": "ds:1,0", "X": "ss"}, "i,k,j"),
+        ("H(i,k)=max(sum(j,A(i,j)*sum(f,X(j,f)*W(f,k))),0)", {"A": "ds", "X": "ds"}, "j,i,f,k"),
+        ("H(i,k)=max(sum(j,A(i,j)*sum(f,X(j,f)*W(f,k))),0)", {"A": "ds", "X": "ds:1,0"}, "i,j,f,k"),
+    ],
+)
+def test_hints_of_an_order_compile(text: str, formats: dict[str, str], order: str) -> None:
+    assignment = sparse.parse(text, formats)
+    with pytest.raises(UserError, match="do not walk") as caught:
+        sparse.compile(assignment, f"reorder({order})")
+    hints = (caught.value.hint or "").split(", or ")
+    assert any(hint.startswith("reorder(") for hint in hints)
+    for hint in hints:
+        call = hint.split(")")[0].replace("'", "").replace(" ", ",") + ")"
+        given = f"reorder({order})," if call.startswith("transpose") else ""
+        assert sparse.compile(assignment, given + call)
+
+
+def test_sums_that_a_loop_would_repeat_are_computed_once() -> None:
+    kernel = _kernel("y(i)=A(k,i)*A(k,j)*x(j)", {"A": "ds"})
+    assert "part(k) += A(k,j)*x(j)" in str(kernel)
+    ordered = _kernel("y(i)=A(k,i)*A(k,j)*x(j)", {"A": "ds"}, "reorder(k,i,j)")
+    assert "part" not in str(ordered)
+    generator = np.random.default_rng(2)
+    matrix = generator.integers(0, 2, (30, 20)) * generator.integers(1, 5, (30, 20))
+    inputs = {"A": matrix, "x": np.arange(20)}
+    expected = matrix.T @ (matrix @ inputs["x"])
+    once, again = (one.simulate(inputs, engine="python") for one in (kernel, ordered))
+    assert np.array_equal(once.output, expected)
+    assert np.array_equal(again.output, expected)
+    assert once.cycles < again.cycles / 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "X(i,j)=M(i,j)*(Q(i,k)*K(j,k))",  # M samples the product
+        "X(i,r)=B(i,j,k)*V(j,r)*W(k,r)",  # every sum changes in all loops
+        "t=L(i,j)*L(j,k)*L(i,k)",
+    ],
+)
+def test_what_stays_one_nest(text: str) -> None:
+    formats = {"M": "ds", "X": "ds", "B": "sss", "L": "ds"}
+    used = {name: made for name, made in formats.items() if f"{name}(" in text}
+    assert len(_kernel(text, used, "transpose()").program.stages) == 1
+
+
+def test_sampled_sums_stay_in_the_loops_of_the_mask() -> None:
+    text = "X(i,j)=M(i,j)*(sum(k, C(i,k)*Q(j,k)) - sum(l, P(i,l)*R(j,l)))"
+    kernel = _kernel(text, {"M": "ds", "X": "ds"})
+    assert len(kernel.program.stages) == 1
+    generator = np.random.default_rng(3)
+    mask = (generator.random((9, 8)) < 0.2) * 2.0
+    shapes = {"C": (9, 3), "Q": (8, 3), "P": (9, 4), "R": (8, 4)}
+    inputs = {name: generator.random(shape) for name, shape in shapes.items()}
+    expected = mask * (inputs["C"] @ inputs["Q"].T - inputs["P"] @ inputs["R"].T)
+    for level in ("notation", "loops", "blocks"):
+        assert np.allclose(kernel.interpret({"M": mask, **inputs}, level=level), expected)
+
+
+def test_a_join_that_a_loop_would_repeat_is_computed_once() -> None:
+    kernel = _kernel("Y(i,j)=A(i,s)*(B(s,j)+C(s,j))", {"A": "ds", "B": "ds", "C": "ds"})
+    assert "part(j,s) = B(s,j) + C(s,j)" in str(kernel)
+
+
+@pytest.mark.slow
+def test_statements_cost_what_their_best_kernels_do() -> None:
+    for one in statements(banded(40)):
+        cycles, best = one.cycles(engine="python")
+        assert one.choice or cycles <= ALLOWED * best, (one.name, cycles, best)
