@@ -220,10 +220,15 @@ def test_the_table_of_run_times(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_memories_of_other_bandwidths() -> None:
+    """Times of the banks are less than a clock longer, at any bandwidth."""
+    same, base = bandwidth.memory_of(1800), MEMORIES["hbm2e-1800"]
     for wanted in bandwidth.BANDWIDTHS:
         memory = bandwidth.memory_of(wanted)
         assert memory.peak_bytes_per_second == wanted * 10**9
-    same, base = bandwidth.memory_of(1800), MEMORIES["hbm2e-1800"]
+        assert memory.timing.tCCD_S == memory.burst_clocks
+        for name in ("CL", "tRCD", "tRP", "tRAS", "tFAW", "tRFC"):
+            took, takes = (getattr(m.timing, name) / m.clock_hz for m in (base, memory))
+            assert 0 <= takes - took < 1 / base.clock_hz, (wanted, name)
     assert (same.channels, same.timing, same.mapping) == (base.channels, base.timing, base.mapping)
     assert bandwidth.largest_rise([10, 8, 9]) == 0.125
 

@@ -149,10 +149,15 @@ def test_the_table_of_changed_parts(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_cycles_over_bandwidth() -> None:
-    """More bandwidth is never slower, and within 10 % of its end Plus2 is not behind others."""
+    """More bandwidth is never slower, and within 10 % of its end Plus2 is not behind others.
+
+    Operands must not be so few bursts that requests for the same ones meet in the controllers: on
+    half of these data MTTKRP moves 7.6 MB at 2000 GB/s, and 1.7 MB at 246 GB/s, where it is then
+    near its end.
+    """
     near = {}
     for kernel in runtimes.TIMED:
-        cycles = bandwidth.cycles_over_bandwidth(kernel, 0.05)
+        cycles = bandwidth.cycles_over_bandwidth(kernel, runtimes.QUICK)
         assert len(cycles) == len(bandwidth.BANDWIDTHS)
         assert 1.0 < cycles[0] / cycles[-1] < 2000 / 20
         assert bandwidth.largest_rise(cycles) <= 0.01
