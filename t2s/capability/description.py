@@ -356,7 +356,7 @@ class ExternalFunction:
         return f"<external function {self.full_name}>"
 
     def __str__(self) -> str:
-        """What it is said, or was derived, to compute: ``sgemm of BLAS: z(i,k) = x(i,j)*y(j,k)``."""
+        """What it computes, as said or derived: ``sgemm of BLAS: z(i,k) = x(i,j)*y(j,k)``."""
         return f"{self.full_name}: {print_capability(self.capability)}"
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

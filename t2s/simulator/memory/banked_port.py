@@ -118,7 +118,7 @@ def swizzled(address: Address, banked: Banked) -> Address:
 
 
 def _folded(number: Address, base: int, step: int) -> Address:
-    """The exclusive or of digits of a base that is a power of two, from one ``step`` to the next."""
+    """The exclusive or of digits of a base, a power of two, that are a ``step`` apart."""
     found = number % base
     while base > 1 and np.any(number := number // step):
         found = found ^ number % base
