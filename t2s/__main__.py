@@ -1,5 +1,5 @@
 """``python -m t2s``."""
 
-from t2s.command.start import main
+from t2s.command import main
 
 main()

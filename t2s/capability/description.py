@@ -12,6 +12,7 @@ from typing import Any
 
 from t2s.capability.hardware import Hardware
 from t2s.capability.ir import Capability
+from t2s.capability.printer import print_capability
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Int, Type
 from t2s.core.walk import Term
@@ -353,6 +354,10 @@ class ExternalFunction:
 
     def __repr__(self) -> str:
         return f"<external function {self.full_name}>"
+
+    def __str__(self) -> str:
+        """What it computes, as said or derived: ``sgemm of BLAS: z(i,k) = x(i,j)*y(j,k)``."""
+        return f"{self.full_name}: {print_capability(self.capability)}"
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function in Python, as it was written."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.suggestions import did_you_mean
+from t2s.core.names import did_you_mean
 from t2s.core.types import Kind, Type, value_range
 
 Notes = tuple[tuple[SourceLocation | None, str], ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -82,3 +83,13 @@ def dot_text(*lines: str) -> str:
     """A quoted DOT string of one or more lines; every character of ``lines`` is shown as it is."""
     escaped = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return '"' + "\\n".join(escaped) + '"'
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """``did you mean unroll?``, for the known name that is written most alike; ``None`` for none.
+
+    Upper and lower case count as alike.
+    """
+    spelled = {other.lower(): other for other in known}
+    found = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
+    return f"did you mean {spelled[found[0]]}?" if found else None

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.suggestions import did_you_mean
+from t2s.core.names import did_you_mean
 
 _OWN_PLACE = (
     "a Func with an update has a loop nest of its own; isolate_producer(G, P) gives another one a "

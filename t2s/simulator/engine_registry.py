@@ -1,4 +1,8 @@
-"""The engines by name; each is imported when it first runs."""
+"""What an engine is, and the engines by name; each is imported when it first runs.
+
+An engine runs a ``SimProgram`` and measures it.  Engines differ in speed only: every engine gives
+the same values, cycles and stall counters.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,33 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from t2s.core.errors import T2SWarning, UserError
 from t2s.core.location import user_location
-from t2s.simulator.engine import Engine
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
 
 if TYPE_CHECKING:
     from t2s.simulator.report.result import SimResult
+
+
+class Engine(Protocol):
+    """Runs programs.
+
+    A deadlock, a cycle limit and an interrupt from the keyboard are not raised: they are in the
+    result, with everything measured so far and without outputs.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that users choose the engine by."""
+
+    def run(
+        self, program: SimProgram, limits: Limits, observer: Observer | None = None
+    ) -> SimResult:
+        """Run from the first cycle."""
+
 
 _COMPILERS = ("llvmlite",)
 

@@ -8,12 +8,12 @@ the design.  The program is verified after every one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.passes import Pass, run_pass
 from t2s.func.accesses import without_dead_reads
 from t2s.func.freeze import frozen_part
 from t2s.func.ir import System, TemporalProgram
@@ -32,7 +32,27 @@ from t2s.spatial.schedule import Place, ScheduledFunc
 from t2s.spatial.systems import projected_system, system_kernel
 from t2s.spatial.verify import verify_program
 
-PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
+_LOGGER = logging.getLogger("t2s.passes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A named rewriting of a whole program."""
+
+    name: str
+    description: str
+    run: Callable[[SpatialProgram], SpatialProgram]
+
+
+def run_pass(program: SpatialProgram, step: Pass) -> SpatialProgram:
+    """Run a pass, and verify what it made of the program."""
+    _LOGGER.debug("pass %s: %s", step.name, step.description)
+    changed = step.run(program)
+    verify_program(changed, program)
+    return changed
+
+
+PROACTIVE: tuple[Pass, ...] = (
     Pass(
         name="unread stores",
         description="no stores of what is streamed and not read from memory",
@@ -75,7 +95,7 @@ def build_spatial(
             for name, directive in funcs[function.name].journal:
                 owner = owners[name] if name == function.name else name
                 step = _step(name, owner, directive, constants)
-                spatial = run_pass(spatial, step, verify_program)
+                spatial = run_pass(spatial, step)
     for function in program.functions:
         placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -89,7 +109,7 @@ def build_spatial(
                 f"({function.name}, new), and give the directive to the new Func",
             )
     for step in PROACTIVE:
-        spatial = run_pass(spatial, step, verify_program)
+        spatial = run_pass(spatial, step)
     return spatial
 
 
@@ -154,9 +174,7 @@ def _covered(kernel: SpatialKernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys([kernel.function, *members, *results]))
 
 
-def _step(
-    name: str, owner: str, directive: Directive, constants: Mapping[str, int]
-) -> Pass[SpatialProgram]:
+def _step(name: str, owner: str, directive: Directive, constants: Mapping[str, int]) -> Pass:
     """A directive of a Func, to be carried out in the kernel ``owner``."""
     return Pass(
         name=directive.text,

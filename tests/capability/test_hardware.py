@@ -227,6 +227,8 @@ def test_updates_that_start_from_an_input() -> None:
     s[i] += x[i, n] * v[n]
     s.bound(i, 0, 4)
     made = external.from_design(s, device="ideal")
+    assert str(made).startswith(f"{made.full_name}: ")
+    assert print_capability(made.capability) in str(made)
     assert made.capability.condition is not None
     assert "start(i) + x(i,n)*v(n) when" in print_capability(made.capability)
     assert external.check(made, 3).trials == 3

@@ -13,9 +13,9 @@ from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.machine_semantics import ProtocolError
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine import Engine
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.engine_registry import Engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram

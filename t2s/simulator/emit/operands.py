@@ -96,7 +96,7 @@ ArgumentType = Argument | Record
 
 
 @dataclass(frozen=True, slots=True)
-class TypedNumber:
+class KernelNumber:
     """An integer or a boolean, by its ``kind``."""
 
     value: Value
@@ -121,13 +121,13 @@ class FlatArray:
     def _item(self) -> Argument:
         return Argument.UINT64 if self.kind is Argument.UINT64_ARRAY else Argument.INT64
 
-    def load(self, builder: Builder, index: Scalar) -> TypedNumber:
+    def load(self, builder: Builder, index: Scalar) -> KernelNumber:
         """An element."""
         place = self._place(builder, index)
         if self.kind is Argument.INT32_ARRAY:
             word = builder.load(place, I32, region=self.name)
-            return TypedNumber(builder.sext(word, I64), Argument.INT64)
-        return TypedNumber(builder.load(place, I64, region=self.name), self._item)
+            return KernelNumber(builder.sext(word, I64), Argument.INT64)
+        return KernelNumber(builder.load(place, I64, region=self.name), self._item)
 
     def store(self, builder: Builder, index: Scalar, operand: Operand) -> None:
         """Overwrite an element."""
@@ -151,7 +151,7 @@ class Fields:
         return passed(builder, self.address, at, self.record.fields[number], name)
 
 
-Scalar = TypedNumber | int
+Scalar = KernelNumber | int
 Operand = Any
 """A ``Scalar``, a ``FlatArray``, ``Fields``, a tuple of operands; ``None`` is what a function gives
 that returns nothing; anything else is known only to the translator, as functions are."""
@@ -159,7 +159,7 @@ that returns nothing; anything else is known only to the translator, as function
 
 def passed(
     builder: Builder, words: Value, at: int, kind: ArgumentType, name: str = ""
-) -> FlatArray | Fields | TypedNumber:
+) -> FlatArray | Fields | KernelNumber:
     """The argument of a type that begins at a word."""
 
     def word(number: int, type: LLVMType) -> Value:
@@ -171,13 +171,13 @@ def passed(
     if kind.is_array:
         return FlatArray(word(0, POINTER), word(1, I64), kind, name)
     value = word(0, I64)
-    return TypedNumber(builder.trunc(value, I1) if kind is Argument.BOOLEAN else value, kind)
+    return KernelNumber(builder.trunc(value, I1) if kind is Argument.BOOLEAN else value, kind)
 
 
 def type_of(operand: Operand) -> tuple[ArgumentType, str]:
     """What a function is translated for: a type, and the name of an array."""
     match operand:
-        case TypedNumber(kind=kind):
+        case KernelNumber(kind=kind):
             return kind, ""
         case FlatArray(kind=kind, name=name):
             return kind, name
@@ -189,7 +189,7 @@ def type_of(operand: Operand) -> tuple[ArgumentType, str]:
 def values_of(operand: Operand) -> list[Value]:
     """What is passed to a function."""
     match operand:
-        case TypedNumber(value):
+        case KernelNumber(value):
             return [value]
         case FlatArray(address, length):
             return [address, length]
@@ -201,8 +201,8 @@ def values_of(operand: Operand) -> list[Value]:
 def received(operand: Operand, values: Iterator[Value]) -> Operand:
     """The same operand inside of a function, with its own values."""
     match operand:
-        case TypedNumber(kind=kind):
-            return TypedNumber(next(values), kind)
+        case KernelNumber(kind=kind):
+            return KernelNumber(next(values), kind)
         case FlatArray(kind=kind, name=name):
             return FlatArray(next(values), next(values), kind, name)
         case _:
@@ -213,13 +213,13 @@ def constant(found: Any) -> Operand:
     """What Python knows by a name: integers of numpy have a type."""
     if isinstance(found, np.int64 | np.uint64):
         kind = Argument.INT64 if isinstance(found, np.int64) else Argument.UINT64
-        return TypedNumber(integer(int(found)), kind)
+        return KernelNumber(integer(int(found)), kind)
     return found
 
 
 def scalar(operand: Operand) -> Scalar:
     """An operand that has to be a number."""
-    if not isinstance(operand, TypedNumber | int):
+    if not isinstance(operand, KernelNumber | int):
         raise Untranslatable("this is no number")
     return operand
 
@@ -228,9 +228,9 @@ def number(operand: Operand) -> Operand:
     """The same, of which a literal has a type."""
     match operand:
         case bool():
-            return TypedNumber(integer(int(operand), I1), Argument.BOOLEAN)
+            return KernelNumber(integer(int(operand), I1), Argument.BOOLEAN)
         case int():
-            return TypedNumber(integer(operand), Argument.INT64)
+            return KernelNumber(integer(operand), Argument.INT64)
     return operand
 
 
@@ -259,24 +259,24 @@ def common_kind(operands: Sequence[Operand]) -> Argument:
     """The type that numbers have in common: literals and booleans become integers."""
     if all(isinstance(one, bool) or _is_boolean(one) for one in operands):
         return Argument.BOOLEAN
-    kinds = {one.kind for one in map(scalar, operands) if isinstance(one, TypedNumber)}
+    kinds = {one.kind for one in map(scalar, operands) if isinstance(one, KernelNumber)}
     if kinds >= {Argument.INT64, Argument.UINT64}:
         raise Untranslatable("signed and unsigned integers are mixed")
     return Argument.UINT64 if Argument.UINT64 in kinds else Argument.INT64
 
 
 def _is_boolean(operand: Operand) -> bool:
-    return isinstance(operand, TypedNumber) and operand.kind is Argument.BOOLEAN
+    return isinstance(operand, KernelNumber) and operand.kind is Argument.BOOLEAN
 
 
 def as_kind(builder: Builder, operand: Operand, kind: Argument) -> Value:
     """A number as a type that has room for it."""
     match number(operand), operand:
-        case TypedNumber(value, own), _ if own is kind:
+        case KernelNumber(value, own), _ if own is kind:
             return value
-        case TypedNumber(value, Argument.BOOLEAN), _:
+        case KernelNumber(value, Argument.BOOLEAN), _:
             return builder.zext(value, I64)
-        case TypedNumber(value), int() if kind is not Argument.BOOLEAN:
+        case KernelNumber(value), int() if kind is not Argument.BOOLEAN:
             return value
     raise Untranslatable(f"this does not become {kind.name}")
 
@@ -293,7 +293,7 @@ def unary(builder: Builder, sign: ast.unaryop, operand: Scalar) -> Scalar:
     if isinstance(sign, ast.UAdd) or _is_boolean(operand):
         raise Untranslatable("kernels have no such operator")
     compute = builder.neg if isinstance(sign, ast.USub) else builder.not_
-    return TypedNumber(compute(operand.value), operand.kind)
+    return KernelNumber(compute(operand.value), operand.kind)
 
 
 def binary(builder: Builder, sign: ast.operator, left: Scalar, right: Scalar) -> Scalar:
@@ -306,16 +306,16 @@ def binary(builder: Builder, sign: ast.operator, left: Scalar, right: Scalar) ->
     if kind is Argument.BOOLEAN:
         raise Untranslatable("booleans are not computed with")
     if emit is not None:
-        return TypedNumber(emit(builder, one, other), kind)
+        return KernelNumber(emit(builder, one, other), kind)
     match sign:
         case ast.RShift():
-            return TypedNumber((builder.ashr if signed else builder.lshr)(one, other), kind)
+            return KernelNumber((builder.ashr if signed else builder.lshr)(one, other), kind)
         case ast.FloorDiv() | ast.Mod() if signed:
-            return TypedNumber(_divided(builder, isinstance(sign, ast.Mod), one, other), kind)
+            return KernelNumber(_divided(builder, isinstance(sign, ast.Mod), one, other), kind)
         case ast.FloorDiv():
-            return TypedNumber(builder.udiv(one, other), kind)
+            return KernelNumber(builder.udiv(one, other), kind)
         case ast.Mod():
-            return TypedNumber(builder.urem(one, other), kind)
+            return KernelNumber(builder.urem(one, other), kind)
     raise Untranslatable("kernels have no such operator")
 
 
@@ -333,7 +333,7 @@ def _divided(builder: Builder, remainder: bool, left: Value, right: Value) -> Va
 
 def compared(
     builder: Builder, signs: Sequence[ast.cmpop], operands: Sequence[Scalar]
-) -> TypedNumber:
+) -> KernelNumber:
     """One or several comparisons; operands have no effects, so all are computed."""
     found = []
     for sign, left, right in zip(signs, operands, operands[1:], strict=False):
@@ -343,7 +343,7 @@ def compared(
         signed = kind is Argument.INT64
         compare = builder.icmp_signed if signed else builder.icmp_unsigned
         found.append(compare(_SIGNS[type(sign)], one, other))
-    return TypedNumber(reduce(builder.and_, found), Argument.BOOLEAN)
+    return KernelNumber(reduce(builder.and_, found), Argument.BOOLEAN)
 
 
 def truth(builder: Builder, operand: Scalar) -> Value:
@@ -355,20 +355,20 @@ def truth(builder: Builder, operand: Scalar) -> Value:
     return builder.icmp_unsigned("!=", operand.value, integer(0))
 
 
-def converted(builder: Builder, operand: Scalar, kind: Argument) -> TypedNumber:
+def converted(builder: Builder, operand: Scalar, kind: Argument) -> KernelNumber:
     """The same bits as another type of integers."""
     value = integer(operand) if isinstance(operand, int) else operand.value
-    return TypedNumber(builder.zext(value, I64) if _is_boolean(operand) else value, kind)
+    return KernelNumber(builder.zext(value, I64) if _is_boolean(operand) else value, kind)
 
 
-def extreme(builder: Builder, name: str, operands: Sequence[Scalar]) -> TypedNumber:
+def extreme(builder: Builder, name: str, operands: Sequence[Scalar]) -> KernelNumber:
     """``min`` or ``max``."""
 
-    def between(left: Scalar, right: Scalar) -> TypedNumber:
+    def between(left: Scalar, right: Scalar) -> KernelNumber:
         one, other, kind = _both(builder, left, right)
         sign = "s" if kind is Argument.INT64 else "u"
-        return TypedNumber(builder.intrinsic(f"llvm.{sign}{name}.i64", I64, [one, other]), kind)
+        return KernelNumber(builder.intrinsic(f"llvm.{sign}{name}.i64", I64, [one, other]), kind)
 
     found = reduce(between, operands)
-    assert isinstance(found, TypedNumber)
+    assert isinstance(found, KernelNumber)
     return found

@@ -47,9 +47,9 @@ from t2s.simulator.emit.operands import (
     ArgumentType,
     Fields,
     FlatArray,
+    KernelNumber,
     Operand,
     Scalar,
-    TypedNumber,
     Untranslatable,
     as_kind,
     binary,
@@ -154,9 +154,9 @@ class _Module:
         given = [value for operand in typed for value in values_of(operand)]
         result = builder.call(found.function, given)
         if not found.several:
-            return TypedNumber(result, found.returns[0]) if found.returns else None
+            return KernelNumber(result, found.returns[0]) if found.returns else None
         return tuple(
-            TypedNumber(builder.extract_value(result, at, kind.llvm), kind)
+            KernelNumber(builder.extract_value(result, at, kind.llvm), kind)
             for at, kind in enumerate(found.returns)
         )
 
@@ -247,7 +247,7 @@ class _Body:
     def _bind(self, name: str, operand: Operand) -> None:
         """Assign to a name; the first time decides on its type."""
         operand = number(operand)
-        if not isinstance(operand, TypedNumber):
+        if not isinstance(operand, KernelNumber):
             if name in self._names or name in self._slots:
                 raise Untranslatable(f"{name} is assigned to twice, and is no number")
             self._names[name] = operand
@@ -262,7 +262,7 @@ class _Body:
         """A variable, or what Python finds where the function was defined."""
         if name in self._slots:
             slot, kind = self._slots[name]
-            return TypedNumber(self._builder.load(slot, slot.kept), kind)
+            return KernelNumber(self._builder.load(slot, slot.kept), kind)
         for names in (self._names, self._free, self._function.__globals__, vars(builtins)):
             if name in names:
                 return constant(names[name])
@@ -329,7 +329,7 @@ class _Body:
             case _:
                 self._builder.cbranch(truth(self._builder, self._scalar(node)), yes, no)
 
-    def _chosen(self, test: ast.expr, body: ast.expr, otherwise: ast.expr) -> TypedNumber:
+    def _chosen(self, test: ast.expr, body: ast.expr, otherwise: ast.expr) -> KernelNumber:
         """One of two values, of which only that one is computed."""
         yes, no, after = (self._block(name) for name in ("yes", "no", "after"))
         self._decide(test, yes, no)
@@ -347,15 +347,15 @@ class _Body:
         found = self._builder.phi(kind.llvm)
         for value, block in incoming:
             found.add_incoming(value, block)
-        return TypedNumber(found, kind)
+        return KernelNumber(found, kind)
 
     def _call(self, callee: Any, arguments: Sequence[Operand]) -> Operand:
         builder = self._builder
         match arguments:
             case [FlatArray(length=length)] if callee is len:
-                return TypedNumber(length, Argument.INT64)
+                return KernelNumber(length, Argument.INT64)
             case [operand] if callee is bool:
-                return TypedNumber(truth(builder, scalar(operand)), Argument.BOOLEAN)
+                return KernelNumber(truth(builder, scalar(operand)), Argument.BOOLEAN)
             case [operand] if callee is np.int64:
                 return converted(builder, scalar(operand), Argument.INT64)
             case [operand] if callee is np.uint64:
@@ -492,7 +492,7 @@ class _Body:
         compare = builder.icmp_signed if kind is Argument.INT64 else builder.icmp_unsigned
         builder.cbranch(compare("<" if step > 0 else ">", index, end), inside, after)
         builder.position_at_end(inside)
-        self._bind(name, TypedNumber(index, kind))
+        self._bind(name, KernelNumber(index, kind))
         self._loop(inside, body, _Loop(following, after))
         builder.position_at_end(following)
         index.add_incoming(builder.add(index, integer(step)), following)
