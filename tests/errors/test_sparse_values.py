@@ -267,8 +267,8 @@ def test_a_scalar_with_the_name_of_a_loop_variable() -> None:
           --> sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
           expected: another name for the scalar
           given:    j
-          hint:     to compute with the coordinate, give it as a tensor: n(j), with np.arange of its
-                    extent as n
+          hint:     to compute with the coordinate, give it as a tensor over j that holds np.arange
+                    of its extent
     """):
         sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
     with pytest.raises(t2s.UserError, match="j is a loop variable and a scalar"):

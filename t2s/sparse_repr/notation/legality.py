@@ -56,8 +56,8 @@ def _check_scalars(
                 location=location,
                 expected="another name for the scalar",
                 given=name,
-                hint=f"to compute with the coordinate, give it as a tensor: n({name}), with "
-                "np.arange of its extent as n",
+                hint=f"to compute with the coordinate, give it as a tensor over {name} that holds "
+                "np.arange of its extent",
             )
 
 
