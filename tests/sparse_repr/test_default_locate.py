@@ -47,11 +47,13 @@ def _kernels(seed: int) -> tuple[list[Kernel], dict[str, np.ndarray]]:
     chosen = [
         (name.removesuffix("_view"), line.strip().split()[1].rstrip(":"))
         for line in str(default).splitlines()
-        if ", by default" in line
+        if "locate " in line and ", by default" in line
         for name in line.split("locate ")[1].split(", by default")[0].split(", ")
     ]
+    given = {tensor.name for tensor in assignment.tensors}  # others hold sums, if nothing is said
     for tensor, variable in dict.fromkeys(chosen):
-        explicit = explicit.locate(tensor, variable)
+        if tensor in given:
+            explicit = explicit.locate(tensor, variable)
     schedules = ["scan(), transpose()", explicit]
     return [default, *(sparse.compile(assignment, one) for one in schedules)], inputs
 
