@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from t2s import Float, Func, ImageParam, Var
 from t2s.core.names import counted
 from t2s.driver.compare import runs_of
 from t2s.report.page.data.main_limit import LimitKind, limit_of
+from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import Dram
 from t2s.simulator.report.result import SimResult
 from tests.report.page.designs import inputs_of, product
 from tests.simulator.designs import feedback
@@ -56,12 +59,18 @@ def test_a_machine_that_waits_for_itself() -> None:
     )
 
 
+HBM2E = MEMORIES["hbm2e"]
+SLOW_ROWS = replace(
+    HBM2E, name="slow rows", timing=replace(HBM2E.timing, CL=120, tRCD=120, tRP=120, tRAS=250)
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("memory", "kind"), [("hbm2e", LimitKind.LATENCY), ("ddr4-2133", LimitKind.MEMORY)]
+    ("memory", "kind"), [(SLOW_ROWS, LimitKind.LATENCY), ("ddr4-2133", LimitKind.MEMORY)]
 )
-def test_latency_is_not_bandwidth(memory: str, kind: LimitKind) -> None:
-    """Sixteen channels are mostly idle while one unit waits for them; one channel is busy."""
+def test_latency_is_not_bandwidth(memory: str | Dram, kind: LimitKind) -> None:
+    """Many channels are mostly idle while one unit waits for them; one channel is busy."""
     y = t2s.sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"])
     matrix = (np.random.default_rng(0).random((300, 300)) < 0.1) * 1.0
     kernel = t2s.sparse.compile(y, target="capstan")
