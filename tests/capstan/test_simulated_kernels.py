@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 import t2s
 from benchmarks.stardust.paper import PAPER
+from t2s import sparse
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.sparse import CapstanKernel, SparseTensor, compile
 from t2s.sparse_repr.notation.ir import accesses
@@ -193,6 +194,36 @@ def test_times_of_the_chip_change_cycles_alone() -> None:
     assert again.cycles == kernel.simulate(inputs, times=slower).cycles > result.cycles
     assert again.retime(times=result.times).cycles == result.cycles
     assert again.tensor is result.tensor
+
+
+def test_so_many_wait_for_a_sparse_dram() -> None:
+    """A way of 2,000 cycles leaves time for as many vectors of a sum as there is room for.
+
+    Of scalars, four are under way, as many as an input has places.
+    """
+    generator = np.random.default_rng(0)
+    b, c = (generator.random((2, 60, 300)) < 0.5).astype(np.int32)
+    i, j = t2s.variables("i j")
+    total, left, right = (sparse.Tensor(name, "ds") for name in "ABC")
+    total[i, j] = left[i, j] + right[i, j]
+    found = compile(total, target="capstan").simulate({"B": b, "C": c})
+    far = found.retime(times=replace(found.times, dram_path=2000)).cycles
+    vectors = sum(-(-int(row.sum()) // 16) for row in (b | c))
+    trips = vectors / found.times.room(16)
+    assert found.times.room(16) == 16 + 4 + 2 * found.times.hop
+    assert 2000 * trips < far < 1.1 * 2000 * (trips + 4)
+
+    column, matrix, other = (
+        sparse.Tensor("y", "d"),
+        sparse.Tensor("A", "ds"),
+        sparse.Tensor("C", "dd"),
+    )
+    column[i] = matrix[i, j] * other[j, i]
+    one_lane = sparse.Schedule().environment(inner_par=1)
+    found = compile(column, one_lane, target="capstan").simulate({"A": b, "C": b.T.copy()})
+    far = found.retime(times=replace(found.times, dram_path=2000)).cycles
+    trips = b.sum() / 4
+    assert 2000 * trips < far < 1.1 * 2000 * (trips + 4)
 
 
 def test_vectors_and_partitions_bound_the_cycles() -> None:

@@ -58,9 +58,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "other sizes": (
         _other_sizes,
         "the units of the chip would do something else|expected: times with the same lanes,"
-        " block_buffers, burst_bytes|given:    CapstanTimes(lanes=16, stages=6, queue_words=256,"
-        " hop=6, memory_access=3, dram_path=24, block_buffers=2, burst_bytes=32,"
-        " bit_windows=256)"
+        " input_queue, block_buffers, burst_bytes|given:    CapstanTimes(lanes=16, stages=6,"
+        " queue_words=256, input_queue=4, hop=6, memory_access=3, dram_path=24,"
+        " block_buffers=2, burst_bytes=32, bit_windows=256)"
         "|hint:     simulate again with these times",
     ),
     "no addresses": (

@@ -68,7 +68,7 @@ def counted(
     there = less(numbers, spread(most, lanes))
     value = addresses(there, numbers)
     # a link carries the first number and how many there are: lanes count by themselves
-    room = around.draft.times.queue_words
+    room = around.draft.times.room(1)
     control = unit.output(binder, type, tagged=True, capacity=room)
     local = unit.output(binder, type, capacity=room)
     step = number(lanes * parts)

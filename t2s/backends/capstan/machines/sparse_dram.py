@@ -2,19 +2,21 @@
 
 A *port* looks at the addresses of a firing and asks for a burst in each of its own firings, the one
 with the lowest address first; a *collector* puts the words together again.  Bursts are asked for as
-addresses come, many may be under way, and what they bring stays in order.
+addresses come, many may be under way, and what they bring stays in order.  Scalars go straight to
+inputs of units, so a port asks for no more of them than an input has places.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.backends.capstan.machines.accesses import read, writes
-from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
+from t2s.backends.capstan.machines.accesses import writes
+from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire, put, rule, when, write
 from t2s.backends.capstan.machines.vectors import (
     addresses,
     at_least,
+    both,
     is_there,
     number,
     spread,
@@ -22,7 +24,6 @@ from t2s.backends.capstan.machines.vectors import (
     zero,
 )
 from t2s.core.expr import Expr, Local, ReduceLanes, apply, const, equals
-from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, RegisterWrite, Role, Store
@@ -32,6 +33,9 @@ from t2s.patterns.ir import NOWHERE, ReadMemory, WriteMemory
 
 _BEHIND_ALL = (1 << 31) - 1
 """In place of an address: higher than any."""
+
+_INSIDE = 1
+"""Cycles of the links inside of a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def write_lines(body: PatternBody, statement: WriteMemory, target: Tensor) -> Wi
 def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire:
     """What a statement reads in a sparse DRAM."""
     if body.lanes == 1:
-        return read(body, [statement], source, number(0), [])[statement.target]
+        return _read_scalars(body, statement, source)
     unit = BodyUnit(body, f"ask_{statement.memory}", Role.LOAD, statement.location)
     bursts = Bursts.of(unit, _addressed(unit, statement), source.type)
     type = source.type.with_lanes(body.lanes)
@@ -126,24 +130,63 @@ def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire
         done=[put(brought, tag=const(DONE))],
     )
     unit.finish()
-    return _collected(body, statement.target, (brought, places), statement.location)
+    return _collected(body, statement, (brought, places))
 
 
-def _collected(
-    body: PatternBody, target: str, wires: tuple[Wire, Wire], location: SourceLocation | None
-) -> Wire:
+def _read_scalars(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire:
+    """What a statement reads at one address in each iteration, a few of them under way."""
+    unit = BodyUnit(body, f"ask_{statement.memory}", Role.LOAD, statement.location)
+    collector = _collector(body, statement)
+    place = collector.output(f"{statement.target}_taken", latency=_INSIDE)
+    gate = CreditGate(
+        begun=unit.register("begun"),
+        heads=(unit.take(place, unit.local("place")),),
+        buffers=body.draft.times.input_queue,
+    )
+    index = unit.vector(statement.index)
+    word = Local(name=unit.local("word"), type=source.type)
+    load = Load(target=word.name, tensor=source.name, indices=(index,), type=source.type)
+    brought = unit.output(f"{statement.target}_brought", source.type, tagged=True, latency=_INSIDE)
+    there = both(unit.valid, at_least(index, number(0)))
+    unit.at_each(
+        [
+            FiringCase(name="read", when=there, body=(load,), puts=(put(brought, word),)),
+            FiringCase(name="nothing", puts=(put(brought, zero(source.type)),)),
+        ],
+        gate=gate,
+        done=[put(brought, tag=const(DONE))],
+    )
+    unit.finish()
+    head = collector.take(brought, collector.local("brought"))
+    out = collector.output(statement.target, source.type)
+    collector.mode(
+        "run",
+        when(head.is_done, rule("done", None, takes=[head])),
+        when(None, rule("take", "run", takes=[head], puts=[put(out, head.value), put(place)])),
+        needs=[head],
+    )
+    collector.finish()
+    return out
+
+
+def _collector(body: PatternBody, statement: ReadMemory) -> UnitDraft:
+    name = f"collect_{statement.target}"
+    return UnitDraft(body.draft, name, Role.RELAY, body.space, body.region, statement.location)
+
+
+def _collected(body: PatternBody, statement: ReadMemory, wires: tuple[Wire, Wire]) -> Wire:
     """The words of all bursts of a firing as one vector."""
-    unit = UnitDraft(body.draft, f"collect_{target}", Role.RELAY, body.space, body.region, location)
+    unit = _collector(body, statement)
     brought, places = (unit.take(wire, unit.local(wire.port)) for wire in wires)
     type = brought.value.type
     words = unit.register("words", type)
     together = where(is_there(places.value), brought.value, words)
-    out = unit.output(target, type)
-    both = [brought, places]
+    out = unit.output(statement.target, type)
+    heads = [brought, places]
     last = rule(
-        "last", "run", takes=both, puts=[put(out, together)], body=[write(words, zero(type))]
+        "last", "run", takes=heads, puts=[put(out, together)], body=[write(words, zero(type))]
     )
-    more = rule("more", "run", takes=both, body=[write(words, together)])
+    more = rule("more", "run", takes=heads, body=[write(words, together)])
     unit.mode(
         "run",
         when(brought.is_done, rule("done", None, takes=[brought])),
