@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
