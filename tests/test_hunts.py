@@ -16,6 +16,8 @@ CASES = {
     "dense": 25,
     "sparse": 15,
     "statements": 15,
+    "pipelines": 15,
+    "clustered": 10,
     "chains": 10,
     "machines": 4,
     "hostile": 60,

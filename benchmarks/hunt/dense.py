@@ -186,7 +186,7 @@ def executed(text: str) -> Any:
     return names["F"]
 
 
-def _legal_beginning(program: Program) -> tuple[str, Any, Verdict | None]:
+def legal_beginning(program: Program) -> tuple[str, Any, Verdict | None]:
     """The longest beginning that is legal: its text, its graph, and why the whole is not."""
     refusal: Verdict | None = None
     for count in range(len(program.directives), -1, -1):
@@ -195,7 +195,7 @@ def _legal_beginning(program: Program) -> tuple[str, Any, Verdict | None]:
             graph = t2s.lower(executed(text), **program.given)
         except t2s.T2SError as error:
             if program.declared(str(error)):
-                return _legal_beginning(program)
+                return legal_beginning(program)
             verdict = verdict_of(error)
             if verdict.kind.bad:
                 return text, None, verdict
@@ -209,7 +209,7 @@ def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
     """Draw a program and judge it."""
     program = generate(choices)
     try:
-        text, graph, verdict = _legal_beginning(program)
+        text, graph, verdict = legal_beginning(program)
         if graph is None:
             return text, verdict or Verdict(kind=Kind.LEGAL)
     except Exception as error:  # noqa: BLE001 - every exception is a finding

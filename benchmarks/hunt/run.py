@@ -20,7 +20,10 @@ from benchmarks.hunt.verdict import Kind, Verdict, verdict_of
 
 _MEMORY = 8 << 30
 
-HUNTS = ("dense", "sparse", "statements", "chains", "machines", "hostile", "files", "mappings")
+HUNTS = (
+    *("dense", "pipelines", "sparse", "statements", "clustered", "chains"),
+    *("machines", "hostile", "files", "mappings"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
