@@ -313,6 +313,9 @@ class AssignmentDesign(Design):
     def in_memory(self, graph: Graph) -> Graph:
         return given_in_memory(graph)
 
+    def with_small_joins(self) -> AssignmentDesign:
+        return replace(self, channels=replace(self.channels, joins_of_two=True))
+
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return self.only_stage(given, "lower").graph
 

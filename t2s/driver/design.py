@@ -118,6 +118,10 @@ class Design(ABC):
         """The device that the design runs on; ``UserError`` for one on which it cannot be."""
         return device
 
+    def with_small_joins(self) -> Design:
+        """The design with joins of two streams only: larger ones are too much for a cell."""
+        return self
+
     def outputs_of(self, result: Any) -> dict[str, Array]:
         """The arrays of a result of its stages, by name."""
         return dict(result.outputs)

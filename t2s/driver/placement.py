@@ -12,7 +12,7 @@ designs that the fabric has no operators, no cells or no wires for, with the use
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -285,7 +285,7 @@ def place(
             given=repr(interval),
             hint="interval=2 puts two operations of a PE on a cell, at half the rate",
         )
-    found = _with_small_joins(design_of(design))
+    found = design_of(design).with_small_joins()
     graph = found.only_stage(inputs, "place").graph
     placed = placed_graph(
         graph,
@@ -297,15 +297,6 @@ def place(
         progress=progress,
     )
     return Placement(placed, source=found, unplaced=graph)
-
-
-def _with_small_joins(design: Design) -> Design:
-    """A design of index notation with joins of two sides: larger ones are too much for a cell."""
-    from t2s.driver.assignment_design import AssignmentDesign
-
-    if isinstance(design, AssignmentDesign):
-        return replace(design, channels=replace(design.channels, joins_of_two=True))
-    return design
 
 
 def read_placement(directory: str | Path) -> Placement:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from itertools import pairwise
+from itertools import accumulate, pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ _IMPROVE = CompiledKernel(
     module=__name__,
     name="improve",
     sources=(Path(__file__),),
-    arguments=(Argument.INT64_ARRAY,) * 19 + (Argument.INT64,) * 4,
+    arguments=(Argument.INT64_ARRAY,) * 20 + (Argument.INT64,) * 4,
 )
 
 Integers = Any
@@ -73,21 +73,30 @@ class Problem:
     parts_of: Sequence[int]
     parts_from: Sequence[int]
     allowed: Sequence[int]
-    near: Sequence[int]
+    near: Integers
     nearest: Sequence[int]
     grid: int
     width: int
 
 
-def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
-    """Of each net the height plus the width of the box around its parts."""
-    costs = []
+Box = tuple[int, int, int, int]
+"""The first and the last row, and the first and the last column."""
+
+
+def boxes_of(problem: Problem, sites: Sequence[int]) -> list[Box]:
+    """Of each net the box around its parts."""
+    boxes = []
     for first, last in pairwise(problem.parts_from):
         parts = problem.parts_of[first:last]
         rows = [problem.rows[sites[part]] for part in parts]
         columns = [problem.columns[sites[part]] for part in parts]
-        costs.append(max(rows) - min(rows) + max(columns) - min(columns))
-    return costs
+        boxes.append((min(rows), max(rows), min(columns), max(columns)))
+    return boxes
+
+
+def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
+    """Of each net the height plus the width of the box around its parts."""
+    return [bottom - top + right - left for top, bottom, left, right in boxes_of(problem, sites)]
 
 
 def annealed(
@@ -106,7 +115,7 @@ def annealed(
     """
     if not problem.kinds or not moves:
         return
-    array = _flat if compiled else list
+    array = _flat if compiled else _listed
     run: Any = _IMPROVE if compiled else improve
     tables = [
         array(table)
@@ -120,9 +129,10 @@ def annealed(
     for part, site in enumerate(start):
         at[site] = part
     costs = half_perimeters(problem, start)
+    boxes = [number for box in boxes_of(problem, start) for number in box]
+    room = [0] * len(costs)
     state = [
-        array(numbers)
-        for numbers in (start, at, costs, [0] * len(costs), costs, costs, [_seeded(seed)])
+        array(numbers) for numbers in (start, at, costs, boxes, room, room, boxes, [_seeded(seed)])
     ]
     for number, temperature in enumerate(_temperatures(first)):
         done, goal = (moves * step // _TEMPERATURES for step in (number, number + 1))
@@ -132,8 +142,12 @@ def annealed(
         yield [int(site) for site in state[0]], int(sum(state[2])), goal - done
 
 
-def _flat(numbers: Sequence[int]) -> Any:
+def _flat(numbers: Integers) -> Any:
     return np.array(numbers, dtype=np.int64)
+
+
+def _listed(numbers: Integers) -> list[int]:
+    return [int(number) for number in numbers]
 
 
 def _seeded(seed: int) -> int:
@@ -156,10 +170,9 @@ def _acceptance(temperature: Decimal) -> list[int]:
 
     Decimal numbers are rounded correctly, unlike the logarithms of C libraries.
     """
-    context = Context(prec=30)
-    chances = (
-        context.exp(context.divide(Decimal(-increase), temperature)) for increase in range(_TABLED)
-    )
+    context = Context(prec=40)
+    of_one = context.exp(context.divide(Decimal(-1), temperature))
+    chances = accumulate(repeat(of_one, _TABLED - 1), context.multiply, initial=Decimal(1))
     return [int(context.multiply(chance, _MODULUS)) for chance in chances]
 
 
@@ -178,6 +191,7 @@ def improve(
     sites: Integers,
     at: Integers,
     costs: Integers,
+    boxes: Integers,
     marks: Integers,
     touched: Integers,
     fresh: Integers,
@@ -188,11 +202,12 @@ def improve(
     window: int,
     moves: int,
 ) -> None:
-    """Try some moves at one temperature; changes ``sites``, ``at``, ``costs`` and ``random``.
+    """Try some moves at one temperature; changes all of the state from ``sites`` on.
 
     A move takes a part to one of the ``window`` sites nearest to it, or to one beside a part that
-    it is connected to; what is there goes where the part was.  ``marks``, ``touched`` and
-    ``fresh`` are room for an item for each net.
+    it is connected to; what is there goes where the part was.  A part that leaves the inside of a
+    net's box can only make it larger, which spares a look at all parts of the large nets.
+    ``marks`` and ``touched`` are room for an item for each net, ``fresh`` for a box of each.
     """
     state = random[0]
     parts, places = len(kinds), len(rows)
@@ -221,33 +236,45 @@ def improve(
         sites[part] = there
         if other >= 0:
             sites[other] = here
-        change, size, moved = 0, 0, part
+        change, size, moved, before = 0, 0, part, here
         while moved >= 0:
+            row, column = rows[before], columns[before]
             for index in range(nets_from[moved], nets_from[moved + 1]):
                 net = nets_of[index]
                 if marks[net] == move:
                     continue
                 marks[net] = move
-                begin = parts_from[net]
-                site = sites[parts_of[begin]]
-                top = bottom = rows[site]
-                left = right = columns[site]
-                for member in range(begin + 1, parts_from[net + 1]):
-                    site = sites[parts_of[member]]
-                    row, column = rows[site], columns[site]
-                    top, bottom = min(top, row), max(bottom, row)
-                    left, right = min(left, column), max(right, column)
-                cost = bottom - top + right - left
-                if cost != costs[net]:
-                    change += cost - costs[net]
-                    touched[size], fresh[size] = net, cost
-                    size += 1
-            moved = other if moved == part else -1
+                top, bottom = boxes[4 * net], boxes[4 * net + 1]
+                left, right = boxes[4 * net + 2], boxes[4 * net + 3]
+                if top < row and row < bottom and left < column and column < right:
+                    site = sites[moved]
+                    top, bottom = min(top, rows[site]), max(bottom, rows[site])
+                    left, right = min(left, columns[site]), max(right, columns[site])
+                else:
+                    begin = parts_from[net]
+                    site = sites[parts_of[begin]]
+                    top = bottom = rows[site]
+                    left = right = columns[site]
+                    for member in range(begin + 1, parts_from[net + 1]):
+                        site = sites[parts_of[member]]
+                        top, bottom = min(top, rows[site]), max(bottom, rows[site])
+                        left, right = min(left, columns[site]), max(right, columns[site])
+                change += bottom - top + right - left - costs[net]
+                touched[size] = net
+                fresh[4 * size], fresh[4 * size + 1] = top, bottom
+                fresh[4 * size + 2], fresh[4 * size + 3] = left, right
+                size += 1
+            moved, before = (other if moved == part else -1), there
         state = state * _FACTOR % _MODULUS
         if change <= 0 or (change < _TABLED and state < accepted[change]):
             at[here], at[there] = other, part
             for index in range(size):
-                costs[touched[index]] = fresh[index]
+                net = touched[index]
+                top, bottom = fresh[4 * index], fresh[4 * index + 1]
+                left, right = fresh[4 * index + 2], fresh[4 * index + 3]
+                boxes[4 * net], boxes[4 * net + 1] = top, bottom
+                boxes[4 * net + 2], boxes[4 * net + 3] = left, right
+                costs[net] = bottom - top + right - left
         else:
             sites[part] = here
             if other >= 0:

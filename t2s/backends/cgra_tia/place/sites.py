@@ -17,7 +17,7 @@ import numpy as np
 
 from t2s.backends.cgra_tia.fabric import FABRICS, CellKind, CgraFabric
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, Site, StreamUnit
-from t2s.backends.cgra_tia.place.anneal import Problem
+from t2s.backends.cgra_tia.place.anneal import Integers, Problem
 from t2s.core.errors import UnsupportedError
 
 KINDS = (CellKind.FMA, CellKind.CONTROL, CellKind.UNIT)
@@ -158,7 +158,7 @@ def _starts(lists: Sequence[Sequence[int]]) -> list[int]:
     return [0, *accumulate(len(items) for items in lists)]
 
 
-def _near(fabric: CgraFabric, sites: Sites) -> tuple[list[int], list[int], int]:
+def _near(fabric: CgraFabric, sites: Sites) -> tuple[Integers, list[int], int]:
     """The nearest sites of each kind for each cell, how many of each kind, and room for them."""
     width = min(_NEAREST, max(map(len, sites.of_kind)))
     grid = fabric.rows * fabric.columns
@@ -178,4 +178,4 @@ def _near(fabric: CgraFabric, sites: Sites) -> tuple[list[int], list[int], int]:
             nearest = np.sort(np.partition(keys, listed - 1)[:listed])
             table[kind, cell, :listed] = numbers[nearest % count]
     listed_of = [min(width, len(there)) for there in sites.of_kind]
-    return table.ravel().tolist(), listed_of, width
+    return table.ravel(), listed_of, width

@@ -202,17 +202,25 @@ class DigitFrame:
             condition = TRUE
         _, key = self._form(condition, known)
         if key not in self._products:
-            kept = [np.ones(len(values), np.bool_) for values in self.all]
-            for factor in conjuncts(condition):
-                digit, holds = self.single(factor, known)
-                for mask in kept if digit is None else (kept[digit],):
-                    mask &= holds
-            points = tuple(
-                values if mask.all() else values[mask]
-                for values, mask in zip(self.all, kept, strict=True)
-            )
-            self._products[key] = self._within_bounds(points)
+            self._products[key] = self._within_bounds(self._where(condition, known))
         return self._products[key]
+
+    def _where(self, condition: Expr, known: Mapping[str, Array]) -> Product:
+        """The same, at values of loops that digits may go beyond.
+
+        Most conditions of large arrays are about the place, and rule it out before any loop.
+        """
+        masks: dict[int, Array] = {}
+        for factor in conjuncts(condition):
+            digit, holds = self.single(factor, known)
+            if digit is not None:
+                masks[digit] = holds & masks[digit] if digit in masks else holds
+            elif not holds:
+                return tuple(values[:0] for values in self.all)
+        return tuple(
+            values if number not in masks or masks[number].all() else values[masks[number]]
+            for number, values in enumerate(self.all)
+        )
 
     def single(self, expr: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:
         """The value of an expression of one digit, over all values of it; ``None``: of no digit.
