@@ -160,6 +160,7 @@ CHOICES = {
     "first": lambda value, extent: value == 0,
     "last": lambda value, extent: value == extent - 1,
     "even": lambda value, extent: value % 2 == 0,
+    "early": lambda value, extent: 2 * value < extent + 1,
 }
 
 
@@ -172,6 +173,9 @@ def condition_of(choice: str, name: str, extent: int) -> Expr | None:
             return equals(index, const(extent - 1))
         case "even":
             return equals(apply(Op.MODULO, index, const(2)), const(0))
+        case "early":
+            twice = apply(Op.MULTIPLY, const(2), index)
+            return apply(Op.LESS, twice, apply(Op.ADD, const(extent), const(1)))
     return None
 
 
