@@ -102,7 +102,7 @@ def test_an_unknown_loop() -> None:
 
 
 def test_a_start_that_differs_between_pes() -> None:
-    """The first step of the sum is another one in each PE: what it starts from cannot be passed on."""
+    """The first step of the sum is another one in each PE: none can pass its start on."""
     A, start = (ImageParam(Int(32), 1, name=name) for name in ("A", "start"))
     f, i, loader = Func("f"), Var("i"), Func("loader")
     k = RDom(i, 4 - i, name="k")
