@@ -56,6 +56,29 @@ class ForwardHop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborHop(Term):
+    """PEs pass a value on along an unrolled loop to whichever neighbors need it.
+
+    It enters wherever no neighbor has it: at the edge of a triangle, for example.
+
+    Attributes
+    ----------
+    loop: the loop; ``step`` is 1 where values go to the next PE, -1 for the one before.
+    needed: where a PE gets the value from its neighbor or from elsewhere.
+    arrives: where, of these, it gets it from its neighbor.
+    leaves: where, of these, a neighbor gets it from it.
+    capacity: depth of the channels between them (``None``: not the user's choice).
+    """
+
+    loop: str
+    step: int
+    needed: Expr | None
+    arrives: Expr
+    leaves: Expr
+    capacity: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Removal(Term):
     """Loops that the producer does not have any more, and the directive that took the last one."""
 
@@ -101,6 +124,8 @@ class KernelOperand(Term):
         producer has no reduction loops.
     pinned: loops of either end along which there is a token at one iteration only.
     hops: where PEs pass the value on, outermost hop first.
+    neighbors: the same where a PE takes other values than its neighbor; ``condition`` is where the
+        value enters then.
     removal: loops that the producer has lost, which a buffer makes up for.
     taken: where the kernel takes what the producer sends anyway; the producer's loops do not follow
         the kernel's then.
@@ -114,6 +139,7 @@ class KernelOperand(Term):
     at_start: bool = False
     pinned: tuple[str, ...] = ()
     hops: tuple[ForwardHop, ...] = ()
+    neighbors: tuple[NeighborHop, ...] = ()
     removal: Removal | None = None
     taken: SharedProducer | StreamedResults | None = None
 

@@ -22,8 +22,10 @@ from t2s.spatial.analysis.lookup import check_names_free
 from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.directives.host import check_directive_on_host
 from t2s.spatial.directives.isolate import isolate_result
+from t2s.spatial.directives.loops import Unroll
 from t2s.spatial.directives.registry import pass_of
 from t2s.spatial.directives.settings import Reassociate
+from t2s.spatial.directives.space_time import SpaceTimeTransform, with_delayed_starts
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.follow import follow_streams
@@ -92,10 +94,18 @@ def build_spatial(
     owners = {name: kernel.name for kernel in spatial.kernels for name in _covered(kernel)}
     for function in program.functions:
         if function.name in owners:
+            unrolling: Directive | None = None
             for name, directive in funcs[function.name].journal:
                 owner = owners[name] if name == function.name else name
+                if isinstance(directive, IsolateProducer | IsolateConsumer) and unrolling:
+                    spatial = run_pass(spatial, _delays(owners[function.name], unrolling))
+                    unrolling = None
                 step = _step(name, owner, directive, constants)
                 spatial = run_pass(spatial, step)
+                if isinstance(directive, Unroll | SpaceTimeTransform) and name == function.name:
+                    unrolling = directive
+            if unrolling is not None:
+                spatial = run_pass(spatial, _delays(owners[function.name], unrolling))
     for function in program.functions:
         placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -111,6 +121,22 @@ def build_spatial(
     for step in PROACTIVE:
         spatial = run_pass(spatial, step)
     return spatial
+
+
+def _delays(owner: str, unrolling: Directive) -> Pass:
+    """PEs start one after the other where values would be needed before they are computed.
+
+    The parts that are isolated take over the loops, so it is done before.
+    """
+
+    def run(program: SpatialProgram) -> SpatialProgram:
+        kernel = program.kernel(owner)
+        if not kernel.members or kernel.timed is not None:
+            return program
+        return program.with_kernel(with_delayed_starts(kernel, unrolling))
+
+    description = f"a schedule for {unrolling.text}, if it needs one"
+    return Pass(name="delayed starts", description=description, run=run)
 
 
 def _reassociates(func: ScheduledFunc) -> bool:

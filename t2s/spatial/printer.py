@@ -13,7 +13,7 @@ from t2s.spatial.analysis.padding import active_paddings, in_domain, memory_guar
 from t2s.spatial.analysis.reduction_form import readable_update
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.operands import KernelOperand
+from t2s.spatial.operands import KernelOperand, NeighborHop
 from t2s.spatial.work import Recurrences, StoreUnit
 
 _REASON_COLUMN = 44
@@ -165,12 +165,17 @@ def _equations(
                 yield f"send {result.member} to {consumer.name}{guard}"
 
 
+def _along(hop: NeighborHop) -> str:
+    return hop.loop if hop.step > 0 else f"{hop.loop} from the last PE"
+
+
 def _receive(program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand) -> str:
     if kernel.on_host or _on_host(program, operand.producer):
         return f"{operand.name} = next from memory, by {operand.producer}"
     text = f"{operand.name} = receive from {operand.producer}"
-    if operand.forwards:
-        text += ", passed on along " + ", then ".join(operand.forwards)
+    along = [*operand.forwards, *(_along(hop) for hop in operand.neighbors)]
+    if along:
+        text += ", passed on along " + ", then ".join(along)
     if kernel.scattering is not None:
         text += f", scattered along {kernel.scattering.loop}"
         text += " from the last PE" if kernel.scattering.reverse else ""

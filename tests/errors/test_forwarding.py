@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, Var
-from tests.errors.designs import product, triangle
+from tests.errors.designs import product
 from tests.errors.refusal import refused
 
 
@@ -101,17 +101,22 @@ def test_an_unknown_loop() -> None:
         t2s.lower(p.C)
 
 
-def test_a_number_of_values_that_differs_between_pes() -> None:
-    t, loader = triangle(), Func("loader")
-    t.T.unroll(t.i).isolate_producer(t.A, loader).forward(loader, t.i)
+def test_a_start_that_differs_between_pes() -> None:
+    """The first step of the sum is another one in each PE: none can pass its start on."""
+    A, start = (ImageParam(Int(32), 1, name=name) for name in ("A", "start"))
+    f, i, loader = Func("f"), Var("i"), Func("loader")
+    k = RDom(i, 4 - i, name="k")
+    f[i] = start[0]
+    f[i] += A[k]
+    f.bound(i, 0, 4).unroll(i).isolate_producer(start, loader).forward(loader, i)
     with refused("""
-            forward(loader, i) on T: how many values of A a PE takes depends on i
-              --> t.T.unroll(t.i).isolate_producer(t.A, loader).forward(loader, t.i)
-              expected: the same loops in all PEs along i
-              given:    k from 0 to i
-              hint:     give the loop the same bounds everywhere, and guard the value with select
+            forward(loader, i) on f: the PEs along i need start[0] in different iterations
+              --> f.bound(i, 0, 4).unroll(i).isolate_producer(start, loader).forward(loader, i)
+              expected: a value that all PEs along i take in the same iterations of their loops
+              given:    start[0], in the first iteration of k
+              hint:     leave out this forward: loader then sends start[0] to every PE
             """):
-        t2s.lower(t.T)
+        t2s.lower(f)
 
 
 def test_a_condition_that_differs_between_pes() -> None:

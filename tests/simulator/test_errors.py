@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Parameter, apply, const
+from t2s.core.expr import Expr, Index, Parameter, apply, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32, BFloat, Bool, Float
+from t2s.graph.body import Send
 from t2s.graph.graph import Graph, ScalarParameter, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.nodes import SpaceDimension
@@ -234,9 +235,19 @@ def test_negative_trip_count() -> None:
 
 
 def test_too_many_firings() -> None:
-    text = text_of(lambda: simulate_cycles(chain(1 << 30)))
+    """A loop whose index is squared in a condition is not known by a few iterations."""
+    count = 1 << 30
+    load, store = load_unit(count, "A"), store_unit(count, "A")
+    n = Index(name="n")
+    when = equals(apply(Op.MULTIPLY, n, n), const(4))
+    body = tuple(
+        replace(part, condition=when) if isinstance(part, Send) else part for part in load.body
+    )
+    ends = (replace(load, body=body), store)
+    graph = design(ends, (channel("A", "load", "store"),), x(count), y(count))
+    text = text_of(lambda: simulate_cycles(graph))
     assert "'load' has too many firings to simulate" in text
-    assert f"at most {MOST_ITERATIONS} iterations of one loop\n  given:    {1 << 30}" in text
+    assert f"at most {MOST_ITERATIONS} iterations of one loop\n  given:    {count}" in text
     hint = "simulate a smaller problem, split the loop, or spread the loops over more PEs"
     assert f"hint:     {hint}" in text
 

@@ -37,13 +37,13 @@ from t2s.simulator.devices import Device, find_device
 from t2s.simulator.memory.banked_port import bases_in_banks, most_loads
 from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.program.flatten import Control, flatten
-from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.sim_program import (
     ChannelTiming,
     NodeInterval,
     NodeTiming,
     SimProgram,
     buffered_firings,
+    check_times,
 )
 from t2s.simulator.random_stalls import RandomStalls
 

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import PEArray
 from t2s.simulator.program.control import UNUSED, Feature, compressed
-from t2s.simulator.program.firing_domain import Domain, UndividedLoop
+from t2s.simulator.program.firing_domain import Domain
+from t2s.simulator.program.long_loops import UndividedLoop
 
 
 def check_addresses(graph: Graph, node: PEArray, domain: Domain) -> None:
@@ -66,6 +67,8 @@ def _outside(
     bounds = domain.range_of(index)
     if bounds is not None and bounds[0] >= 0 and bounds[1] <= last:
         return None
+    if domain.long is not None and domain.long.loop in index_names(index):
+        raise UndividedLoop
     values = domain.value(index)
     if values.size == 0 or (int(values.min()) >= 0 and int(values.max()) <= last):
         return None

@@ -143,7 +143,8 @@ def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
         classes.append(_first_positions(coarse))
     shape = tuple(len(first) for first in classes)
     codes = np.ascontiguousarray(codes[np.ix_(*classes)]).reshape(shape)
-    order = FiringOrder(axes=tuple(axes), codes=codes, start=domain.start, firings=domain.firings)
+    expanded = tuple(axes) if domain.long is None else domain.long.expanded(axes)
+    order = FiringOrder(axes=expanded, codes=codes, start=domain.start, firings=domain.firings)
     firsts = tuple(_first_positions(labels) for labels in axes)
     count = int(codes.max()) + 1
     representative = np.zeros(count, np.int64)

@@ -34,6 +34,7 @@ from t2s.core.ops import Array, Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite, walk
 from t2s.graph.nodes import Loop, PEArray
+from t2s.simulator.program.long_loops import LongLoop, UndividedLoop, long_loop
 
 Interval = tuple[int, int]
 
@@ -95,10 +96,6 @@ _LONG = 1 << 12
 """A loop of more iterations is taken as two, its quotients and its remainders, where it can be."""
 
 
-class UndividedLoop(Exception):
-    """An expression uses a loop other than by its quotients and remainders."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """PEs of a node that share one list of firings.
@@ -109,7 +106,9 @@ class Domain:
     shape: extents, space axes first, then time axes; firings are in row-major order of time.
     space_rank: number of space axes.
     names: what every space dimension, loop and parameter is, as an array of the shape's rank.
+        Of a ``LongLoop`` they are the indices of one iteration for all that are alike.
     division: the loop that is taken as two axes, if one is.
+    long: the loop of which there are but a few iterations in ``shape`` and ``names``, if one is.
     start, firings: the firings of each PE are so many points of the time axes, from ``start`` on.
     """
 
@@ -118,6 +117,7 @@ class Domain:
     space_rank: int
     names: Mapping[str, Array]
     division: Division | None = None
+    long: LongLoop | None = None
     start: int = 0
     firings: int
 
@@ -129,7 +129,15 @@ class Domain:
     @property
     def partial(self) -> bool:
         """Whether there are points of the time axes that are not firings."""
-        return self.firings < prod(self.shape[self.space_rank :])
+        return self.firings < prod(self.extents)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Iterations of the time axes, all of them."""
+        found = list(self.shape[self.space_rank :])
+        if self.long is not None:
+            found[self.long.axis : self.long.axis + 2] = [len(of) for of in self.long.classes]
+        return tuple(found)
 
     def value(self, expr: Expr) -> Array:
         """The value of a static expression; extent 1 along the axes it does not depend on.
@@ -138,6 +146,8 @@ class Domain:
         """
         if self.division is not None:
             expr = self.division.applied(expr)
+        if self.long is not None:
+            self.long.check(expr)
         with np.errstate(all="ignore"):
             value = np.asarray(evaluate(expr, dict(self.names)))
         return value.reshape(value.shape or (1,) * len(self.shape))
@@ -245,7 +255,7 @@ def domains(
         for dimension, value in zip(node.space, point, strict=False):
             known[dimension.name] = np.int32(value)
         if node.has_pe((*point, *(values[0] for values in ranges[outer:]))):
-            time = _time(node, known, division)
+            time = _time(node, known, division, divided)
         else:
             nothing = {loop.name: np.zeros(0, np.int32) for loop in node.loops}
             time = _Time(extents=(0,), names=nothing, firings=0)
@@ -263,6 +273,7 @@ def domains(
                 space_rank=len(inner),
                 names=names,
                 division=time.division,
+                long=time.long,
                 start=time.start,
                 firings=time.firings,
             )
@@ -289,11 +300,14 @@ class _Time:
     extents: tuple[int, ...]
     names: Mapping[str, Array]
     division: Division | None = None
+    long: LongLoop | None = None
     start: int = 0
     firings: int
 
 
-def _time(node: PEArray, known: dict[str, Array], division: Division | None = None) -> _Time:
+def _time(
+    node: PEArray, known: dict[str, Array], division: Division | None = None, divided: bool = False
+) -> _Time:
     """The time axes and the loop indices over them: one axis per loop where the nest is a box.
 
     Loops from the first one that another's bounds depend on to the last one with such bounds are
@@ -303,11 +317,20 @@ def _time(node: PEArray, known: dict[str, Array], division: Division | None = No
     extents: list[int] = []
     axes: list[dict[str, Array]] = []
     start = 0
-    for loop in (*node.loops[:first], *node.loops[end:]):
-        low, extent = _scalar(loop.minimum, known), _scalar(loop.extent, known)
+    independent = [
+        (loop, _scalar(loop.minimum, known), _scalar(loop.extent, known))
+        for loop in (*node.loops[:first], *node.loops[end:])
+    ]
+    for loop, _, extent in independent:
         _check_extent(node, loop, extent)
+    long = None
+    if divided and division is None and first == end:
+        long = long_loop(node, known, independent)
+    for loop, low, extent in independent:
         extents.append(extent)
-        if division is not None and loop.name == division.loop:
+        if long is not None and loop.name == long.loop:
+            axes += [{}, {}]
+        elif division is not None and loop.name == division.loop:
             quotient, past = low // division.base, -(-(low + extent) // division.base)
             start = low % division.base
             axes += [
@@ -328,10 +351,16 @@ def _time(node: PEArray, known: dict[str, Array], division: Division | None = No
         for axis, found in enumerate(axes)
         for name, values in found.items()
     }
+    shape = [len(next(iter(found.values()), ())) for found in axes]
+    if long is not None:
+        shape[long.axis : long.axis + 2] = long.indices.shape
+        after = (1,) * (len(axes) - long.axis - 2)
+        names[long.loop] = long.indices.reshape((1,) * long.axis + long.indices.shape + after)
     return _Time(
-        extents=tuple(len(next(iter(found.values()))) for found in axes),
+        extents=tuple(shape),
         names=names,
         division=division,
+        long=long,
         start=start * prod(extents[1:]),
         firings=firings,
     )

@@ -24,7 +24,8 @@ from t2s.simulator.program.control import (
     firings_per_code,
     listed,
 )
-from t2s.simulator.program.firing_domain import Domain, UndividedLoop, domains
+from t2s.simulator.program.firing_domain import Domain, domains
+from t2s.simulator.program.long_loops import UndividedLoop
 from t2s.simulator.program.trace import LOADS, STORES, MachineRow, machine_rows
 
 USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
@@ -277,7 +278,8 @@ def _flatten_domain(
     found = firing_codes(domain, ports.features)
     most = MOST_SHARED_ROWS if len(found.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS
     if domain.pe_count > 1 and domain.pe_count * len(found.counts) > most:
-        for part in domains(node, parameters, separate=True):
+        divided = domain.long is not None
+        for part in domains(node, parameters, separate=True, divided=divided):
             own = _ports(graph, node, part, first_elements)
             _flatten_domain(graph, node, part, own, parameters, first_elements, builder)
         return

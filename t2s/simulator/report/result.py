@@ -29,9 +29,8 @@ from t2s.simulator.limits import Limits, Observer, checked_limits
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.banked_report import BankedReport
 from t2s.simulator.memory.report import MemoryReport
-from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
-from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.sim_program import SimProgram, check_times
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.recording.recorded_window import edges_of, recorded_nodes, recorded_window
 from t2s.simulator.report.deadlock import DeadlockReport

@@ -55,7 +55,7 @@ from t2s.core.expr import Expr, Index, index_names, reads, substitute
 from t2s.spatial.analysis.token_order import drains
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
-from t2s.spatial.operands import KernelOperand
+from t2s.spatial.operands import KernelOperand, NeighborHop
 from t2s.spatial.work import LoadUnit
 
 DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
@@ -173,6 +173,13 @@ def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -
             f"forward(..., {name}, depth={lag + DEFAULT_CAPACITY})",
         )
     return DEFAULT_CAPACITY + lag
+
+
+def neighbor_capacity(kernel: SpatialKernel, hop: NeighborHop) -> int:
+    """Room in the channels of a hop between PEs that take other values, as asked or needed."""
+    if hop.capacity is not None:
+        return hop.capacity
+    return DEFAULT_CAPACITY + (SKEW if kernel.members else 0)
 
 
 def _lags(kernel: SpatialKernel) -> dict[str, int]:

@@ -172,6 +172,34 @@ MOST_TRIED = 50_000
 """Most combinations of skews that are tried for a hint."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedStarts:
+    """A schedule for unrolled loops: PEs start ``skews`` of the loop ``time`` after one another."""
+
+    spaces: tuple[SpatialLoop, ...]
+    time: SpatialLoop
+    skews: tuple[int, ...]
+
+    def maps(self, kernel: SpatialKernel) -> dict[str, Expr]:
+        """The new loops over the old ones, the skewed one last, by a new name."""
+        places: dict[str, Expr] = {space.name: Index(name=space.name) for space in self.spaces}
+        name = NameSupply(loop.name for loop in kernel.loops).fresh("time")
+        total: Expr = Index(name=self.time.name)
+        for space, skew in zip(self.spaces, self.skews, strict=True):
+            term = simplify(apply(Op.MULTIPLY, const(abs(skew)), Index(name=space.name)))
+            if skew:
+                total = apply(Op.ADD if skew > 0 else Op.SUBTRACT, total, term)
+        return {**places, name: total}
+
+    def text(self, kernel: SpatialKernel) -> str:
+        """The variable and the directive, as they are to be written."""
+        maps = self.maps(kernel)
+        new = list(maps)[-1]
+        loops = ", ".join(loop.name for loop in (*self.spaces, self.time))
+        named = ", ".join(f"{name}: {show(expr)}" for name, expr in maps.items())
+        return f'{new} = Var("{new}"): space_time_transform([{loops}], {{{named}}})'
+
+
 def check_causal(
     kernel: SpatialKernel,
     found: MemberRead,
@@ -182,10 +210,10 @@ def check_causal(
 
     ``everything`` are the transfers of all reads, for which the hint has a legal schedule.
     """
-    first = next(((loop, step) for loop, step in transfer.delay if step), None)
-    if first is None or first[1] > 0:
+    early = _early(transfer)
+    if early is None:
         return
-    loop, step = first
+    loop, step = early
     directive = kernel.reshaped
     subject = f"{directive.text} on {kernel.name}: " if directive is not None else ""
     schedule = _legal_schedule(kernel, loop, everything)
@@ -198,14 +226,33 @@ def check_causal(
         hint="put the loops along which it depends on earlier values outside, in the order of "
         "the definition"
         if schedule is None
-        else f"in place of the unrolling, with {schedule}",
+        else f"in place of the unrolling, with {schedule.text(kernel)}",
     )
+
+
+def _early(transfer: RecurrenceTransfer) -> tuple[SpatialLoop, int] | None:
+    """The loop of which a value is used before it is computed, and by how much, if it is."""
+    first = next(((loop, step) for loop, step in transfer.delay if step), None)
+    return None if first is None or first[1] > 0 else first
+
+
+def delayed_starts(kernel: SpatialKernel) -> DelayedStarts | None:
+    """The schedule that unrolled loops need for values to be there; ``None`` if they need none.
+
+    ``None``, too, where there is none of this form.
+    """
+    try:
+        found = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
+    except UserError:
+        return None
+    early = next((early for transfer in found if (early := _early(transfer)) is not None), None)
+    return None if early is None else _legal_schedule(kernel, early[0], found)
 
 
 def _legal_schedule(
     kernel: SpatialKernel, loop: SpatialLoop, everything: Sequence[RecurrenceTransfer]
-) -> str | None:
-    """A transform that delays the PEs, so that every value comes in time; ``None`` without one.
+) -> DelayedStarts | None:
+    """Delays of the PEs by which every value comes in time; ``None`` without any.
 
     The loop that was found wrong is skewed, or else the outermost one for which there are skews.
     """
@@ -216,7 +263,7 @@ def _legal_schedule(
         needs = _needs(everything, time, spaces)
         skews = None if needs is None else _skews(needs, len(spaces))
         if skews is not None:
-            return _text(kernel, spaces, time, skews)
+            return DelayedStarts(spaces=tuple(spaces), time=time, skews=skews)
     return None
 
 
@@ -271,18 +318,3 @@ def _skews(needs: Sequence[_Need], count: int) -> tuple[int, ...] | None:
         key=lambda skews: (sum(map(abs, skews)), [-skew for skew in skews]),
     )
     return next((skews for skews in tried if all(n.is_met(skews) for n in needs)), None)
-
-
-def _text(
-    kernel: SpatialKernel, spaces: Sequence[SpatialLoop], time: SpatialLoop, skews: Sequence[int]
-) -> str:
-    """The variable and the directive, as they are to be written."""
-    new = NameSupply(loop.name for loop in kernel.loops).fresh("time")
-    total = time.name
-    for space, skew in zip(spaces, skews, strict=True):
-        if skew:
-            term = f"{abs(skew)} * {space.name}" if abs(skew) > 1 else space.name
-            total += f" {'+' if skew > 0 else '-'} {term}"
-    loops = ", ".join(loop.name for loop in (*spaces, time))
-    places = ", ".join(f"{space.name}: {space.name}" for space in spaces)
-    return f'{new} = Var("{new}"): space_time_transform([{loops}], {{{places}, {new}: {total}}})'

@@ -129,7 +129,9 @@ def _feeder(kernel: SpatialKernel, operand: KernelOperand, name: str) -> Spatial
     domain = tuple(d for d in kernel.domain if not (operand.at_start and d.reduction))
     narrowed = kernel.without(frozenset(dropped))
     known = {dimension.name for dimension in domain}
-    arriving = replace(operand, name=operand.source, at_start=False, pinned=(), hops=())
+    arriving = replace(
+        operand, name=operand.source, at_start=False, pinned=(), hops=(), neighbors=()
+    )
     return replace(
         narrowed,
         name=name,

@@ -24,6 +24,7 @@ t - 2::
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError, UserError
@@ -37,6 +38,7 @@ from t2s.core.expr import (
     apply,
     conjunction,
     const,
+    equals,
     index_names,
     substitute,
 )
@@ -57,7 +59,7 @@ from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.operands import ForwardHop, KernelOperand
+from t2s.spatial.operands import ForwardHop, KernelOperand, NeighborHop
 from t2s.spatial.work import Member, Recurrences
 
 
@@ -87,7 +89,7 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
             given=f"{loop.name} runs in time",
             hint=f"write unroll({loop.name}) first",
         )
-    if loop.name in operand.forwards:
+    if loop.name in (*operand.forwards, *(hop.loop for hop in operand.neighbors)):
         raise UserError(
             f"{directive.text} on {name}: {operand.source} is already passed along {loop.name}",
             location=directive.location,
@@ -95,8 +97,10 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         )
     if kernel.timed is not None:
         return forward_timed(program, kernel, operand, loop, directive)
-    _check_counts(kernel, operand, directive)
+    _check_start(kernel, operand, directive)
     _check_invariant(kernel, operand, directive)
+    if operand.neighbors or not _takes_the_same(kernel, loop):
+        return _to_neighbors(program, kernel, operand, loop, directive)
     hop = ForwardHop(loop=loop.name, capacity=directive.capacity)
     passed = replace(operand, hops=(*operand.hops, hop))
     program = program.with_kernel(kernel.with_operand(operand, passed))
@@ -143,8 +147,8 @@ def _find(kernel: SpatialKernel, directive: Forward) -> KernelOperand:
     )
 
 
-def _check_counts(kernel: SpatialKernel, operand: KernelOperand, directive: Forward) -> None:
-    """Every PE along the loop takes the same number of values."""
+def _check_start(kernel: SpatialKernel, operand: KernelOperand, directive: Forward) -> None:
+    """What is needed at the start of a reduction goes to one PE along it."""
     loop = directive.loop
     if operand.at_start and loop in {reduction.name for reduction in kernel.reduction_loops}:
         raise UserError(
@@ -155,22 +159,107 @@ def _check_counts(kernel: SpatialKernel, operand: KernelOperand, directive: Forw
             given=f"{operand.source} goes to the first PE along {loop} and ends there",
             hint="it needs no forwarding along that loop",
         )
-    for other in kernel.loops:
-        if loop in index_names(other.minimum) | index_names(other.extent):
-            raise UserError(
-                f"{directive.text} on {kernel.name}: how many values of {operand.source} a PE "
-                f"takes depends on {loop}",
-                location=directive.location,
-                expected=f"the same loops in all PEs along {loop}",
-                given=f"{other.name} from {show(other.minimum)} to {show(other.last)}",
-                hint="give the loop the same bounds everywhere, and guard the value with select",
-            )
+
+
+def _takes_the_same(kernel: SpatialKernel, loop: SpatialLoop) -> bool:
+    """Whether all PEs along a loop have the same iterations, and there are PEs all along it."""
+    bounds = [bound for other in kernel.loops for bound in (other.minimum, other.extent)]
+    if kernel.active is None:
+        return not any(loop.name in index_names(bound) for bound in bounds)
+    domain = kernel.domain_of_iterations
+    by = [int(other is loop) for other in kernel.loops if other.kind is not LoopExecution.VECTOR]
+    index, last = Index(name=loop.name), apply(Op.SUBTRACT, loop.last, const(1))
+    before = domain.restricted(apply(Op.LESS_EQUAL, index, last))
+    after = domain.restricted(apply(Op.GREATER, index, loop.minimum))
+    return bool(translated(before.points, by).is_equal(after.points))
+
+
+def _to_neighbors(
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    operand: KernelOperand,
+    loop: SpatialLoop,
+    directive: Forward,
+) -> SpatialProgram:
+    """Pass values on to the neighbors that need them; elsewhere they come from the producer.
+
+    Tokens pass in the order of the loops in time, which both neighbors have, so none is overtaken.
+    They go in the direction in which they enter at fewer PEs.
+    """
+    _check_neighbors(kernel, operand, loop, directive)
+    starting = [*(kernel.reduction_loops if operand.at_start else ())]
+    starting += [x for x in kernel.loops if x.name in operand.forwards]
+    domain = _needed(kernel, operand)
+    domain = domain.restricted(*(equals(Index(name=x.name), x.minimum) for x in starting))
+    _, step = min(
+        ((_entering_pes(kernel, domain, loop, step), step) for step in (1, -1)),
+        key=lambda found: found[0],
+    )
+    arriving, leaving = (_neighbors(kernel, domain, loop, by) for by in (step, -step))
+    arrives, leaves = condition(domain, arriving), condition(domain, leaving)
+    if arriving.is_empty():
+        return program
+    if arrives is None or leaves is None:
+        raise InternalError(f"{operand.source} enters nowhere along {loop.name}")
+    hop = NeighborHop(
+        loop=loop.name,
+        step=step,
+        needed=operand.condition,
+        arrives=tidy(kernel.over_domain(arrives)),
+        leaves=tidy(kernel.over_domain(leaves)),
+        capacity=directive.capacity,
+    )
+    changed = replace(
+        operand,
+        condition=conjunction(operand.condition, apply(Op.NOT, hop.arrives)),
+        neighbors=(*operand.neighbors, hop),
+    )
+    program = _narrow_producers(program, kernel, changed)
+    pinned = pin(kernel, changed.condition)
+    changed = replace(changed, pinned=(*changed.pinned, *pinned.values))
+    return program.with_kernel(kernel.with_operand(operand, changed))
+
+
+def _neighbors(kernel: SpatialKernel, domain: LoopDomain, loop: SpatialLoop, step: int) -> Any:
+    """isl's set of the iterations whose neighbor, ``step`` before along a loop, is one too."""
+    stepped = [other for other in kernel.loops if other.kind is not LoopExecution.VECTOR]
+    by = [step if other is loop else 0 for other in stepped]
+    return translated(domain.points, by).intersect(domain.points)
+
+
+def _entering_pes(kernel: SpatialKernel, domain: LoopDomain, loop: SpatialLoop, step: int) -> int:
+    """The number of PEs at which values enter that go from PE to PE by ``step``."""
+    entering = domain.points.subtract(_neighbors(kernel, domain, loop, step))
+    place = [Index(name=other.name) for other in kernel.kind(LoopExecution.UNROLLED)]
+    places = domain.image(place).intersect_domain(entering).range()
+    return int(places.count_val().to_python())
+
+
+def _check_neighbors(
+    kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop, directive: Forward
+) -> None:
+    """All PEs that need a value need it in the same iteration, and from the producer alone."""
+    late = [x.name for x in kernel.reduction_loops if loop.name in index_names(x.minimum)]
+    if operand.taken is None and not (operand.at_start and late):
+        return
+    text = kernel.text_of(operand)
+    raise UserError(
+        f"{directive.text} on {kernel.name}: the PEs along {loop.name} need {text} in different "
+        "iterations",
+        location=directive.location,
+        expected=f"a value that all PEs along {loop.name} take in the same iterations of their "
+        "loops",
+        given=f"{text}, in the first iteration of {', '.join(late)}"
+        if operand.taken is None
+        else f"{text}, of which {operand.producer} sends all to every PE",
+        hint=f"leave out this forward: {operand.producer} then sends {text} to every PE",
+    )
 
 
 def _check_invariant(kernel: SpatialKernel, operand: KernelOperand, directive: Forward) -> None:
     loop = directive.loop
     condition = None if operand.condition is None else kernel.place(operand.condition)
-    if condition is not None and loop in index_names(condition):
+    if condition is not None and loop in index_names(condition) and not operand.neighbors:
         raise UserError(
             f"{directive.text} on {kernel.name}: whether {operand.source} is needed depends on "
             f"{loop}",

@@ -257,7 +257,7 @@ def unroll(kernel: SpatialKernel, directive: Unroll) -> SpatialKernel:
     """Mark the loops as unrolled; their bounds have to be constant."""
     for name in directive.loops:
         loop = find_serial(kernel, name, directive)
-        if loop.constant is None and kernel.members:
+        if loop.constant is None and (kernel.members or not loop.reduction):
             kernel, loop = _boxed(kernel, loop)
         constant_bounds(kernel, loop, directive)
         spatial = replace(

@@ -45,7 +45,7 @@ from t2s.spatial.analysis.recurrences import (
     member_reads,
     transfers_of,
 )
-from t2s.spatial.analysis.time_maps import SpaceTimePlan, suggestion
+from t2s.spatial.analysis.time_maps import SpaceTimePlan, delayed_starts, suggestion
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.loops import Unroll, unroll
 from t2s.spatial.ir import SpatialKernel
@@ -86,6 +86,25 @@ def space_time_transform(kernel: SpatialKernel, directive: SpaceTimeTransform) -
     return after
 
 
+def with_delayed_starts(kernel: SpatialKernel, directive: Directive) -> SpatialKernel:
+    """A kernel with unrolled loops, with the schedule by which values are there in time.
+
+    It is unchanged if it needs no schedule, and if none is legal; ``directive`` unrolled.
+    """
+    delays = None if _isolated(kernel) else delayed_starts(kernel)
+    if delays is None:
+        return kernel
+    serial = {loop: replace(loop, kind=LoopExecution.SERIAL) for loop in delays.spaces}
+    before = replace(kernel, loops=tuple(serial.get(loop, loop) for loop in kernel.loops))
+    plan = SpaceTimePlan(
+        sources=(*serial.values(), delays.time),
+        maps=delays.maps(kernel),
+        skewed=False,
+        directive=directive,
+    )
+    return _transformed(before, plan) if _is_legal(before, plan) else kernel
+
+
 def _check_early(kernel: SpatialKernel, directive: SpaceTimeTransform) -> None:
     if not isinstance(kernel.work, Calculation):
         raise UserError(
@@ -94,8 +113,7 @@ def _check_early(kernel: SpatialKernel, directive: SpaceTimeTransform) -> None:
             expected="the function that computes",
             hint=f"write it on {kernel.function} before isolating",
         )
-    isolated = [operand.producer for operand in kernel.operands]
-    isolated += [result.consumer for result in kernel.results if result.consumer is not None]
+    isolated = _isolated(kernel)
     if isolated or (kernel.store is None and not kernel.members):
         raise UserError(
             f"{directive.text} on {kernel.name}: parts of {kernel.name} are isolated already",
@@ -112,6 +130,12 @@ def _check_early(kernel: SpatialKernel, directive: SpaceTimeTransform) -> None:
             given=f"time is {kernel.timed}",
             hint="write both transformations as one: the new loops over the old ones",
         )
+
+
+def _isolated(kernel: SpatialKernel) -> list[str]:
+    """The functions that operands and results of a kernel are isolated into."""
+    producers = [operand.producer for operand in kernel.operands]
+    return producers + [x.consumer for x in kernel.results if x.consumer is not None]
 
 
 def _plan(kernel: SpatialKernel, directive: SpaceTimeTransform) -> SpaceTimePlan:

@@ -28,7 +28,8 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Channel
-from t2s.spatial.analysis.capacity import hop_capacity
+from t2s.spatial.analysis.capacity import hop_capacity, neighbor_capacity
+from t2s.spatial.analysis.conditions import placed_condition
 from t2s.spatial.analysis.padding import memory_guard
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import shifted
@@ -110,15 +111,34 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     kernel = builder.kernel
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
-    needed = placed(builder, operand.condition)
-    if operand.at_start:
-        needed = conjunction(needed, all_first(stepped_loops(kernel)))
+    start = all_first(stepped_loops(kernel)) if operand.at_start else None
     hops = [loop for name in operand.forwards if (loop := kernel.loop(name)) is not None]
     absent = [loop.name for loop in kernel.reduction_loops if operand.at_start]
-    entry = conjunction(needed, *(at_first(loop) for loop in hops))
-    wanted = f"{operand.name}_entering" if hops else operand.name
+    at_edge = conjunction(start, *(at_first(loop) for loop in hops))
+    entry = conjunction(placed(builder, operand.condition), at_edge)
+    wanted = f"{operand.name}_entering" if hops or operand.neighbors else operand.name
     value: Expr = receive_from(builder, wanted, channel, element, entry)
     passed: list[tuple[Channel, Expr | None]] = []
+    for there in reversed(operand.neighbors):
+        hop = hop_channel(
+            builder,
+            f"{operand.source}_along_{there.loop}",
+            element,
+            next(loop for loop in kernel.loops if loop.name == there.loop),
+            frozenset([*absent, *operand.forwards]),
+            neighbor_capacity(kernel, there),
+            reverse=there.step < 0,
+        )
+        reached = conjunction(placed(builder, there.needed), at_edge)
+        arrives, leaves = (placed_condition(kernel, on) for on in (there.arrives, there.leaves))
+        arrives, leaves = builder.first_lane(arrives), builder.first_lane(leaves)
+        neighbor = receive_from(
+            builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, arrives)
+        )
+        value = Select(condition=arrives, if_true=neighbor, if_false=value, type=element)
+        passed.append((hop, conjunction(reached, leaves)))
+    first = operand.neighbors[0].needed if operand.neighbors else operand.condition
+    needed = conjunction(placed(builder, first), start)
     for position in reversed(range(len(hops))):
         loop, outer = hops[position], hops[:position]
         reached = conjunction(needed, *(at_first(other) for other in outer))
@@ -137,7 +157,7 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
         value = Select(condition=at_first(loop), if_true=value, if_false=neighbor, type=element)
         not_last = apply(Op.LESS, Index(name=loop.name), loop.last)
         passed.append((hop, conjunction(reached, not_last)))
-    if hops:
+    if passed:
         value = builder.let(operand.name, value)
     for hop, condition in passed:
         builder.statements.append(Send(channel=hop.name, value=value, condition=condition))

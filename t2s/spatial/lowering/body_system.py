@@ -289,7 +289,9 @@ class SystemBody:
 def _streams(kernel: SpatialKernel, reads: Iterable[ReadTransfers]) -> int:
     """How many different values go from PE to PE."""
     moving = {t.source for split in reads for t in split.transfers if not t.stays}
-    return len(moving) + sum(len(operand.hops) for operand in kernel.operands)
+    return len(moving) + sum(
+        len(operand.hops) + len(operand.neighbors) for operand in kernel.operands
+    )
 
 
 def _place(loop: SpatialLoop, low: int, step: int) -> Expr:

@@ -5,20 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.engine import gemm
 from t2s.core.expr import Expr, Index, apply, conjunction, const, equals
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop
-from t2s.simulator.devices import Device
+from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
+from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.tally import Ending, Tally
+from t2s.simulator.times.array import periods
+from t2s.simulator.times.array.emit import Stop
+from t2s.simulator.times.array.run import ArrayMachine
+from t2s.simulator.times.array.times import array_times
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     IDEAL,
@@ -82,6 +90,60 @@ def test_memory_that_is_too_slow_has_a_period_too() -> None:
     assert skipped.skipped > 0.5 * skipped.cycles
 
 
+def without_skipping(program: SimProgram) -> Tally:
+    """The counters of a run that steps through every cycle with the array kernel."""
+    machine = ArrayMachine(program)
+    while machine.advance(1 << 40) is Stop.UNTIL:
+        pass
+    return machine.tally(Ending.FINISHED, machine.end())
+
+
+def assert_same_counters(skipped: Tally, stepped: Tally) -> None:
+    for name, expected in vars(stepped).items():
+        given = getattr(skipped, name)
+        assert np.array_equal(given, expected), name
+
+
+@pytest.mark.parametrize(("size", "rate", "clock"), [(8, 6820, 430), (4, 341, 43)])
+def test_a_period_of_many_looks_is_found_after_it_has_passed_once(
+    size: int, rate: int, clock: int
+) -> None:
+    """Bandwidth that is no whole number of tokens: the PEs meet at memory in many orders."""
+    device = replace(IDEAL, clock_hz=clock * 1_000_000, memory_bytes_per_second=rate * 1_000_000)
+    program = build_program(systolic_gemm(size, size, 1_000_000), device, None)
+    times = array_times(program, Limits(), lambda machine: None)
+    assert times.skipped > 0.8 * times.tally.cycles
+    assert_same_counters(times.tally, without_skipping(program))
+
+
+def test_a_part_of_a_period_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last whole period, and in the middle of loops; looks are as many as can be."""
+    monkeypatch.setattr(periods, "_LONG", 0)
+    monkeypatch.setattr(periods, "_pause", lambda pes: 1)
+    parts = []
+    go_to = periods._go_to
+    monkeypatch.setattr(periods, "_go_to", lambda *given: (parts.append(1), go_to(*given)))
+    sizes = ((1, 4, 997, 1, 777), (5, 2, 3000, 2, 1000), (2, 4, 1501, 1, 1000))
+    for size, tile, steps, lanes, rate in sizes:
+        device = replace(DEVICES["arria10"], memory_bytes_per_second=rate * 3_000_000)
+        program = build_program(gemm(size, size + 1, tile, steps, lanes), device, None)
+        times = array_times(program, Limits(), lambda machine: None)
+        assert_same_counters(times.tally, without_skipping(program))
+    assert len(parts) == len(sizes)
+
+
+@pytest.mark.slow
+def test_many_pes_that_memory_limits() -> None:
+    """1024 x 1024 x 65,536 on 64 x 64 PEs: 54 million cycles, as long as the memory takes."""
+    program = build_program(gemm(64, 64, 16, 65_536, 1), "arria10", None)
+    times = array_times(program, Limits(), lambda machine: None)
+    rate = program.memory_rate
+    assert rate is not None
+    least = 65_536 * 16 * 16 * 128 * 4 / rate
+    assert least < times.tally.cycles < 1.002 * least
+    assert times.skipped > 0.9 * times.tally.cycles
+
+
 @pytest.mark.slow
 def test_the_count_of_a_design_too_long_to_step_through() -> None:
     """One firing per cycle after a start-up that the short run shows."""
@@ -98,6 +160,7 @@ CHOICES = {
     "first": lambda value, extent: value == 0,
     "last": lambda value, extent: value == extent - 1,
     "even": lambda value, extent: value % 2 == 0,
+    "early": lambda value, extent: 2 * value < extent + 1,
 }
 
 
@@ -110,6 +173,9 @@ def condition_of(choice: str, name: str, extent: int) -> Expr | None:
             return equals(index, const(extent - 1))
         case "even":
             return equals(apply(Op.MODULO, index, const(2)), const(0))
+        case "early":
+            twice = apply(Op.MULTIPLY, const(2), index)
+            return apply(Op.LESS, twice, apply(Op.ADD, const(extent), const(1)))
     return None
 
 

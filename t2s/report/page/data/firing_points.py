@@ -50,7 +50,7 @@ class FiringPlaces:
             return self._rules(place)[firings][None, :]
         domain = next(one for one in self.found if 0 <= place - one.first_pe < one.pe_count)
         inside = np.unravel_index(place - domain.first_pe, domain.shape[: domain.space_rank])
-        extents = domain.shape[domain.space_rank :]
+        extents = domain.extents
         at = np.unravel_index(firings + domain.start, extents) if extents else ()
 
         def values(name: str) -> Integers:
@@ -63,10 +63,12 @@ class FiringPlaces:
 
         rows = []
         for loop in self.timing.node.loops:
-            division = domain.division
+            division, long = domain.division, domain.long
             if division is not None and division.loop == loop.name:
                 quotient, rest = values(division.quotient), values(division.remainder)
                 rows.append(quotient * division.base + rest)
+            elif long is not None and long.loop == loop.name:
+                rows.append(long.minimum + at[long.axis] * long.base + at[long.axis + 1])
             else:
                 rows.append(values(loop.name))
         return np.array(rows, np.int64).reshape(len(rows), len(firings))

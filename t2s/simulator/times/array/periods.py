@@ -35,16 +35,32 @@ _SHORTEST = 64
 """Firings of the watched PE between snapshots, at least."""
 
 _EAGER = 16
-"""Snapshots in the first stretch of a level, all compared; the next one is twice as long."""
+"""Looks in the first stretch of a level; the next one is twice as long."""
 
-_PAUSE = 2000
-"""Cycles between two stretches for each snapshot in the first: looking takes a fraction of the time
-of simulating, however long the period is."""
+_SHARE = 8
+"""From one stretch to the next, simulating takes so many times as long as the looks between."""
+
+_MOST_ANCHORS = 32
+_ANCHOR_BYTES = 1 << 26
+"""Snapshots that a level keeps, and what they may take together."""
+
+_LONG = 16
+"""Periods of more pauses than this are worth looking at in parts."""
 
 _BETWEEN_CALLS = 0.1
 """Seconds between two calls of the observer."""
 
 _FOREVER = 1 << 62
+
+
+def _pause(pes: int) -> int:
+    """Cycles from one stretch to the next for each look in the first, for so many PEs.
+
+    The nanoseconds of a cycle and of a look were measured; nothing but the time of a run depends
+    on them.
+    """
+    cycle, look = 50 + pes / 3, 25_000 + 7 * pes
+    return int(_SHARE * look / cycle)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,47 +81,6 @@ class Snapshot:
     state: bytes
 
 
-@dataclass(slots=True)
-class _Level:
-    """The snapshots at one level of the watched PE, after Brent: the one before, and an anchor.
-
-    The anchor moves on after 1, 2, 4, ... snapshots.  Snapshots come in stretches.
-    """
-
-    anchor: Snapshot | None = None
-    latest: Snapshot | None = None
-    count: int = 0
-    power: int = 1
-    stretch: int = _EAGER
-    left: int = _EAGER
-    asleep_until: int = 0
-
-    def forget(self) -> None:
-        """Start again: something further out has moved on."""
-        self.restart()
-        self.stretch = self.left = _EAGER
-        self.asleep_until = 0
-
-    def restart(self) -> None:
-        """Compare with snapshots yet to come only."""
-        self.anchor = self.latest = None
-        self.count, self.power = 0, 1
-
-    def keep(self, now: Snapshot) -> None:
-        """Remember a snapshot that is like none before."""
-        self.latest = now
-        self.count += 1
-        if self.anchor is None or self.count >= self.power:
-            self.anchor, self.count = now, 0
-            self.power *= 2
-        self.left -= 1
-        if self.left == 0:
-            self.asleep_until = now.cycle + self.stretch * _PAUSE
-            self.stretch *= 2
-            self.left = self.stretch
-            self.restart()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checkpoint:
     """The whole state at the end of a cycle."""
@@ -113,6 +88,83 @@ class _Checkpoint:
     cycle: int
     arena: Array
     last: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Anchor:
+    """What the look number ``look`` saw, for later ones to compare with, and to go on from.
+
+    The watched PE fires in the cycle of a look, so ``whole`` is of that cycle.  The first anchors
+    of a level have neither a mark nor the whole state: most periods are found before these pay.
+    """
+
+    look: int
+    mark: int | None
+    seen: Snapshot
+    whole: _Checkpoint | None
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is known of earlier looks at one level of the watched PE.
+
+    Looks leave *anchors*: at first all do, and whenever there are too many anchors, every other
+    one goes and looks leave one half as often.  So a period is found soon after it has passed
+    once, however long it is.  A *mark* saves snapshots: it is a number that equal states have in
+    common (``machine.mark``).  A mark that comes back before the next anchor is due makes an
+    anchor besides: the period is short.
+    Looks come in stretches, with pauses between them where looks take long.
+    """
+
+    pause: int
+    most: int
+    anchors: list[_Anchor] = field(default_factory=list)
+    besides: _Anchor | None = None
+    recent: set[int | None] = field(default_factory=set)
+    spacing: int = 1
+    looks: int = 0
+    stretch: int = _EAGER
+    left: int = _EAGER
+    began: int = 0
+    asleep_until: int = 0
+
+    def forget(self) -> None:
+        """Start again: something further out has moved on."""
+        self.anchors.clear()
+        self.recent.clear()
+        self.besides = None
+        self.spacing, self.looks = 1, 0
+        self.stretch = self.left = _EAGER
+        self.asleep_until = 0
+
+    def alike(self, mark: int | None) -> list[Snapshot]:
+        """The snapshots of anchors of a mark, the latest first."""
+        anchors = self.anchors if self.besides is None else [*self.anchors, self.besides]
+        found = [anchor for anchor in anchors if anchor.mark is None or anchor.mark == mark]
+        return [anchor.seen for anchor in sorted(found, key=lambda anchor: -anchor.look)]
+
+    def look(self, mark: int | None, take: Callable[[int], _Anchor], cycle: int) -> None:
+        """Note a look like none before; ``take`` makes an anchor of it."""
+        if self.looks % self.spacing == 0:
+            self.anchors.append(take(self.looks))
+            self.recent.clear()
+            if len(self.anchors) > self.most:
+                self.spacing *= 2
+                kept = [one for one in self.anchors if one.look % self.spacing == 0]
+                self.anchors = [one for one in kept if one.mark is not None]
+        elif mark in self.recent and (
+            self.besides is None or self.besides.look <= self.looks - self.spacing
+        ):
+            self.besides = take(self.looks)
+        self.recent.add(mark)
+        if self.left == self.stretch:
+            self.began = cycle
+        self.looks += 1
+        self.left -= 1
+        if self.left == 0:
+            self.asleep_until = self.began + self.stretch * self.pause
+            self.stretch *= 2
+            self.left = self.stretch
 
 
 @dataclass(slots=True)
@@ -142,7 +194,9 @@ class FastForward:
         levels = [*takewhile(lambda period: period >= _SHORTEST, periods)]
         if len(levels) == len(periods):
             levels.append(self.machine.layout.chunk)
-        self._levels = [_Level() for _ in levels]
+        pause = _pause(program.pe_count)
+        most = min(_MOST_ANCHORS, max(_EAGER + 2, _ANCHOR_BYTES // self.machine.layout.state_bytes))
+        self._levels = [_Level(pause, most) for _ in levels]
         self._deepest = len(levels) - 1
         self.machine.clock[CLOCK_WORD["watched"]] = watched
 
@@ -186,8 +240,8 @@ class FastForward:
                 self.machine.last[:] = kept.last
                 return
 
-    def _keep(self) -> None:
-        """Keep the state if there was a firing since the one that was kept last."""
+    def _keep(self) -> _Checkpoint:
+        """Keep the state if there was a firing since the one that was kept last; return that."""
         machine = self.machine
         if self._newer is None or machine.last.max(initial=0) > self._newer.cycle:
             self._older = self._newer
@@ -196,20 +250,29 @@ class FastForward:
                 arena=machine.arena[: machine.layout.state_bytes].copy(),
                 last=machine.last.copy(),
             )
+        return self._newer
 
     def _look(self, at: int, until: int) -> None:
         """Compare with earlier snapshots of the level; skip if one is alike."""
         for inner in self._levels[at + 1 :]:
             inner.forget()
-        level = self._levels[at]
-        now = snapshot(self.machine)
-        for earlier in (level.latest, level.anchor):
-            if earlier is not None and self._skip(earlier, now, until):
+        machine, level = self.machine, self._levels[at]
+        mark = machine.mark() if level.looks >= _EAGER else None
+        found = level.alike(mark)
+        now = snapshot(machine) if found else None
+        for earlier in found:
+            if now is not None and self._skip(level, earlier, now, until):
                 level.forget()
                 return
-        level.keep(now)
 
-    def _skip(self, earlier: Snapshot, now: Snapshot, until: int) -> bool:
+        def take(look: int) -> _Anchor:
+            seen = now or snapshot(machine)
+            whole = None if mark is None else self._keep()
+            return _Anchor(look=look, mark=mark, seen=seen, whole=whole)
+
+        level.look(mark, take, machine.cycle)
+
+    def _skip(self, level: _Level, earlier: Snapshot, now: Snapshot, until: int) -> bool:
         """Skip as many periods as are known to come; whether there was any."""
         period = now.cycle - earlier.cycle
         if period <= 0 or now.state != earlier.state:
@@ -219,10 +282,34 @@ class FastForward:
             return False
         if self.on_skip is None:
             repeat(self.machine, earlier, now, most)
+            if period > _LONG * level.pause:
+                self._skip_part(level, earlier, now, until)
         else:
             self.on_skip(period, most, lambda: repeat(self.machine, earlier, now, most))
         self.skipped += most * period
         return True
+
+    def _skip_part(self, level: _Level, earlier: Snapshot, now: Snapshot, until: int) -> None:
+        """Skip from the start of a period to the last of its anchors that is sure to come."""
+        inside = [
+            anchor
+            for anchor in reversed(level.anchors)
+            if earlier.cycle < anchor.seen.cycle < now.cycle
+        ]
+        if not inside:
+            return
+        machine = self.machine
+        after = snapshot(machine)
+        for anchor in inside:
+            length = anchor.seen.cycle - earlier.cycle
+            if anchor.whole is None or after.cycle + length > until:
+                continue
+            shifted = _shifted(machine, earlier, now, after, anchor.seen)
+            if shifted is not None:
+                fired = earlier.ahead > anchor.seen.ahead
+                _go_to(machine, shifted, anchor.whole, fired)
+                self.skipped += length
+                return
 
 
 def _watched(machine: ArrayMachine) -> int:
@@ -268,7 +355,7 @@ def repetitions(machine: ArrayMachine, earlier: Snapshot, now: Snapshot) -> int:
         most = min(most, int(((now.inside[in_run] - 1) // fired[in_run]).min()))
     if along.any():
         most = min(most, int(((now.ahead[along] - 1) // fired[along]).min()))
-    for order, axis, start, step, reached in _shifts(machine, earlier, now, along):
+    for order, axis, start, step, reached in _shifts(machine, earlier, now, along, now):
         classes = machine.plan.walks[order].axes[axis]
         most = min(most, _alike(classes, start, step, reached))
         if most < 1:
@@ -277,19 +364,23 @@ def repetitions(machine: ArrayMachine, earlier: Snapshot, now: Snapshot) -> int:
 
 
 def _shifts(
-    machine: ArrayMachine, earlier: Snapshot, now: Snapshot, along: Array
+    machine: ArrayMachine, earlier: Snapshot, now: Snapshot, along: Array, last: Snapshot
 ) -> set[tuple[int, ...]]:
-    """Of the PEs that moved along an axis: walk, axis, start, step, and the iteration reached."""
+    """Of the PEs that moved along an axis: walk, axis, start, step, and the iteration reached.
+
+    Reached is what they have reached of the axis at ``last``.
+    """
     pes = np.flatnonzero(along)
     steps = (now.position - earlier.position)[pes]
     axes = (steps != 0).argmax(1)
-    in_innermost = np.where(axes == machine.innermost[pes], now.used[pes] // machine.repeat[pes], 0)
+    innermost = axes == machine.innermost[pes]
+    in_innermost = np.where(innermost, last.used[pes] // machine.repeat[pes], 0)
     columns = (
         machine.program.control.order_of[pes],
         axes,
         earlier.position[pes, axes],
         steps[np.arange(len(pes)), axes],
-        now.position[pes, axes] + in_innermost,
+        last.position[pes, axes] + in_innermost,
     )
     return set(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -298,10 +389,15 @@ def _alike(classes: Array, start: int, step: int, reached: int) -> int:
     """How many further shifts by ``step`` meet the classes that were met from ``start`` on."""
     if step < 0:
         return 0
+    end = _alike_until(classes, start, step)
+    return (end - 1 - reached) // step + 1 if end > reached else 0
+
+
+def _alike_until(classes: Array, start: int, step: int) -> int:
+    """The first iteration from ``start`` on whose class is another one ``step`` further on."""
     equal = classes[start:-step] == classes[start + step :]
     different = np.flatnonzero(~equal)
-    end = start + (int(different[0]) if different.size else len(equal))
-    return (end - 1 - reached) // step + 1 if end > reached else 0
+    return start + (int(different[0]) if different.size else len(equal))
 
 
 def repeat(machine: ArrayMachine, earlier: Snapshot, now: Snapshot, times: int) -> None:
@@ -320,3 +416,50 @@ def repeat(machine: ArrayMachine, earlier: Snapshot, now: Snapshot, times: int) 
     if now.last_store > earlier.last_store:
         machine.clock[CLOCK_WORD["last_store"]] += times * period
     machine.clock[CLOCK_WORD["base"]] += times * period
+
+
+def _shifted(
+    machine: ArrayMachine, earlier: Snapshot, now: Snapshot, after: Snapshot, part: Snapshot
+) -> Snapshot | None:
+    """``part``, seen between two snapshots of equal state, as it comes again from ``after`` on.
+
+    ``after`` is a number of periods later than ``now``.  ``None`` if it is not sure to come.
+    """
+    moved = earlier.ahead > now.ahead
+    in_run = moved & (now.position == earlier.position).all(1)
+    later = after.cycle - earlier.cycle
+    position = part.position + (after.position - earlier.position)
+    used = part.used + np.where(in_run, after.used - earlier.used, 0)
+    ahead = part.ahead + (after.ahead - earlier.ahead)
+    inside = np.minimum(machine.run_lengths(position) - used, ahead)
+    if (ahead[moved] < 1).any() or (inside[in_run] < 1).any():
+        return None
+    stored = part.last_store > earlier.last_store
+    shifted = Snapshot(
+        cycle=part.cycle + later,
+        position=position,
+        used=used,
+        ahead=ahead,
+        inside=np.where(moved, inside, part.inside),
+        stalls=part.stalls + (after.stalls - earlier.stalls),
+        last_store=part.last_store + later if stored else after.last_store,
+        state=part.state,
+    )
+    for order, axis, start, step, reached in _shifts(
+        machine, earlier, now, moved & ~in_run, shifted
+    ):
+        classes = machine.plan.walks[order].axes[axis]
+        if reached >= _alike_until(classes, start, step) + step:
+            return None
+    return shifted
+
+
+def _go_to(machine: ArrayMachine, shifted: Snapshot, seen: _Checkpoint, fired: Array) -> None:
+    """Go to a snapshot whose state was ``seen`` earlier; ``fired``: which PEs did on the way."""
+    later = shifted.cycle - seen.cycle
+    machine.arena[: len(seen.arena)] = seen.arena
+    machine.set_positions(shifted.position, shifted.inside, shifted.ahead)
+    machine.add_stalls(shifted.stalls - machine.stalls())
+    machine.last[fired] = seen.last[fired] + later
+    machine.clock[CLOCK_WORD["last_store"]] = shifted.last_store
+    machine.clock[CLOCK_WORD["base"]] += later

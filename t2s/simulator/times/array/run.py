@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,11 @@ from t2s.simulator.values.layout import aligned_zeros
 
 _LONGEST_CALL = 1 << 30
 """Cycles that one call of the code may take: ticks have 32 bits."""
+
+_SAMPLED = 512
+"""Bytes of the state that tell most states apart."""
+
+_WORD = (1 << 32) - 1
 
 
 class ArrayMachine:
@@ -185,16 +191,29 @@ class ArrayMachine:
 
     def state(self) -> bytes:
         """All that the future depends on besides the positions of the PEs, and besides the time."""
-        head, queued = (int(self.counters[COUNTER_WORD[name]]) for name in ("head", "queued"))
         parts = [
             self.clock[CLOCK_WORD["credit"]].tobytes(),
-            self._ring[np.arange(head, head + queued) % len(self._ring)].tobytes(),
+            self._queue().tobytes(),
             self.arena[self._settled].tobytes(),
         ]
         for moved, slot, row_bytes in self._rolling:
             row = int(slot[0]) // row_bytes
             parts += [moved[row:].tobytes(), moved[:row].tobytes()]
         return b"".join(parts)
+
+    def mark(self) -> int:
+        """A number that equal states have in common: of the memory queue and a sample of the rest.
+
+        Where bandwidth is shared, hardly anything is as telling as who waits for it.
+        """
+        found = int(self.clock[CLOCK_WORD["credit"]]) & _WORD
+        found = zlib.crc32(self._queue().tobytes(), found)
+        return zlib.crc32(self.arena[self._sample].tobytes(), found)
+
+    def _queue(self) -> Array:
+        """The PEs that wait for memory, in order."""
+        head, queued = (int(self.counters[COUNTER_WORD[name]]) for name in ("head", "queued"))
+        return np.asarray(self._ring[np.arange(head, head + queued) % len(self._ring)])
 
     def _collect_state(self) -> None:
         """The arrays that ``state`` consists of: those that lie still, and those that turn."""
@@ -222,6 +241,7 @@ class ArrayMachine:
                 else:
                     settled.append(here.moved)
         self._settled = np.concatenate([part.positions for part in settled])
+        self._sample = self._settled[:: -(-len(self._settled) // _SAMPLED)]
 
     def stalls(self) -> Counts:
         """Stalled cycles so far, in the order of the ``stalls`` section."""
