@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import assert_never
 
+from t2s.capability.description import ExternalFunction
 from t2s.capability.slices import is_dense
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
-from t2s.core.walk import Term, rebuild
+from t2s.core.walk import Term, rebuild, walk
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -51,6 +53,12 @@ def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Sum
     terms = normal.terms(value)
     free = tuple({name for one in terms for name in free_of(one)})
     return tuple(normal.renamed(one, free) for one in terms)
+
+
+@lru_cache(maxsize=1024)
+def wanted_form(function: ExternalFunction, semiring: Semiring) -> tuple[Summand, ...]:
+    """The normal form of what a function computes, made once."""
+    return normal_form(function.capability.value, semiring)
 
 
 class _Normal:
@@ -161,7 +169,7 @@ def free_of(one: Summand) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name not in one.summed))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PartForm:
     """A part in normal form, and what is known of its tensors."""
 
@@ -174,16 +182,32 @@ class PartForm:
 
     def dense(self, tensor: str) -> bool:
         """Whether all levels of a tensor are dense and whole modes."""
-        stored = self.formats[tensor]
-        return is_dense(stored)
+        return tensor in self._dense
 
-    @property
+    @cached_property
+    def _dense(self) -> frozenset[str]:
+        names = {access.tensor for access in self.reads}
+        return frozenset(name for name in names if is_dense(self.formats[name]))
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The variables of sums inside of factors."""
+        return frozenset(
+            name
+            for one in self.summands
+            for factor in one.factors
+            for term in walk(factor)
+            if isinstance(term, Sum)
+            for name in term.variables
+        )
+
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """Free variables, then those that are summed."""
         summed = (name for one in self.summands for name in one.summed)
         return tuple(dict.fromkeys((*self.free, *summed)))
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Access, ...]:
         """All accesses."""
         return tuple(
