@@ -7,9 +7,10 @@ the normal form is the same function is a theorem about sums of products in a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import assert_never
 
 from t2s.capability.description import ExternalFunction
@@ -17,7 +18,7 @@ from t2s.capability.slices import is_dense
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.walk import Term, rebuild, walk
-from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
@@ -30,6 +31,9 @@ from t2s.sparse_repr.notation.ir import (
     variables_of,
 )
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+MOST_SCALED = 4
+"""Terms with a coefficient of which all subsets are seen as products with a scalar."""
 
 MOST_SUMMANDS = 64
 """Products that an expression is multiplied out to; a larger one is a factor as it is."""
@@ -171,7 +175,10 @@ def free_of(one: Summand) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class PartForm:
-    """A part in normal form, and what is known of its tensors."""
+    """A part in normal form, and what is known of its tensors.
+
+    ``numbers`` are those that are read as scalars, by the names of these.
+    """
 
     value: Expression
     summands: tuple[Summand, ...]
@@ -179,6 +186,7 @@ class PartForm:
     formats: Mapping[str, Format]
     properties: Mapping[str, tuple[str, ...]]
     semiring: Semiring
+    numbers: tuple[tuple[str, float | int], ...] = ()
 
     def dense(self, tensor: str) -> bool:
         """Whether all levels of a tensor are dense and whole modes."""
@@ -232,3 +240,29 @@ def part_form(
         properties=properties or {},
         semiring=semiring,
     )
+
+
+def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
+    """The part with some of its coefficients as scalars, which a function may take as operands.
+
+    Such a scalar is named after its number, as no tensor is.  Equal numbers are one scalar.
+    """
+    scaled = [at for at, one in enumerate(part.summands) if one.coefficient != 1]
+    if part.semiring != PLUS_TIMES or len(scaled) > MOST_SCALED:
+        return
+    for count in range(1, len(scaled) + 1):
+        for chosen in combinations(scaled, count):
+            summands, numbers = list(part.summands), dict(part.numbers)
+            for at in chosen:
+                one = summands[at]
+                name = repr(one.coefficient)
+                numbers[name] = one.coefficient
+                summands[at] = Summand(
+                    factors=(Access(tensor=name), *one.factors), summed=one.summed
+                )
+            yield replace(
+                part,
+                summands=tuple(summands),
+                formats={**part.formats, **dict.fromkeys(numbers, dense(0))},
+                numbers=tuple(numbers.items()),
+            )

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, groupby, pairwise
+from heapq import merge
+from itertools import combinations, groupby, pairwise, repeat
 
 from t2s.capability.conditions import (
     Answer,
@@ -27,7 +28,7 @@ from t2s.capability.ir import Capability, Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
 from t2s.capability.match import MatchState, Way, may_fix, modes_of, states, view_of
-from t2s.capability.normal import PartForm, wanted_form
+from t2s.capability.normal import PartForm, wanted_form, with_numbers_as_scalars
 from t2s.capability.slices import fixed_modes, format_in_order, is_dense, rows_of, sliced_format
 from t2s.capability.tiles import tiles_of
 from t2s.core.errors import UserError
@@ -79,10 +80,8 @@ def mappings(
     """
     known = dict(extents or {})
     found: list[PartMapping] = []
-    if not alike(part, function) or not _takes_formats(part, function, reshape):
-        return
-    for way in _ways(part, function, reshape, asked):
-        for made in _accepted_mappings(part, function, way, reshape, known):
+    for form, way in _tries(part, function, reshape, asked):
+        for made in _accepted_mappings(form, function, way, reshape, known):
             if asked.promoted and not _promoted_as_asked(made, asked):
                 continue
             if not any(_same(made, other) for other in found):
@@ -101,6 +100,24 @@ def _accepted_mappings(
         made = _mapping(part, function, way, state)
         if _may_hold(made, reshape, extents) and accepted(made):
             yield made
+
+
+def _tries(
+    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: Asked
+) -> Iterator[tuple[PartForm, Way]]:
+    """What may match, with the fewest fixed variables first.
+
+    That is the part as it is, or with numbers as scalars, which a function may take.
+    """
+    forms = [part]
+    if any(not access.variables for access in accesses(function.capability.value)):
+        forms += with_numbers_as_scalars(part)
+    tries = [
+        zip(repeat(form), _ways(form, function, reshape, asked), strict=False)
+        for form in forms
+        if alike(form, function) and _takes_formats(form, function, reshape)
+    ]
+    yield from merge(*tries, key=lambda one: len(one[1].fixed))
 
 
 def accepted(made: PartMapping) -> bool:
@@ -171,16 +188,15 @@ def fewest_fixed(
 ) -> tuple[tuple[str, ...], ...]:
     """The sets of fixed variables of ``fewest``, of whose mappings it looks for one each."""
     found: list[tuple[str, ...]] = []
-    if not alike(part, function) or not _takes_formats(part, function, reshape):
-        return ()
-    for fixed, ways in groupby(_ways(part, function, reshape, Asked()), key=lambda way: way.fixed):
+    tries = _tries(part, function, reshape, Asked())
+    for fixed, some in groupby(tries, key=lambda one: one[1].fixed):
         if found and len(fixed) > len(found[0]):
             break
-        every = (way for way in ways if way.transposes == reshape.transpose)  # has all others
-        if any(
+        every = (one for one in some if one[1].transposes == reshape.transpose)  # has all others
+        if fixed not in found and any(
             True
-            for way in every
-            for _ in _accepted_mappings(part, function, way, reshape, extents or {})
+            for form, way in every
+            for _ in _accepted_mappings(form, function, way, reshape, extents or {})
         ):
             found.append(fixed)
     return tuple(found)
@@ -378,6 +394,7 @@ def _mapping(
             )
         ),
         proof=_proof(images, state, operands, way, fixed_sums),
+        numbers=part.numbers,
     )
 
 

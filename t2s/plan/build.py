@@ -57,6 +57,8 @@ from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
     Expression,
+    Negative,
+    Number,
     TensorDeclaration,
     accesses,
     all_variables,
@@ -216,7 +218,7 @@ class PlanBuilder:
         hardware = mapping.function.hardware
         if hardware is not None and hardware.link is not None:
             self.made.links[hardware.memory] = hardware.link
-        mapping = self.made.in_order(mapping)
+        mapping = self.made.in_order(self._with_numbers(mapping))
         reads = tuple((view.name, self.made.operand(view, mapping)) for view in mapping.operands)
         target, meaning = self._workspace(mapping.function, mapping, taken)
         self.made.add(
@@ -253,6 +255,27 @@ class PlanBuilder:
             extents=self.extents,
             location=one.location,
         ).error()
+
+    def _with_numbers(self, mapping: PartMapping) -> PartMapping:
+        """The mapping with scalars for the numbers that are operands, each made by a step."""
+        names: dict[str, str] = {}
+        for name, number in mapping.numbers:
+            target = names[name] = self.names.fresh("number")
+            value: Expression = Number(value=abs(number))
+            value = Negative(value=value) if number < 0 else value
+            statement = self._statement(Access(tensor=target), value, dense(0))
+            self.made.add(LoopsStep(assignment=statement))
+        if not names:
+            return mapping
+
+        def named(access: Access) -> Access:
+            return replace(access, tensor=names.get(access.tensor, access.tensor))
+
+        return replace(
+            mapping,
+            operands=tuple(replace(one, access=named(one.access)) for one in mapping.operands),
+            reads=tuple((name, named(access)) for name, access in mapping.reads),
+        )
 
     def _checks(self, mapping: PartMapping) -> None:
         for view in mapping.operands:
