@@ -89,6 +89,12 @@ class Mapping:
         """The operands that are not seen in the order of their modes."""
         return tuple(one for one in self.operands if one.transposed)
 
+    @property
+    def tensors(self) -> tuple[OperandView, ...]:
+        """The operands that are tensors of the statement, and no numbers."""
+        numbers = dict(self.numbers)
+        return tuple(one for one in self.operands if one.access.tensor not in numbers)
+
     def operand(self, name: str) -> OperandView:
         """The operand of that name; ``KeyError`` if there is none."""
         for one in self.operands:

@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import assert_never
 
 from t2s.capability.description import ExternalFunction
+from t2s.capability.parts import product_of, sum_of
 from t2s.capability.slices import is_dense
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
@@ -266,3 +267,36 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
                 formats={**part.formats, **dict.fromkeys(numbers, dense(0))},
                 numbers=tuple(numbers.items()),
             )
+
+
+def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, Expression] | None:
+    """``B*C + B*D`` as ``B*T``: what ``T`` is, by this name, its value ``C + D``, and the product.
+
+    ``None`` where terms have nothing in common, or sum over other variables.  What is added up has
+    to be dense: beside a sparse C all that it does not store is 0, whatever B is there, but C + D
+    is stored everywhere.
+    """
+    first, *others = part.summands
+    common = list(first.factors)
+    for one in others:
+        left = list(one.factors)
+        common = [left.pop(left.index(factor)) for factor in common if factor in left]
+    if part.semiring != PLUS_TIMES or not others or not common:
+        return None
+    if any(set(one.summed) != set(first.summed) for one in others):
+        return None
+    terms: list[tuple[int, Expression]] = []
+    for one in part.summands:
+        rest = list(one.factors)
+        for factor in common:
+            rest.remove(factor)
+        read = [access for factor in rest for access in accesses(factor)]
+        if not read or not all(part.dense(access.tensor) for access in read):
+            return None
+        size, sign = abs(one.coefficient), 1 if one.coefficient > 0 else -1
+        scaled = rest if size == 1 else [Number(value=size), *rest]
+        terms.append((sign, product_of(scaled)))
+    value = sum_of(terms)
+    inner = Access(tensor=name, variables=free_variables(value))
+    product = product_of([*common, inner])
+    return inner, value, Sum(variables=first.summed, value=product) if first.summed else product

@@ -12,7 +12,7 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.hardware import HOST
 from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.normal import PartForm, part_form
+from t2s.capability.normal import PartForm, part_form, with_common_factor
 from t2s.capability.parts import TakenOut, find_part
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in
@@ -193,7 +193,13 @@ class PlanBuilder:
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
-        mapping = self._mapping(part, function, reshape, asked, one)
+        try:
+            mapping = self._mapping(part, function, reshape, asked, one)
+        except UserError:
+            factored = self._with_common_factor(part, function, reshape, asked, one)
+            if factored is None:
+                raise
+            mapping, taken = factored, replace(taken, value=factored.part)
         proof = self._proof(mapping)
         if proof.answer is Answer.FALSE and not reshape.tile:
             raise UserError(
@@ -255,6 +261,29 @@ class PlanBuilder:
             extents=self.extents,
             location=one.location,
         ).error()
+
+    def _with_common_factor(
+        self,
+        part: PartForm,
+        function: ExternalFunction,
+        reshape: Reshape,
+        asked: Asked,
+        one: BindPart | MapPart,
+    ) -> PartMapping | None:
+        """The mapping of ``B*C + B*D`` as one product, behind a step that computes ``C + D``."""
+        names = self.names.copy()
+        found = with_common_factor(part, names.fresh("T")) if isinstance(one, MapPart) else None
+        if found is None:
+            return None
+        inner, value, product = found
+        formats = {**self.formats, inner.tensor: dense(len(inner.variables))}
+        form = part_form(product, formats, self.properties, semiring=self.assignment.semiring)
+        mapping = next(mappings(form, function, reshape, self.extents, asked), None)
+        if mapping is not None:
+            self.names = self.made.names = names
+            statement = self._statement(inner, value, formats[inner.tensor])
+            self.made.add(LoopsStep(assignment=statement))
+        return mapping
 
     def _with_numbers(self, mapping: PartMapping) -> PartMapping:
         """The mapping with scalars for the numbers that are operands, each made by a step."""

@@ -405,6 +405,22 @@ def test_a_number_is_a_scalar_operand(text: str, function: Any, numbers: list[st
         assert (result.dtype, result.tolist()) == (expected.dtype, expected.tolist())
 
 
+def test_a_refusal_beside_a_number_says_what_is_wrong() -> None:
+    """The number is no tensor of the statement, which has a format."""
+    assignment = sparse.parse("d(i) = 2*b(i) + c(i)", {"b": "s"})
+    with refused("""
+        axpy does not take b as it is stored
+          --> sparse.compile(assignment, Schedule().map(_part("2*b(i) + c(i)"), AXPY))
+          expected: x dense
+          given:    b as s:0
+          hint:     map(..., densify=True) converts it, to one value for each i
+    """):
+        sparse.compile(assignment, Schedule().map(_part("2*b(i) + c(i)"), AXPY))
+    schedule = Schedule().map(_part("2*b(i) + c(i)"), AXPY, densify=True)
+    given = {"b": np.array([0.0, 3.0]), "c": np.ones(2)}
+    assert sparse.compile(assignment, schedule).run(given).output.tolist() == [1.0, 7.0]
+
+
 def test_the_calls_with_numbers_are_searched_and_fixed() -> None:
     """In each row of a matrix, and with what is left computed by loops."""
     i, j = Var("i"), Var("j")
