@@ -19,7 +19,7 @@ from benchmarks.hunt.notation import PLUS_TIMES, Ring
 from benchmarks.hunt.verdict import Wrong
 from t2s import external, sparse
 from t2s.capability.steps_in_memory import suits
-from t2s.core.ops import OPERATORS
+from t2s.core.ops import OPERATORS, Op
 from t2s.core.walk import rewrite
 from t2s.libraries.probing import availability
 from t2s.libraries.shelf import LIBRARIES
@@ -28,7 +28,9 @@ from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Combine,
     Expression,
+    Number,
     Sum,
     TensorDeclaration,
     accesses,
@@ -80,6 +82,10 @@ STATEMENTS = (
     "z = x(i,j) * x(i,j)",
     "z(i) = x(i) * x(i)",
     "z(i) = 2 * x(i)",
+    "z(I) = a * x(I) + y(I)",
+    "y(i) = y(i) + a * x(i)",
+    "z(i) = a * x(i) + b * y(i)",
+    "z(i) = a * x(i,j) * y(j) - y(j)",
 )
 
 
@@ -124,6 +130,8 @@ def function_of_part(
                 else None
             ),
         )
+    elif change == 4:  # its numbers, and what is subtracted, with a scalar
+        value = _with_scalar(value)
     free = [name for name in new.values() if name in free_variables(value)]
     kept = [name for name in c.shuffled(free) if not c.chance(3)]
     result, sign = "z", "+=" if c.chance(6) else "="
@@ -147,6 +155,21 @@ def function_of_part(
         taken["z"] = "d" * c.below(len(kept)) + "s"
         taken["z"] = taken["z"].ljust(len(kept), "s")
     return evaluated(f"{text}{print_expression(value)}{condition}", ring, taken, steps)
+
+
+def _with_scalar(value: Expression) -> Expression:
+    """Numbers become a scalar operand, and so does the -1 of a difference."""
+
+    def visit(term: Any) -> Any:
+        match term:
+            case Number():
+                return Access(tensor="n")
+            case Combine(operator=Op.SUBTRACT, left=left, right=right):
+                scaled = Combine(operator=Op.MULTIPLY, left=Access(tensor="n"), right=right)
+                return Combine(operator=Op.ADD, left=left, right=scaled)
+        return None
+
+    return rewrite(value, visit)
 
 
 def evaluated(

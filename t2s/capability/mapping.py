@@ -54,6 +54,7 @@ class Mapping:
     whole: the modes that are not tiled: those of sparse operands, and those that some terms sum
         over and others do not.
     proof: what was matched with what, line by line.
+    numbers: numbers that are operands, by the names of the scalars that stand for them.
     """
 
     function: ExternalFunction
@@ -71,6 +72,7 @@ class Mapping:
     exact: tuple[Mode, ...] = ()
     whole: tuple[Mode, ...] = ()
     proof: tuple[str, ...] = ()
+    numbers: tuple[tuple[str, float | int], ...] = ()
 
     @property
     def fixed_free(self) -> tuple[str, ...]:
@@ -86,6 +88,12 @@ class Mapping:
     def transposed(self) -> tuple[OperandView, ...]:
         """The operands that are not seen in the order of their modes."""
         return tuple(one for one in self.operands if one.transposed)
+
+    @property
+    def tensors(self) -> tuple[OperandView, ...]:
+        """The operands that are tensors of the statement, and no numbers."""
+        numbers = dict(self.numbers)
+        return tuple(one for one in self.operands if one.access.tensor not in numbers)
 
     def operand(self, name: str) -> OperandView:
         """The operand of that name; ``KeyError`` if there is none."""

@@ -9,15 +9,14 @@ right, and what is not found is no renaming of the function's statement.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import permutations
 
 from t2s.capability.conditions import Mode
 from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import OperandView
-from t2s.capability.normal import PartForm, Summand, normal_form
+from t2s.capability.normal import PartForm, Summand, wanted_form
 from t2s.capability.slices import fits, fixed_modes, sliced_format
-from t2s.core.walk import walk
 from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
@@ -84,8 +83,38 @@ class MatchState:
         return tuple(found)
 
 
+def may_fix(part: PartForm, way: Way) -> bool:
+    """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
+    for name in way.fixed:
+        if name not in part.free and not all(name in one.summed for one in part.summands):
+            return False
+    sliced = [one for one in part.reads if set(one.variables) & set(way.fixed)]
+    return part.bound.isdisjoint(way.fixed) and all(_may_slice(part, one, way) for one in sliced)
+
+
+def _may_slice(part: PartForm, access: Access, way: Way) -> bool:
+    """Whether an operand has slices at its fixed variables, as it is or as it may be stored."""
+    stored = part.formats[access.tensor]
+    if part.dense(access.tensor) or way.densifies or (way.converts and stored.plain):
+        return True
+    return sliced_format(stored, fixed_modes(access, way.fixed)) is not None
+
+
+def modes_of(variables: Sequence[str], fusion: Mapping[str, Mode]) -> tuple[Mode, ...] | None:
+    """Variables as modes; ``None`` if fused ones are not right beside each other."""
+    found: list[Mode] = []
+    at = 0
+    while at < len(variables):
+        mode = fusion.get(variables[at], (variables[at],))
+        if tuple(variables[at : at + len(mode)]) != mode:
+            return None
+        found.append(mode)
+        at += len(mode)
+    return tuple(found)
+
+
 def states(part: PartForm, function: ExternalFunction, way: Way) -> Iterator[MatchState]:
-    """All ways to match a part with a function under these reshapings."""
+    """All ways to match a part with a function under these reshapings, which ``may_fix``."""
     yield from _Matcher(part, function, way).states()
 
 
@@ -93,18 +122,18 @@ class _Matcher:
     def __init__(self, part: PartForm, function: ExternalFunction, way: Way) -> None:
         self.part = part
         self.way = way
-        self.capability = function.capability
+        self.function, self.capability = function, function.capability
         self.fusion = {name: mode for mode in way.fused for name in mode}
 
     def states(self) -> Iterator[MatchState]:
         capability, way = self.capability, self.way
-        if self.part.semiring not in capability.semirings or not self._may_fix():
+        if self.part.semiring not in capability.semirings:
             return
         stored = capability.needs_of(capability.result.tensor).formats
         sparse = bool(stored) and not all(level.full for level in stored[0].levels)
         if sparse and (way.fixed or way.promoted or way.fused):
             return  # a sparse result is made by one call
-        wanted = normal_form(capability.value, self.part.semiring)
+        wanted = wanted_form(self.function, self.part.semiring)
         if len(wanted) != len(self.part.summands):
             return
         free = self._modes(tuple(name for name in self.part.free if name not in way.fixed))
@@ -117,46 +146,13 @@ class _Matcher:
                 seen.append(state)
                 yield state
 
-    def _may_fix(self) -> bool:
-        """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
-        for name in self.way.fixed:
-            if name not in self.part.free and not all(
-                name in one.summed for one in self.part.summands
-            ):
-                return False
-        sliced = [one for one in self.part.reads if set(one.variables) & set(self.way.fixed)]
-        bound = {
-            name
-            for one in self.part.summands
-            for factor in one.factors
-            for term in walk(factor)
-            if isinstance(term, Sum)
-            for name in term.variables
-        }
-        return not bound & set(self.way.fixed) and all(map(self._may_slice, sliced))
-
-    def _may_slice(self, access: Access) -> bool:
-        """Whether an operand has slices at its fixed variables, as it is or as it may be stored."""
-        way, stored = self.way, self.part.formats[access.tensor]
-        if self.part.dense(access.tensor) or way.densifies or (way.converts and stored.plain):
-            return True
-        return sliced_format(stored, fixed_modes(access, way.fixed)) is not None
-
     def _kept(self, variables: Sequence[str]) -> tuple[str, ...]:
         """Abstract variables without those of extent 1."""
         return tuple(name for name in variables if name not in self.way.promoted)
 
     def _modes(self, variables: Sequence[str]) -> tuple[Mode, ...] | None:
         """Concrete variables as modes; ``None`` if fused ones are not right beside each other."""
-        found: list[Mode] = []
-        at = 0
-        while at < len(variables):
-            mode = self.fusion.get(variables[at], (variables[at],))
-            if tuple(variables[at : at + len(mode)]) != mode:
-                return None
-            found.append(mode)
-            at += len(mode)
-        return tuple(found)
+        return modes_of(variables, self.fusion)
 
     def _summed(self, one: Summand) -> set[Mode] | None:
         """The modes that a concrete term sums in the call; sums may come in any order."""
@@ -225,6 +221,9 @@ class _Matcher:
         if modes is None:
             return
         names = self._kept(wanted.variables)
+        single = sum(name not in self.capability.lists for name in names)
+        if single > len(modes) or (single == len(names) < len(modes)):
+            return
         stays = sparse and bool(self.capability.needs_of(wanted.tensor).formats)
         left = tuple((name,) for name in given.variables if name not in self.way.fixed)
         if stays and left != modes:
@@ -242,7 +241,7 @@ class _Matcher:
                 seen = Seen(given, order, order != modes, pattern)
                 tensors = {wanted.tensor: seen, **found.tensors}
                 reads = (*found.reads, (wanted.tensor, given))
-                yield replace(found, tensors=tensors, reads=reads)
+                yield MatchState(found.images, found.lists, tensors, reads)
 
     def _pattern(self, wanted: Access, state: MatchState) -> tuple[int, ...]:
         """The number of variables of each mode of an abstract access."""
@@ -324,7 +323,8 @@ def _unified(
         if known is None:
             if modes[0] in state.used():
                 return
-            state = replace(state, images={**state.images, name: modes[0]})
+            images = {**state.images, name: modes[0]}
+            state = MatchState(images, state.lists, state.tensors, state.reads)
         elif known != modes[0]:
             return
         yield from _unified(rest, modes[1:], lists, state)
@@ -339,7 +339,8 @@ def _unified(
         run = tuple(modes[:length])
         if len(set(run)) < length or used & set(run):
             break
-        longer = replace(state, lists={**state.lists, name: run})
+        lists_now = {**state.lists, name: run}
+        longer = MatchState(state.images, lists_now, state.tensors, state.reads)
         yield from _unified(rest, modes[length:], lists, longer)
 
 

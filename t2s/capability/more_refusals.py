@@ -74,7 +74,7 @@ def dense_refused(one: RefusedPart) -> UserError | None:
     found = one.first(_of_any_format(function), transpose=True, convert=True)
     if found is None:
         return None
-    for view in found.operands:
+    for view in found.tensors:
         formats = function.capability.needs_of(view.name).formats
         tensor = view.access.tensor
         if tensor not in dense or not formats or fits(part.formats[tensor], formats):
@@ -99,7 +99,7 @@ def several_refused(one: RefusedPart) -> UserError | None:
     found = one.first(bare, **{**changes, "densify": True})
     if found is None:
         return None
-    reasons = [reason for view in found.operands for reason in _differs(one, view)]
+    reasons = [reason for view in found.tensors for reason in _differs(one, view)]
     if found.fixed:
         reasons.append(f"{', '.join(found.fixed)} would be fixed")
     if found.promoted:

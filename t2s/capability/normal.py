@@ -7,15 +7,19 @@ the normal form is the same function is a theorem about sums of products in a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import assert_never
 
+from t2s.capability.description import ExternalFunction
+from t2s.capability.parts import product_of, sum_of
 from t2s.capability.slices import is_dense
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
-from t2s.core.walk import Term, rebuild
-from t2s.sparse_repr.formats import Format
+from t2s.core.walk import Term, rebuild, walk
+from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
@@ -28,6 +32,9 @@ from t2s.sparse_repr.notation.ir import (
     variables_of,
 )
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+MOST_SCALED = 4
+"""Terms with a coefficient of which all subsets are seen as products with a scalar."""
 
 MOST_SUMMANDS = 64
 """Products that an expression is multiplied out to; a larger one is a factor as it is."""
@@ -51,6 +58,12 @@ def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Sum
     terms = normal.terms(value)
     free = tuple({name for one in terms for name in free_of(one)})
     return tuple(normal.renamed(one, free) for one in terms)
+
+
+@lru_cache(maxsize=1024)
+def wanted_form(function: ExternalFunction, semiring: Semiring) -> tuple[Summand, ...]:
+    """The normal form of what a function computes, made once."""
+    return normal_form(function.capability.value, semiring)
 
 
 class _Normal:
@@ -161,9 +174,12 @@ def free_of(one: Summand) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name not in one.summed))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PartForm:
-    """A part in normal form, and what is known of its tensors."""
+    """A part in normal form, and what is known of its tensors.
+
+    ``numbers`` are those that are read as scalars, by the names of these.
+    """
 
     value: Expression
     summands: tuple[Summand, ...]
@@ -171,19 +187,36 @@ class PartForm:
     formats: Mapping[str, Format]
     properties: Mapping[str, tuple[str, ...]]
     semiring: Semiring
+    numbers: tuple[tuple[str, float | int], ...] = ()
 
     def dense(self, tensor: str) -> bool:
         """Whether all levels of a tensor are dense and whole modes."""
-        stored = self.formats[tensor]
-        return is_dense(stored)
+        return tensor in self._dense
 
-    @property
+    @cached_property
+    def _dense(self) -> frozenset[str]:
+        names = {access.tensor for access in self.reads}
+        return frozenset(name for name in names if is_dense(self.formats[name]))
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The variables of sums inside of factors."""
+        return frozenset(
+            name
+            for one in self.summands
+            for factor in one.factors
+            for term in walk(factor)
+            if isinstance(term, Sum)
+            for name in term.variables
+        )
+
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """Free variables, then those that are summed."""
         summed = (name for one in self.summands for name in one.summed)
         return tuple(dict.fromkeys((*self.free, *summed)))
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Access, ...]:
         """All accesses."""
         return tuple(
@@ -208,3 +241,62 @@ def part_form(
         properties=properties or {},
         semiring=semiring,
     )
+
+
+def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
+    """The part with some of its coefficients as scalars, which a function may take as operands.
+
+    Such a scalar is named after its number, as no tensor is.  Equal numbers are one scalar.
+    """
+    scaled = [at for at, one in enumerate(part.summands) if one.coefficient != 1]
+    if part.semiring != PLUS_TIMES or len(scaled) > MOST_SCALED:
+        return
+    for count in range(1, len(scaled) + 1):
+        for chosen in combinations(scaled, count):
+            summands, numbers = list(part.summands), dict(part.numbers)
+            for at in chosen:
+                one = summands[at]
+                name = repr(one.coefficient)
+                numbers[name] = one.coefficient
+                summands[at] = Summand(
+                    factors=(Access(tensor=name), *one.factors), summed=one.summed
+                )
+            yield replace(
+                part,
+                summands=tuple(summands),
+                formats={**part.formats, **dict.fromkeys(numbers, dense(0))},
+                numbers=tuple(numbers.items()),
+            )
+
+
+def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, Expression] | None:
+    """``B*C + B*D`` as ``B*T``: what ``T`` is, by this name, its value ``C + D``, and the product.
+
+    ``None`` where terms have nothing in common, or sum over other variables.  What is added up has
+    to be dense: beside a sparse C all that it does not store is 0, whatever B is there, but C + D
+    is stored everywhere.
+    """
+    first, *others = part.summands
+    common = list(first.factors)
+    for one in others:
+        left = list(one.factors)
+        common = [left.pop(left.index(factor)) for factor in common if factor in left]
+    if part.semiring != PLUS_TIMES or not others or not common:
+        return None
+    if any(set(one.summed) != set(first.summed) for one in others):
+        return None
+    terms: list[tuple[int, Expression]] = []
+    for one in part.summands:
+        rest = list(one.factors)
+        for factor in common:
+            rest.remove(factor)
+        read = [access for factor in rest for access in accesses(factor)]
+        if not read or not all(part.dense(access.tensor) for access in read):
+            return None
+        size, sign = abs(one.coefficient), 1 if one.coefficient > 0 else -1
+        scaled = rest if size == 1 else [Number(value=size), *rest]
+        terms.append((sign, product_of(scaled)))
+    value = sum_of(terms)
+    inner = Access(tensor=name, variables=free_variables(value))
+    product = product_of([*common, inner])
+    return inner, value, Sum(variables=first.summed, value=product) if first.summed else product

@@ -162,7 +162,7 @@ class Refusal:
             found = self.first(convert=convert, densify=densify)
             if found is None:
                 continue
-            for one in found.operands:
+            for one in found.tensors:
                 stored = self.part.formats[one.access.tensor]
                 formats = self.function.capability.needs_of(one.name).formats
                 if fits(stored, formats) or (not formats and self.part.dense(one.access.tensor)):
@@ -230,7 +230,7 @@ class Refusal:
         found = self.first(replace(self.function, capability=capability))
         if found is None:
             return None
-        for one in found.operands:
+        for one in found.tensors:
             for name in self.function.capability.needs_of(one.name).properties:
                 if name not in self.part.properties.get(one.access.tensor, ()):
                     tensor = one.access.tensor

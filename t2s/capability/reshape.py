@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from heapq import merge
+from itertools import combinations, groupby, pairwise, repeat
 
 from t2s.capability.conditions import (
     Answer,
@@ -25,9 +27,9 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import Capability, Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import MatchState, Way, states, view_of
-from t2s.capability.normal import PartForm, normal_form
-from t2s.capability.slices import fixed_modes, format_in_order, rows_of, sliced_format
+from t2s.capability.match import MatchState, Way, may_fix, modes_of, states, view_of
+from t2s.capability.normal import PartForm, wanted_form, with_numbers_as_scalars
+from t2s.capability.slices import fixed_modes, format_in_order, is_dense, rows_of, sliced_format
 from t2s.capability.tiles import tiles_of
 from t2s.core.errors import UserError
 from t2s.sparse_repr.formats import Format
@@ -78,20 +80,44 @@ def mappings(
     """
     known = dict(extents or {})
     found: list[PartMapping] = []
-    if not alike(part, function):
-        return
-    for way in _ways(part, function, reshape, asked):
-        for state in states(part, function, way):
-            made = _mapping(part, function, way, state)
+    for form, way in _tries(part, function, reshape, asked):
+        for made in _accepted_mappings(form, function, way, reshape, known):
             if asked.promoted and not _promoted_as_asked(made, asked):
-                continue
-            if not _may_hold(made, reshape, known):
-                continue
-            if not accepted(made):
                 continue
             if not any(_same(made, other) for other in found):
                 found.append(made)
                 yield made
+
+
+def _accepted_mappings(
+    part: PartForm,
+    function: ExternalFunction,
+    way: Way,
+    reshape: Reshape,
+    extents: Mapping[str, int],
+) -> Iterator[PartMapping]:
+    for state in states(part, function, way):
+        made = _mapping(part, function, way, state)
+        if _may_hold(made, reshape, extents) and accepted(made):
+            yield made
+
+
+def _tries(
+    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: Asked
+) -> Iterator[tuple[PartForm, Way]]:
+    """What may match, with the fewest fixed variables first.
+
+    That is the part as it is, or with numbers as scalars, which a function may take.
+    """
+    forms = [part]
+    if any(not access.variables for access in accesses(function.capability.value)):
+        forms += with_numbers_as_scalars(part)
+    tries = [
+        zip(repeat(form), _ways(form, function, reshape, asked), strict=False)
+        for form in forms
+        if alike(form, function) and _takes_formats(form, function, reshape)
+    ]
+    yield from merge(*tries, key=lambda one: len(one[1].fixed))
 
 
 def accepted(made: PartMapping) -> bool:
@@ -112,12 +138,22 @@ def accepted(made: PartMapping) -> bool:
 
 def alike(part: PartForm, function: ExternalFunction) -> bool:
     """Whether a part has as many terms and factors as a function, which no reshaping changes."""
-    wanted = normal_form(function.capability.value, part.semiring)
+    wanted = wanted_form(function, part.semiring)
     shapes = [
         sorted((one.coefficient, len(one.factors)) for one in terms)
         for terms in (wanted, part.summands)
     ]
     return shapes[0] == shapes[1]
+
+
+def _takes_formats(part: PartForm, function: ExternalFunction, reshape: Reshape) -> bool:
+    """Whether a function takes as many sparse operands as a part has, and no more."""
+    capability = function.capability
+    needs = [capability.needs_of(access.tensor) for access in accesses(capability.value)]
+    sparse = sum(not part.dense(access.tensor) for access in part.reads)
+    takes = sum(bool(one.formats) for one in needs)
+    wants = sum(bool(one.formats) and not any(map(is_dense, one.formats)) for one in needs)
+    return wants <= sparse and (sparse <= takes or reshape.densify)
 
 
 def fewest(
@@ -144,6 +180,28 @@ def fewest(
     return tuple(found)
 
 
+def fewest_fixed(
+    part: PartForm,
+    function: ExternalFunction,
+    reshape: Reshape = AS_IT_STANDS,
+    extents: Mapping[str, int] | None = None,
+) -> tuple[tuple[str, ...], ...]:
+    """The sets of fixed variables of ``fewest``, of whose mappings it looks for one each."""
+    found: list[tuple[str, ...]] = []
+    tries = _tries(part, function, reshape, Asked())
+    for fixed, some in groupby(tries, key=lambda one: one[1].fixed):
+        if found and len(fixed) > len(found[0]):
+            break
+        every = (one for one in some if one[1].transposes == reshape.transpose)  # has all others
+        if fixed not in found and any(
+            True
+            for form, way in every
+            for _ in _accepted_mappings(form, function, way, reshape, extents or {})
+        ):
+            found.append(fixed)
+    return tuple(found)
+
+
 def _shape(one: PartMapping) -> tuple[int, ...]:
     return tuple(len(mode) for view in one.operands for mode in view.modes)
 
@@ -157,24 +215,89 @@ def _ways(
 ) -> Iterator[Way]:
     others = [name for name in part.variables if name not in asked.fixed]
     most = len(others) if reshape.fix else 0
-    singles = _singles(function)
-    promotes = len(singles) if reshape.promote or asked.promoted else 0
+    promotions = _promotions(function)[: None if reshape.promote or asked.promoted else 1]
     for count in range(most + 1):
         for more in combinations(others, count):
             fixed = tuple(name for name in part.variables if name in (*asked.fixed, *more))
-            fusions = _fusions(part, fixed) if reshape.fuse else ((),)
+            plain = Way(fixed=fixed, converts=reshape.convert, densifies=reshape.densify)
+            if not may_fix(part, plain):
+                continue
+            fusions = [
+                (fused, ranks)
+                for fused in (_fusions(part, fixed) if reshape.fuse else ((),))
+                if (ranks := _Ranks.of_part(part, fixed, fused)) is not None
+            ]
+            fitting = [
+                (promoted, fused)
+                for promoted, wanted in promotions
+                for fused, given in fusions
+                if wanted.takes(given)
+            ]
             for transposes in (False, True) if reshape.transpose else (False,):
-                for size in range(promotes + 1):
-                    for promoted in combinations(singles, size):
-                        for fused in fusions:
-                            yield Way(
-                                fixed=fixed,
-                                fused=fused,
-                                promoted=promoted,
-                                transposes=transposes,
-                                converts=reshape.convert,
-                                densifies=reshape.densify,
-                            )
+                for promoted, fused in fitting:
+                    yield replace(plain, fused=fused, promoted=promoted, transposes=transposes)
+
+
+@lru_cache(maxsize=1024)
+def _promotions(function: ExternalFunction) -> tuple[tuple[tuple[str, ...], _Ranks], ...]:
+    """Every set of variables that may have extent 1, the empty one first, and what it leaves."""
+    singles = _singles(function)
+    return tuple(
+        (promoted, _Ranks.of_function(function.capability, promoted))
+        for size in range(len(singles) + 1)
+        for promoted in combinations(singles, size)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """The numbers of modes of all operands, sorted, and of the result.
+
+    ``exact`` are those of operands without lists, ``least`` of those with lists.
+    """
+
+    exact: tuple[int, ...]
+    least: tuple[int, ...]
+    result: int
+    grows: bool = False
+
+    @staticmethod
+    def of_function(capability: Capability, promoted: tuple[str, ...]) -> _Ranks:
+        """What a function wants if some of its variables have extent 1."""
+        lists = set(capability.lists)
+        exact: list[int] = []
+        least: list[int] = []
+        for access in accesses(capability.value):
+            names = [name for name in access.variables if name not in promoted]
+            rank = sum(name not in lists for name in names)
+            (least if lists.intersection(names) else exact).append(rank)
+        names = [name for name in capability.result.variables if name not in promoted]
+        rank = sum(name not in lists for name in names)
+        grows = not lists.isdisjoint(names)
+        return _Ranks(tuple(sorted(exact)), tuple(sorted(least)), rank, grows)
+
+    @staticmethod
+    def of_part(part: PartForm, fixed: tuple[str, ...], fused: tuple[Mode, ...]) -> _Ranks | None:
+        """What a part has; ``None`` if fused variables are not beside each other everywhere."""
+        fusion = {name: mode for mode in fused for name in mode}
+        exact = []
+        for names in (*(access.variables for access in part.reads), part.free):
+            modes = modes_of([name for name in names if name not in fixed], fusion)
+            if modes is None:
+                return None
+            exact.append(len(modes))
+        return _Ranks(tuple(sorted(exact[:-1])), (), exact[-1])
+
+    def takes(self, given: _Ranks) -> bool:
+        """Whether a part of some ranks may be what is wanted: there is no match if it cannot."""
+        if given.result < self.result or (given.result > self.result and not self.grows):
+            return False
+        left = list(given.exact)
+        for rank in self.exact:
+            if rank not in left:
+                return False
+            left.remove(rank)
+        return all(one <= other for one, other in zip(self.least, left, strict=False))
 
 
 def _singles(function: ExternalFunction) -> tuple[str, ...]:
@@ -271,6 +394,7 @@ def _mapping(
             )
         ),
         proof=_proof(images, state, operands, way, fixed_sums),
+        numbers=part.numbers,
     )
 
 

@@ -69,6 +69,10 @@ class NameSupply:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
+    def copy(self) -> NameSupply:
+        """Another supply that has the same names left."""
+        return NameSupply(self._taken)
+
     def fresh(self, wanted: str) -> str:
         """``wanted`` if it is free, else ``wanted_2``, ``wanted_3`` and so on."""
         name, count = wanted, 1

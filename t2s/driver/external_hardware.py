@@ -6,6 +6,7 @@ What they compute is derived, and a call is a run of the simulator: right values
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +15,29 @@ import numpy as np
 from t2s.capability.declare import make_capability, type_of
 from t2s.capability.description import ExternalFunction
 from t2s.capability.hardware import Hardware, HardwareKind, HostLink
-from t2s.capability.ir import Capability, Strides
+from t2s.capability.ir import (
+    AllOf,
+    Capability,
+    Compared,
+    Condition,
+    Strides,
+    VariableExtent,
+    WholeNumber,
+)
 from t2s.core.checks import checked_kind
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Op
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.compiled_kernel import Kernel
-from t2s.driver.external_notation import capability_of
+from t2s.driver.external_notation import capability_of, extents_of
 from t2s.driver.func_design import FuncDesign, constants_of, is_sparse
 from t2s.driver.placement import Placement
 from t2s.driver.simulate import cycles, device_for, simulate
-from t2s.func.collect import output_funcs
+from t2s.func.collect import output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.func import TemporalFunc
-from t2s.sparse_repr.notation.ir import Assignment
+from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.symbols import Tensor
 
 if TYPE_CHECKING:
@@ -48,7 +58,8 @@ def from_design(
 
     Its capability is derived from its definitions: ``C[i, j] += A[i, k] * B[j, k]`` from 0 over 64
     values each is ``C(i,j) = A(i,k)*B(j,k) when i == 64 and j == 64 and k == 64``.  ``constants``
-    are values of the ``Param`` objects that its bounds use; a placement has the latencies of its
+    are values of the ``Param`` objects that its bounds use; one without a value is as large as the
+    operands of each call, which is looked at then.  A placement has the latencies of its
     fabric, so its device is ``"ideal"``.  Operands and results go over ``link``;
     without one the device shares the memory of the host.  Raises ``UnsupportedError`` at the line
     that is no index notation: several Funcs, recurrences, offsets in subscripts.
@@ -67,13 +78,14 @@ def from_design(
             hint="external.from_kernel takes what sparse.compile returns",
         )
     known = constants_of(design, constants)
-    capability = capability_of(freeze(output_funcs(design), known))
+    capability, open_sizes = _sized(design, known)
     made = FuncDesign(design) if placed is None else placed
     on = device_for(made, device)
     name = design.name
 
     def run(arrays: Mapping[str, Any]) -> tuple[Any, int]:
-        result = simulate(made, {**arrays, **known}, device=on, progress=False)
+        sizes = _sizes_of(design, capability, {**known}, open_sizes, arrays)
+        result = simulate(made, {**arrays, **sizes}, device=on, progress=False)
         return result.outputs[name], result.cycles
 
     @lru_cache(maxsize=1)
@@ -85,10 +97,91 @@ def from_design(
         device=on.name,
         clock_hz=on.clock_hz,
         run=run,
-        cycles=exact,
+        cycles=None if open_sizes else exact,
         link=link,
     )
     return _function(name, capability, hardware, where)
+
+
+_SAMPLES = (1009, 2003)
+"""Sizes, and each Param has another one: from them it is seen which extent is which Param."""
+
+
+def _sized(
+    design: TemporalFunc[Any], known: Mapping[str, int]
+) -> tuple[Capability, Mapping[str, tuple[str, int]]]:
+    """What a design computes, and where the Params without a value are: a mode of an operand.
+
+    Extents that are one Param have to be equal, and are whatever they are otherwise.
+    """
+    names = sorted(structural_parameters(output_funcs(design)) - set(known))
+    if not names:
+        return capability_of(freeze(output_funcs(design), known)), {}
+    samples = [{name: size + 2 * at for at, name in enumerate(names)} for size in _SAMPLES]
+    made = [capability_of(freeze(output_funcs(design), {**known, **one})) for one in samples]
+    extents = [extents_of(one.condition) for one in made]
+    first = made[0]
+    variables: dict[str, list[str]] = {name: [] for name in names}
+    conditions: list[Condition] = []
+    for variable, extent in extents[0].items():
+        pair = (extent, extents[1][variable])
+        param = next((n for n in names if pair == (samples[0][n], samples[1][n])), None)
+        if param is not None:
+            variables[param].append(variable)
+        elif pair[0] == pair[1]:
+            conditions.append(_equal(variable, WholeNumber(value=extent)))
+        else:
+            raise _no_open_size(design, f"the extent of {variable} is no Param and no number")
+    places = {}
+    for name, some in variables.items():
+        conditions += [_equal(one, VariableExtent(variable=some[0])) for one in some[1:]]
+        found = (
+            (access.tensor, access.variables.index(some[0]))
+            for access in accesses(first.value)
+            if some and some[0] in access.variables
+        )
+        place = next(found, None)
+        if place is None:
+            raise _no_open_size(design, f"no operand is as large as {name}")
+        places[name] = place
+    return replace(first, condition=AllOf(parts=tuple(conditions))), places
+
+
+def _sizes_of(
+    design: TemporalFunc[Any],
+    capability: Capability,
+    known: Mapping[str, int],
+    places: Mapping[str, tuple[str, int]],
+    arrays: Mapping[str, Any],
+) -> dict[str, int]:
+    """The values of all Params in a call.  Raises ``UserError`` if its operands are of no size."""
+    given = {name: np.shape(arrays[tensor])[mode] for name, (tensor, mode) in places.items()}
+    sizes = {**known, **given}
+    if places:
+        extents = extents_of(capability_of(freeze(output_funcs(design), sizes)).condition)
+        for access in accesses(capability.value):
+            shape = np.shape(arrays[access.tensor])
+            asked = tuple(extents[name] for name in access.variables)
+            if asked != shape:
+                sides = (" x ".join(map(str, one)) for one in (asked, shape))
+                why = f"it asks for {access.tensor} of {{}}, and is given {{}}".format(*sides)
+                raise _no_open_size(design, why)
+    return sizes
+
+
+def _equal(variable: str, size: WholeNumber | VariableExtent) -> Compared:
+    return Compared(operator=Op.EQUAL, left=VariableExtent(variable=variable), right=size)
+
+
+def _no_open_size(design: TemporalFunc[Any], why: str) -> UserError:
+    name = min(structural_parameters(output_funcs(design)))
+    return UserError(
+        f"{design.name} has no size that follows from its operands: {why}",
+        location=design.written[-1].location,
+        expected="bounds from 0 to a number or to a Param, or values of the Params",
+        given=", ".join(sorted(structural_parameters(output_funcs(design)))),
+        hint=f"external.from_design({design.name}, {name}=64)",
+    )
 
 
 def from_kernel(

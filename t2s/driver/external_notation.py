@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.capability.ir import AllOf, Capability, Compared, VariableExtent, WholeNumber
+from t2s.capability.ir import (
+    AllOf,
+    Capability,
+    Compared,
+    Condition,
+    VariableExtent,
+    WholeNumber,
+)
 from t2s.capability.verify import verify_capability
 from t2s.core.errors import UnsupportedError
 from t2s.core.expr import Apply, Const, Expr, Index, Read, reads
@@ -60,6 +67,16 @@ def capability_of(program: TemporalProgram) -> Capability:
     )
     verify_capability(made)
     return made
+
+
+def extents_of(condition: Condition) -> dict[str, int]:
+    """The extents that ``capability_of`` asks for."""
+    found = {}
+    for one in condition.parts if isinstance(condition, AllOf) else ():
+        match one:
+            case Compared(left=VariableExtent(variable=name), right=WholeNumber(value=extent)):
+                found[name] = extent
+    return found
 
 
 def _variables(value: Expression) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.preparation import preparations
 from t2s.core.svg import SvgPicture
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
@@ -206,10 +207,12 @@ class _PlanRun:
         records = []
         final: Value | None = None
         for step in self.program.steps:
-            begun = time.perf_counter()
-            value, record = self._step(step)
+            with preparations() as prepared:
+                begun = time.perf_counter()
+                value, record = self._step(step)
+                taken = time.perf_counter() - begun - sum(prepared)
             if record.times is None:
-                record.times = PlanTimes(measured=time.perf_counter() - begun)
+                record.times = PlanTimes(measured=taken)
             records.append(record.result(step))
             target = target_of(step)
             if target == self.program.result:
@@ -292,9 +295,11 @@ class _PlanRun:
 
     def _instead(self, step: CallStep, note: str) -> tuple[Value, StepRecord]:
         """The statement of a call that is not made; what reads it may be on a device."""
-        begun = time.perf_counter()
-        value = self._computed(step.meaning)
-        record = StepRecord(note=note, times=PlanTimes(measured=time.perf_counter() - begun))
+        with preparations() as prepared:
+            begun = time.perf_counter()
+            value = self._computed(step.meaning)
+            taken = time.perf_counter() - begun - sum(prepared)
+        record = StepRecord(note=note, times=PlanTimes(measured=taken))
         hardware = step.mapping.function.hardware
         if hardware is not None and hardware.link is not None and record.times is not None:
             record.moved = bytes_of(value)

@@ -233,7 +233,7 @@ class SearchBar(LateBar):
 
 def search(
     assignment: Tensor | Assignment,
-    functions: Functions,
+    functions: Functions | None = None,
     *,
     inputs: Mapping[str, Any] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -247,6 +247,8 @@ def search(
 ) -> FoundPlans:
     """All mappings of the parts of an assignment by functions, and its best plans.
 
+    ``functions`` are functions, libraries, names of either, or a list of these; without them, all
+    that ``external.available()`` lists and that are installed.
     What is stored is counted in the ``inputs``, or expected from ``shapes`` and ``densities`` (of
     tensors that store all of it: 1).  ``machine`` has the rates for predictions;
     ``external.calibrate()`` measures those of this one.  ``reshape`` says what may be done to a
@@ -310,6 +312,8 @@ def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFuncti
     from t2s.libraries.shelf import LIBRARIES, Library, function_named
 
     found: dict[ExternalFunction, None] = {}
+    if functions is None:
+        functions = tuple(LIBRARIES)
     given = [functions] if isinstance(functions, str | Library | ExternalFunction) else functions
     if not isinstance(given, Iterable):
         given = [given]

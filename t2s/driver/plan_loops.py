@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s.core.preparation import preparation
 from t2s.core.types import Type
 from t2s.driver.plan_inputs import Value, dense_view, is_dense, places_of
 from t2s.plan.interpret import statement_value
@@ -26,7 +27,8 @@ def run_loops(
 ) -> Value:
     """The result of a statement: an array if its format is dense, else a stored tensor."""
     try:
-        from t2s.loops.whole_program import run_assignment
+        with preparation():
+            from t2s.loops.whole_program import run_assignment
     except ModuleNotFoundError:
         read = dict.fromkeys(access.tensor for access in accesses(assignment.value))
         dense = {name: dense_view(values[name]) for name in read}
@@ -39,7 +41,8 @@ def run_loops(
 def calls_in_loops() -> Callable[[LoopedCalls], int | None] | None:
     """What makes many calls of a function by its address; ``None`` without llvmlite."""
     try:
-        from t2s.loops.call_run import NestRun, run_nest
+        with preparation():
+            from t2s.loops.call_run import NestRun, run_nest
     except ModuleNotFoundError:
         return None
 

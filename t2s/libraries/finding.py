@@ -18,6 +18,7 @@ from typing import Any
 from t2s.capability.description import CallNumber, LibraryFile, LibraryOf
 from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
+from t2s.core.preparation import preparation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class LoadedFile:
 
 
 @cache
+@preparation()
 def loaded_files(library: LibraryOf) -> tuple[LoadedFile, ...]:
     """The shared object of a library, loaded and started, and the one beside it.
 
@@ -87,6 +89,7 @@ def exported_name(library: LibraryOf, name: str) -> str:
 
 
 @cache
+@preparation()
 def symbol_address(library: LibraryOf, name: str) -> int:
     """The address of a function, or of a variable.
 

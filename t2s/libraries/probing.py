@@ -15,6 +15,7 @@ from t2s.capability.description import LibraryOf
 from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import SourceLocation
+from t2s.core.preparation import preparation
 from t2s.libraries.calling import CallFrame, call
 from t2s.libraries.child import ChildCrash, Say, in_child, in_fresh_process
 from t2s.libraries.finding import loaded_files
@@ -32,6 +33,7 @@ class Availability:
 
 
 @cache
+@preparation()
 def availability(library: LibraryOf) -> Availability:
     """Whether the library can be loaded; found out in a child process, once."""
     run = in_fresh_process if library.fresh else in_child

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.preparation import preparation
 from t2s.loops.call_nest import FUNCTION, STATUS, NestedCall, nest_of
 from t2s.loops.ir import LoopArray
 from t2s.loops.machine import machine_code
@@ -30,7 +31,9 @@ class NestRun:
 
 def run_nest(run: NestRun) -> int | None:
     """Make all calls.  The status of one that failed, which was the last; ``None`` if none did."""
-    function = nest_of(run.nest)
+    with preparation():
+        function = nest_of(run.nest)
+        code = machine_code(function)
     numbers = {**run.numbers, FUNCTION: run.address, STATUS: 0}
     table = np.zeros(1 + len(function.arguments), np.int64)
     for one in function.arguments:
@@ -38,5 +41,5 @@ def run_nest(run: NestRun) -> int | None:
         table[function.slot(one.name)] = (
             run.arrays[one.name].ctypes.data if array else numbers[one.name]
         )
-    failed = machine_code(function).run(table.ctypes.data, 0)
+    failed = code.run(table.ctypes.data, 0)
     return int(table[function.slot(STATUS)]) if failed else None

@@ -12,6 +12,7 @@ import numpy as np
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.location import SourceLocation
+from t2s.core.preparation import preparation
 from t2s.core.types import INT32, Int, Type
 from t2s.loops.ir import LoopArray, LoopFunction
 from t2s.loops.loop_stage import (
@@ -67,10 +68,11 @@ def run_stage(run: StageRun) -> SparseTensor:
     Raises ``UserError`` for a result or a workspace that is too large for memory.
     """
     read = {name: ready(run.operands[name], run.type) for name in names_read(run.statement)}
-    stage = loop_stage(run, read)
-    lowered = lower_to_loops(stage)
+    with preparation():
+        stage = loop_stage(run, read)
+        lowered = lower_to_loops(stage)
+        code = machine_code(lowered.function)
     memory = StageMemory(run, stage, lowered, read)
-    code = machine_code(lowered.function)
     with np.errstate(all="ignore"):
         memory.call(code.run)
     made = memory.result()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from t2s.core.expr import Const, Expr, Local, Select, apply, conjunction
 from t2s.core.ops import Op
+from t2s.core.types import Kind, Type
 from t2s.loops.cursors import Scope
 from t2s.loops.destinations import FALSE, Arithmetic
 from t2s.loops.ir import number, plus, times
@@ -17,6 +18,7 @@ from t2s.sparse_repr.notation.ir import (
     Combine,
     Expression,
     Negative,
+    Number,
 )
 from t2s.sparse_repr.notation.support import is_strict, vanishes
 from t2s.sparse_repr.notation.types import constant
@@ -45,6 +47,8 @@ class LoopValues:
         semiring, type = self.stage.semiring, self.stage.type
         known = constant(value, semiring)
         if known is not None:
+            if not isinstance(value, Number):  # -(1) is no uint8, and computed in it 255
+                known = _computed_in(type, known)
             return _LoopValue(Const(value=known, type=type), stored=FALSE, vanishes=False)
         match value:
             case Access():
@@ -121,3 +125,12 @@ def _either(one: Expr | None, other: Expr | None) -> Expr | None:
     if FALSE in (one, other):
         return other if one == FALSE else one
     return apply(Op.OR, one, other)
+
+
+def _computed_in(type: Type, number: float | int) -> float | int:
+    """A whole number as arithmetic of a type wraps it."""
+    if not isinstance(number, int) or not type.is_integer:
+        return number
+    number &= (1 << type.bits) - 1
+    negative = type.kind is Kind.INT and number >> type.bits - 1
+    return number - (1 << type.bits) if negative else number

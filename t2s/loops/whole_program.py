@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import InternalError
+from t2s.core.preparation import preparation
 from t2s.core.types import BOOL, Int, Type
 from t2s.loops.stage_memory import Operand, StageRun, run_stage
 from t2s.sparse_repr.binding import Binding, add_stage_views, final_result
@@ -95,7 +96,8 @@ def bind_values(
         if isinstance(value, np.ndarray) and _is_dense(assignment.tensor(name).format):
             arrays[name] = value
     memory = tuple((name, order_in_memory(array)) for name, array in arrays.items())
-    program = program_in_loops(assignment, memory)
+    with preparation():
+        program = program_in_loops(assignment, memory)
     tensors: dict[str, SparseTensor] = {}
     for name in names:
         format, value = assignment.tensor(name).format, values[name]

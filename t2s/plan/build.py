@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from t2s.capability.conditions import Answer, holds
 from t2s.capability.description import ExternalFunction
 from t2s.capability.hardware import HOST
+from t2s.capability.ir import Condition
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.normal import PartForm, part_form
+from t2s.capability.normal import PartForm, part_form, with_common_factor
 from t2s.capability.parts import TakenOut, find_part
 from t2s.capability.printer import print_condition
 from t2s.capability.properties import symmetric_in
@@ -47,15 +50,19 @@ from t2s.sparse_repr.concrete.external_directives import (
     StoreInOrder,
     StreamsOnDevice,
 )
+from t2s.sparse_repr.concrete.pattern_directives import LoopDirective
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule, Transpose
 from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
     Expression,
+    Negative,
+    Number,
     TensorDeclaration,
     accesses,
     all_variables,
+    free_variables,
     print_expression,
 )
 from t2s.sparse_repr.notation.tags import SYMMETRIC
@@ -79,15 +86,19 @@ def build_plan(
     Raises ``UserError`` for a part that is not what its function computes, with the first rule
     that fails.
     """
-    return _PlanBuilder(assignment, schedule, resolve, solver or Solver()).plan()
+    builder = PlanBuilder(assignment, resolve, solver or Solver(), facts_of_schedule(schedule))
+    builder.take(schedule.directives)
+    return builder.plan()
 
 
 @dataclass
-class _PlanBuilder:
+class PlanBuilder:
+    """A plan that grows, directive by directive; ``plan`` adds what is left."""
+
     assignment: Assignment
-    schedule: Schedule
     resolve: Resolver
     solver: Solver
+    facts: tuple[tuple[Condition, SourceLocation], ...] = ()
 
     def __post_init__(self) -> None:
         self.left = self.assignment
@@ -97,16 +108,25 @@ class _PlanBuilder:
         self.made = OperandSteps(formats=self.formats, names=self.names)
         self.streams: StreamsOnDevice | None = None
         self.properties = {t.name: t.properties for t in self.assignment.tensors if t.properties}
-        self.facts = facts_of_schedule(self.schedule)
         self.extents = declared_extents(self.assignment)
         self.checked: set[tuple[str, str]] = set()
         self.follows_from: dict[str, tuple[str, ...]] = {}
         """The inputs whose declared properties give a workspace the same ones."""
 
-    def plan(self) -> PlanProgram:
+    def copy(self) -> PlanBuilder:
+        """The same plan so far, which may go on in another way."""
+        new = copy(self)
+        new.formats, new.names = dict(self.formats), self.names.copy()
+        new.properties, new.checked = dict(self.properties), set(self.checked)
+        new.follows_from = dict(self.follows_from)
+        new.made = self.made.copy(new.formats, new.names)
+        return new
+
+    def take(self, directives: Iterable[LoopDirective]) -> None:
+        """The next directives, in order."""
         asked = Asked()
         said: list[FixVariables | PromoteOperand] = []
-        for one in self.schedule.directives:
+        for one in directives:
             match one:
                 case FixVariables(variables=names):
                     check_variables(self.assignment, names, one.location)
@@ -139,6 +159,9 @@ class _PlanBuilder:
                 location=said[0].location,
                 expected="bind or map behind it",
             )
+
+    def plan(self) -> PlanProgram:
+        """What is left, computed by loops or streams, and the whole plan."""
         self._finish()
         program = PlanProgram(
             assignment=self.assignment,
@@ -149,6 +172,15 @@ class _PlanBuilder:
         )
         verify_plan(program)
         return program
+
+    @property
+    def rest(self) -> Assignment | None:
+        """What is left to compute; ``None`` if the last call gives the result."""
+        calls = [step for step in self.made.steps if isinstance(step, CallStep)]
+        value = self.left.value
+        given = calls and isinstance(value, Access) and value.tensor == calls[-1].target
+        whole = set(free_variables(value)) == set(self.assignment.result.variables)
+        return None if given and whole else self.left
 
     def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
         """The steps of a part that a function computes; what is left reads its workspace."""
@@ -161,7 +193,13 @@ class _PlanBuilder:
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
-        mapping = self._mapping(part, function, reshape, asked, one)
+        try:
+            mapping = self._mapping(part, function, reshape, asked, one)
+        except UserError:
+            factored = self._with_common_factor(part, function, reshape, asked, one)
+            if factored is None:
+                raise
+            mapping, taken = factored, replace(taken, value=factored.part)
         proof = self._proof(mapping)
         if proof.answer is Answer.FALSE and not reshape.tile:
             raise UserError(
@@ -186,7 +224,7 @@ class _PlanBuilder:
         hardware = mapping.function.hardware
         if hardware is not None and hardware.link is not None:
             self.made.links[hardware.memory] = hardware.link
-        mapping = self.made.in_order(mapping)
+        mapping = self.made.in_order(self._with_numbers(mapping))
         reads = tuple((view.name, self.made.operand(view, mapping)) for view in mapping.operands)
         target, meaning = self._workspace(mapping.function, mapping, taken)
         self.made.add(
@@ -223,6 +261,50 @@ class _PlanBuilder:
             extents=self.extents,
             location=one.location,
         ).error()
+
+    def _with_common_factor(
+        self,
+        part: PartForm,
+        function: ExternalFunction,
+        reshape: Reshape,
+        asked: Asked,
+        one: BindPart | MapPart,
+    ) -> PartMapping | None:
+        """The mapping of ``B*C + B*D`` as one product, behind a step that computes ``C + D``."""
+        names = self.names.copy()
+        found = with_common_factor(part, names.fresh("T")) if isinstance(one, MapPart) else None
+        if found is None:
+            return None
+        inner, value, product = found
+        formats = {**self.formats, inner.tensor: dense(len(inner.variables))}
+        form = part_form(product, formats, self.properties, semiring=self.assignment.semiring)
+        mapping = next(mappings(form, function, reshape, self.extents, asked), None)
+        if mapping is not None:
+            self.names = self.made.names = names
+            statement = self._statement(inner, value, formats[inner.tensor])
+            self.made.add(LoopsStep(assignment=statement))
+        return mapping
+
+    def _with_numbers(self, mapping: PartMapping) -> PartMapping:
+        """The mapping with scalars for the numbers that are operands, each made by a step."""
+        names: dict[str, str] = {}
+        for name, number in mapping.numbers:
+            target = names[name] = self.names.fresh("number")
+            value: Expression = Number(value=abs(number))
+            value = Negative(value=value) if number < 0 else value
+            statement = self._statement(Access(tensor=target), value, dense(0))
+            self.made.add(LoopsStep(assignment=statement))
+        if not names:
+            return mapping
+
+        def named(access: Access) -> Access:
+            return replace(access, tensor=names.get(access.tensor, access.tensor))
+
+        return replace(
+            mapping,
+            operands=tuple(replace(one, access=named(one.access)) for one in mapping.operands),
+            reads=tuple((name, named(access)) for name, access in mapping.reads),
+        )
 
     def _checks(self, mapping: PartMapping) -> None:
         for view in mapping.operands:

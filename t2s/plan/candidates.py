@@ -8,23 +8,26 @@ its own (papers/002, Table 5).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations, permutations
 
 from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.normal import part_form
+from t2s.capability.normal import PartForm, part_form
 from t2s.capability.parts import factors_of, find_part, product_of, sum_of, terms_of
 from t2s.capability.refusals import Refusal
-from t2s.capability.reshape import EVERYTHING, Asked, Reshape, fewest
+from t2s.capability.reshape import EVERYTHING, Asked, Reshape, fewest, fewest_fixed
 from t2s.core.errors import UserError
 from t2s.core.walk import walk
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
+    Access,
     Assignment,
     Combine,
     Expression,
     Negative,
+    Number,
     Sum,
     accesses,
     print_expression,
@@ -32,6 +35,88 @@ from t2s.sparse_repr.notation.ir import (
 
 MOST_OPERANDS = 5
 """Factors of a product, and terms of a sum, of which all subsets are parts."""
+
+
+Fixed = tuple[str, ...]
+
+
+@dataclass
+class FixedVariables:
+    """Which variables of parts are fixed in calls of functions.
+
+    It is found once for parts that differ in the names of their tensors and variables only, since a
+    search meets them again and again.
+    """
+
+    functions: Sequence[ExternalFunction]
+    reshape: Reshape
+    extents: Mapping[str, int]
+    _formats: list[Format] = field(default_factory=list)
+    _known: dict[object, list[tuple[ExternalFunction, list[tuple[int, ...]]]]] = field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        self._alike: dict[object, list[ExternalFunction]] = {}
+        for one in self.functions:
+            plain = replace(one.capability, types=()) if one.checker is None else id(one)
+            self._alike.setdefault((plain, one.hardware is None), []).append(one)
+
+    def of(self, part: PartForm) -> Iterator[tuple[ExternalFunction, Fixed]]:
+        """The functions that compute a part, each with every set of variables it may fix."""
+        names: dict[str, int] = {}
+        key = self._key(part, names)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = list(self._found(part, names))
+        variables = tuple(names)
+        for function, sets in found:
+            for one in sets:
+                yield function, tuple(variables[number] for number in one)
+
+    def _found(
+        self, part: PartForm, names: Mapping[str, int]
+    ) -> Iterator[tuple[ExternalFunction, list[tuple[int, ...]]]]:
+        fixed: dict[ExternalFunction, list[tuple[int, ...]]] = {}
+        for first, *others in self._alike.values():
+            sets = fewest_fixed(part, first, self.reshape, self.extents)
+            numbers = [tuple(names[name] for name in one) for one in sets]
+            fixed |= dict.fromkeys((first, *others), numbers)
+        for one in self.functions:
+            if fixed[one]:
+                yield one, fixed[one]
+
+    def _key(self, part: PartForm, names: dict[str, int]) -> object:
+        """What parts that are alike have in common; variables are numbered in ``names``."""
+        tensors: dict[str, int] = {}
+        terms: list[object] = []
+        for term in walk(part.value):
+            match term:
+                case Access():
+                    used = (names.setdefault(name, len(names)) for name in term.variables)
+                    number = tensors.setdefault(term.tensor, len(tensors))
+                    terms.append((number, *used))
+                case Sum():
+                    used = (names.setdefault(name, len(names)) for name in term.variables)
+                    terms.append(("sum", *used))
+                case Combine():
+                    terms.append(term.operator)
+                case Number():
+                    terms.append(("number", type(term.value), term.value))
+                case Negative():
+                    terms.append("negative")
+        for name in part.variables:
+            names.setdefault(name, len(names))
+        stored = tuple(
+            (self._number(part.formats[name]), part.properties.get(name)) for name in tensors
+        )
+        known = tuple(self.extents.get(name) for name in names)
+        return tuple(terms), stored, known, part.semiring
+
+    def _number(self, format: Format) -> int:
+        if format not in self._formats:
+            self._formats.append(format)
+        return self._formats.index(format)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from densities; copies, conversions, transposes by what they touch; moves by the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -31,6 +31,7 @@ from t2s.plan.ir import (
 )
 from t2s.plan.loop_cost import IN_CACHE, LoopSetting, TensorFacts, facts_of, loop_seconds
 from t2s.plan.machine import HostMachine
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 
 
@@ -56,9 +57,10 @@ class PredictedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The predicted times of a plan, step by step."""
+    """The predicted times of a plan, step by step, and what is known of its tensors then."""
 
     steps: tuple[PredictedStep, ...]
+    tensors: Mapping[str, TensorFacts]
 
     @property
     def seconds(self) -> float:
@@ -68,25 +70,38 @@ class Prediction:
 
 def predict(program: PlanProgram, facts: PlanFacts, machine: HostMachine) -> Prediction:
     """How long the steps of a plan will take on a machine."""
-    return _Predictor(program, facts, machine).prediction()
+    return predict_steps(program.steps, dict(program.tensors), facts, machine)
+
+
+def predict_steps(
+    steps: Sequence[Step],
+    formats: Mapping[str, Format],
+    facts: PlanFacts,
+    machine: HostMachine,
+    before: Prediction | None = None,
+) -> Prediction:
+    """How long steps will take, the first of which are predicted already ``before``."""
+    first = before or Prediction(steps=(), tensors=facts.tensors)
+    found = _Predictor(formats, facts, machine, dict(first.tensors))
+    more = found.predicted(steps[len(first.steps) :])
+    return Prediction(steps=(*first.steps, *more), tensors=found.known)
 
 
 @dataclass
 class _Predictor:
-    program: PlanProgram
+    formats: Mapping[str, Format]
     facts: PlanFacts
     machine: HostMachine
-    known: dict[str, TensorFacts] = field(default_factory=dict)
+    known: dict[str, TensorFacts]
 
-    def prediction(self) -> Prediction:
-        self.known = dict(self.facts.tensors)
+    def predicted(self, steps: Sequence[Step]) -> list[PredictedStep]:
         found = []
-        for step in self.program.steps:
+        for step in steps:
             found.append(self._step(step))
             target = target_of(step)
             if target is not None:
                 self.known[target] = self._written(step, target)
-        return Prediction(steps=tuple(found))
+        return found
 
     def _step(self, step: Step) -> PredictedStep:
         machine, size = self.machine, self.facts.itemsize
@@ -234,7 +249,7 @@ class _Predictor:
 
     def _written(self, step: Step, target: str) -> TensorFacts:
         """What is known of a tensor that a step writes."""
-        format = self.program.format_of(target)
+        format = self.formats[target]
         match step:
             case ConvertStep(source=source, modes=modes):
                 before = self.known[source]

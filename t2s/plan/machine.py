@@ -112,6 +112,11 @@ class HostMachine(Term):
         rates = self.rates_of(function)
         return rates.seconds(work) if rates is not None else self.call + work * self.step
 
+    def least_seconds(self, function: ExternalFunction) -> float:
+        """No call of a function is shorter."""
+        rates = self.rates_of(function)
+        return min(seconds for _, seconds in rates.points) if rates is not None else self.call
+
     def save(self, path: str | Path) -> None:
         """Write the rates to a file, as JSON."""
         Path(path).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")

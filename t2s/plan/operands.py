@@ -32,6 +32,11 @@ class OperandSteps:
     memories: dict[str, set[MemoryOf]] = field(default_factory=dict)
     links: dict[MemoryOf, HostLink] = field(default_factory=dict)
 
+    def copy(self, formats: dict[str, Format], names: NameSupply) -> OperandSteps:
+        """The same steps, over formats and names that are copies, too."""
+        memories = {name: set(there) for name, there in self.memories.items()}
+        return OperandSteps(formats, names, list(self.steps), memories, dict(self.links))
+
     def add(self, step: Step) -> None:
         """A step, behind those that move what it reads to where it reads it."""
         memory = memory_of(step)

@@ -2,27 +2,34 @@
 
 A plan is a row of choices: which function computes which part, with which variables fixed, each in
 what the choices before it have left; at last, which dense operands are stored in another order for
-the loops of the rest.  Branch and bound: what is computed already takes its time whatever comes, so
-a row that takes longer than the plans that are kept is not made longer.
+the loops of the rest.  Branch and bound: what is computed already takes its time whatever comes,
+and so does what is left, by loops or by some calls at least; a row that takes longer than the plans
+that are kept is not made longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from math import prod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, prod
 
 from t2s.capability.description import ExternalFunction
-from t2s.capability.normal import PartForm, part_form
+from t2s.capability.ir import ALWAYS
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.normal import PartForm, part_form, wanted_form
 from t2s.capability.parts import find_part
-from t2s.capability.reshape import Reshape, fewest
+from t2s.capability.reshape import Reshape
+from t2s.capability.slices import is_dense
+from t2s.capability.solver import Solver
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
-from t2s.core.walk import Term, rewrite
-from t2s.plan.build import Resolver, build_plan
-from t2s.plan.candidates import parts_of
-from t2s.plan.cost import PlanFacts, Prediction, predict
-from t2s.plan.ir import LoopsStep, PlanProgram
+from t2s.core.ops import Op
+from t2s.core.walk import Term, rewrite, walk
+from t2s.plan.build import PlanBuilder, Resolver
+from t2s.plan.candidates import FixedVariables, parts_of
+from t2s.plan.cost import PlanFacts, Prediction, predict_steps
+from t2s.plan.ir import CallStep, PlanProgram
+from t2s.plan.loop_cost import TensorFacts
 from t2s.plan.machine import HostMachine
 from t2s.sparse_repr.concrete.external_directives import (
     FixVariables,
@@ -31,7 +38,17 @@ from t2s.sparse_repr.concrete.external_directives import (
 )
 from t2s.sparse_repr.concrete.pattern_directives import LoopDirective
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.notation.ir import Access, Assignment, Expression, accesses, print_expression
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Sum,
+    accesses,
+    print_expression,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,143 +89,309 @@ MOST_BYTES = 1 << 33
 
 Told = Callable[[int, str], None]
 
+Path = tuple[int, ...]
+"""Which choices led to a plan: of equally fast plans the first one is kept."""
+
+
+_Call = tuple[ExternalFunction, tuple[str, ...], str]
+"""A function, what is fixed, and what it computes, with workspaces named after what they are."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _PlanRow:
+    """A row of choices: a plan before what is left, and what its steps take.
+
+    ``meanings`` are what its workspaces are, without other workspaces.
+    """
+
+    path: Path = ()
+    directives: tuple[LoopDirective, ...] = ()
+    builder: PlanBuilder
+    done: Prediction
+    calls: frozenset[_Call] = frozenset()
+    meanings: Mapping[str, Expression]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Choice:
+    """A longer row before it is planned: it takes ``least`` seconds."""
+
+    row: _PlanRow
+    path: Path
+    directives: tuple[LoopDirective, ...]
+    least: float
+    call: _Call
+    meaning: Expression
+
 
 @dataclass
 class PlanSearch:
-    """A search that may be left at any time: ``kept`` has the best plans until then."""
+    """A search that may be left at any time: ``kept`` has the best plans until then.
+
+    Rows grow by one call at a time, all of one length before longer ones, the most promising first.
+    Without ``bounds`` none is left out: that finds the same plans, and takes long.
+    """
 
     task: SearchTask
     told: Told
-    kept: list[RankedPlan] = field(default_factory=list)
+    bounds: bool = True
     tried: int = 0
-    seen: set[object] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        task = self.task
+        self._fixed = FixedVariables(task.functions, task.reshape, task.facts.extents)
+        self._kept: list[tuple[float, Path, RankedPlan]] = []
+        self._rest = _RestBound(task)
+
+    @property
+    def kept(self) -> list[RankedPlan]:
+        """The best plans, the fastest first."""
+        return [plan for _, _, plan in self._kept]
 
     def run(self) -> None:
         """Try all rows of choices that may be among the best."""
-        first = self._plan(())
-        if first is not None:
-            self._keep(first)
-            self._extend((), first)
-
-    def _plan(self, directives: tuple[LoopDirective, ...]) -> RankedPlan | None:
-        """The plan of these choices; ``None`` if there is none."""
         task = self.task
-        schedule = Schedule(directives=directives)
+        builder = PlanBuilder(task.assignment, task.resolver, Solver())
+        nothing = Prediction(steps=(), tensors=task.facts.tensors)
+        rows = [_PlanRow(builder=builder, done=nothing, meanings={})]
+        self._keep(rows[0])
+        while rows:
+            rows = self._longer(rows)
+
+    def _longer(self, rows: Sequence[_PlanRow]) -> list[_PlanRow]:
+        """The rows with one more call, once for all orders of independent calls."""
+        choices: dict[frozenset[_Call], _Choice] = {}
+        for row in rows:
+            left = row.builder.rest
+            if left is None:
+                continue
+            if not self._is_hopeless(row.done.seconds + self._rest.loops, row.path):
+                self._keep_stored(row, left)
+            for choice in self._choices(row, left):
+                calls = row.calls | {choice.call}
+                if calls not in choices or choice.path < choices[calls].path:
+                    choices[calls] = choice
+        longer = []
+        for choice in sorted(choices.values(), key=lambda one: (one.least, one.path)):
+            if self._is_hopeless(choice.least, choice.path):
+                break
+            made = self._row(choice)
+            if made is not None:
+                longer.append(made)
+                self._keep(made)
+        return sorted(longer, key=lambda one: one.path)
+
+    def _row(self, choice: _Choice) -> _PlanRow | None:
+        """The longer row of a choice; ``None`` if there is no such plan."""
+        before, task = choice.row, self.task
+        builder = before.builder.copy()
         try:
-            program = build_plan(task.assignment, schedule, task.resolver)
+            builder.take(choice.directives)
         except UserError:
             return None
-        self.tried += 1
-        if self._too_large(program):
+        steps = builder.made.steps
+        call = steps[-1]
+        assert isinstance(call, CallStep)
+        if not _is_allowed(call.mapping, task.reshape) or self._too_large(call):
             return None
-        prediction = predict(program, task.facts, task.machine)
-        self.told(self.tried, ", ".join(call.mapping.function.name for call in program.calls))
-        return RankedPlan(schedule=schedule, program=program, prediction=prediction)
-
-    def _too_large(self, program: PlanProgram) -> bool:
-        """Whether a call writes a workspace that no memory holds."""
-        facts = self.task.facts
-        return any(
-            facts.itemsize * prod(facts.extents[name] for name in call.mapping.variables)
-            > MOST_BYTES
-            for call in program.calls
-            if call.target != program.result
+        done = predict_steps(steps, builder.formats, task.facts, task.machine, before.done)
+        return _PlanRow(
+            path=choice.path,
+            directives=(*before.directives, *choice.directives),
+            builder=builder,
+            done=done,
+            calls=before.calls | {choice.call},
+            meanings={**before.meanings, call.target: choice.meaning},
         )
 
-    def _keep(self, plan: RankedPlan) -> None:
-        self.kept.append(plan)
-        self.kept.sort(key=lambda one: one.seconds)  # stable: of equal ones the first
-        del self.kept[self.task.limit :]
-
-    def _hopeless(self, plan: RankedPlan) -> bool:
-        """Whether no longer row is among the best: what is left is the only thing that changes."""
-        if len(self.kept) < self.task.limit:
-            return False
-        done = sum(
-            one.seconds for one in plan.prediction.steps if not isinstance(one.step, LoopsStep)
-        )
-        return done >= self.kept[-1].seconds
-
-    def _extend(
-        self,
-        directives: tuple[LoopDirective, ...],
-        plan: RankedPlan,
-    ) -> None:
-        left = left_of(plan.program)
-        if left is None or self._hopeless(plan):
+    def _keep(self, row: _PlanRow) -> None:
+        """Have the plan of a row among the best, if it is: what is left by loops."""
+        task = self.task
+        rest = 0.0 if row.builder.rest is None else self._rest.loops
+        if self._is_hopeless(row.done.seconds + rest, row.path):
             return
-        self._stored(directives, left)
-        for choice in choices(left, plan.program, self.task):
-            made = self._plan((*directives, *choice))
-            if made is None or not _allowed(made, self.task.reshape):
-                continue
-            key = frozenset(_calls_of(made.program))
-            if key in self.seen:
-                continue
-            self.seen.add(key)
-            self._keep(made)
-            self._extend((*directives, *choice), made)
+        builder = row.builder.copy()
+        try:
+            program = builder.plan()
+        except UserError:
+            return
+        self.tried += 1
+        self.told(self.tried, ", ".join(call.mapping.function.name for call in program.calls))
+        prediction = predict_steps(
+            program.steps, builder.formats, task.facts, task.machine, row.done
+        )
+        schedule = Schedule(directives=row.directives)
+        plan = RankedPlan(schedule=schedule, program=program, prediction=prediction)
+        self._kept.append((plan.seconds, row.path, plan))
+        self._kept.sort(key=lambda one: one[:2])
+        del self._kept[task.limit :]
 
-    def _stored(self, directives: tuple[LoopDirective, ...], left: Assignment) -> None:
-        """Plans whose loops read dense matrices in another order."""
-        for access in dict.fromkeys(accesses(left.value)):
+    def _keep_stored(self, row: _PlanRow, left: Assignment) -> None:
+        """Keep the plans whose loops read dense matrices in another order."""
+        for number, access in enumerate(dict.fromkeys(accesses(left.value))):
             known = self.task.facts.tensors.get(access.tensor)
             if known is None or known.sparse or len(known.shape) != 2:
                 continue
             one = StoreInOrder(
                 tensor=access.tensor, modes=known.order[::-1], location=self.task.location
             )
-            made = self._plan((*directives, one))
-            if made is not None:
-                self._keep(made)
+            builder = row.builder.copy()
+            try:
+                builder.take((one,))
+            except UserError:
+                continue
+            directives = (*row.directives, one)
+            path = (*row.path, 0, number)
+            self._keep(replace(row, path=path, directives=directives, builder=builder))
 
+    def _too_large(self, call: CallStep) -> bool:
+        """Whether a call writes a workspace that no memory holds."""
+        facts = self.task.facts
+        count = prod(facts.extents[name] for name in call.mapping.variables)
+        result = self.task.assignment.result.tensor
+        return call.target != result and facts.itemsize * count > MOST_BYTES
 
-def left_of(program: PlanProgram) -> Assignment | None:
-    """What loops compute at the end of a plan, if they compute anything."""
-    for step in reversed(program.steps):
-        if isinstance(step, LoopsStep) and step.assignment.result.tensor == program.result:
-            return step.assignment
-    return None
+    def _is_hopeless(self, least: float, path: Path) -> bool:
+        """Whether plans that take so long at least, and begin so, are not among the best."""
+        if not self.bounds or len(self._kept) < self.task.limit:
+            return False
+        least *= 1 - 1e-9  # sums of seconds are rounded
+        return (least, path) > self._kept[-1][:2]
 
-
-def choices(
-    left: Assignment, program: PlanProgram, task: SearchTask
-) -> Iterator[tuple[LoopDirective, ...]]:
-    """The next choices: a part, a function, and what is fixed, as directives."""
-    for part, form in forms(left, program):
-        for function in task.functions:
-            done: set[tuple[str, ...]] = set()
-            for mapping in fewest(form, function, task.reshape, task.facts.extents):
-                if mapping.fixed in done:
-                    continue
-                done.add(mapping.fixed)
-                found: list[LoopDirective] = []
-                if mapping.fixed:
-                    found.append(FixVariables(variables=mapping.fixed, location=task.location))
-                found.append(
-                    MapPart(
-                        value=part,
-                        function=function,
-                        pad=task.reshape.pad,
-                        densify=task.reshape.densify,
-                        location=task.location,
-                    )
+    def _choices(self, row: _PlanRow, left: Assignment) -> Iterator[_Choice]:
+        """The next choices: a part, a function, and what is fixed."""
+        task, rest = self.task, self._rest
+        reads = accesses(left.value)
+        stored, properties = row.builder.formats, row.builder.properties
+        for at, part in enumerate(parts_of(left)):
+            after = row.done.seconds + rest.after(reads, part)
+            if isinstance(part, Access) or self._is_hopeless(after + rest.call, row.path):
+                continue  # a copy, or too slow whoever computes it
+            try:
+                taken = find_part(left, part, None)
+            except UserError:
+                continue  # it is there twice, so it has no name of its own
+            form = part_form(taken.value, stored, properties, left.semiring)
+            meaning = _expanded(taken.value, row.meanings)
+            text = print_expression(meaning)
+            for number, (function, names) in enumerate(self._fixed.of(form)):
+                mapped = MapPart(
+                    value=part,
+                    function=function,
+                    pad=task.reshape.pad,
+                    densify=task.reshape.densify,
+                    location=task.location,
                 )
-                yield tuple(found)
+                fixed = FixVariables(variables=names, location=task.location)
+                yield _Choice(
+                    row=row,
+                    path=(*row.path, 1, at, number),
+                    directives=(fixed, mapped) if names else (mapped,),
+                    least=after + rest.of_call(form, function, names, row.done.tensors),
+                    call=(function, names, text),
+                    meaning=meaning,
+                )
 
 
-def forms(left: Assignment, program: PlanProgram) -> Iterator[tuple[Expression, PartForm]]:
-    """All parts of what is left, once for the orders of their operands, and their normal forms."""
-    formats = dict(program.tensors)
-    properties = {tensor.name: tensor.properties for tensor in left.tensors}
-    for part in parts_of(left):
-        if isinstance(part, Access):
-            continue  # a copy
-        try:
-            taken = find_part(left, part, None)
-        except UserError:
-            continue  # it is there twice, so it has no name of its own
-        yield part, part_form(taken.value, formats, properties, left.semiring)
+class _RestBound:
+    """How long what a plan does takes at least: what is left, and a call before it is planned."""
+
+    def __init__(self, task: SearchTask) -> None:
+        self._task = task
+        stored = task.assignment.tensor(task.assignment.result.tensor).format
+        elements = prod(task.facts.extents[name] for name in task.assignment.result.variables)
+        full = all(level.full for level in stored.levels)
+        rates = task.machine.loops
+        self.loops = rates.start + (elements * rates.zero if full else 0.0)
+        self._in_loops = self._never_taken()
+        self.call = min((self._least(one) for one in task.functions), default=self.loops)
+        semiring = task.assignment.semiring
+        product = all(
+            isinstance(term, Access | Number | Sum | Negative)
+            or (isinstance(term, Combine) and term.operator is Op.MULTIPLY)
+            for term in walk(task.assignment.value)
+        )
+        self._most = max(
+            (
+                len(accesses(one.capability.value))
+                for one in task.functions
+                if not product or len(wanted_form(one, semiring)) == 1
+            ),
+            default=1,
+        )
+
+    def _never_taken(self) -> frozenset[str]:
+        """The sparse tensors that no function takes, so that loops read them in every plan."""
+        assignment = self._task.assignment
+        sparse = {one.name for one in assignment.tensors if not is_dense(one.format)}
+        taken = {
+            access.tensor
+            for access in accesses(assignment.value)
+            if any(self._may_take(access, function) for function in self._task.functions)
+        }
+        return frozenset(sparse - taken)
+
+    def _may_take(self, given: Access, function: ExternalFunction) -> bool:
+        """Whether a function may take a sparse operand, or slices of it, whatever is beside it.
+
+        Its modes are not fused then, and no call sums what the whole assignment does not sum.
+        """
+        capability, value = function.capability, self._task.assignment.value
+        sums = {name for term in walk(value) if isinstance(term, Sum) for name in term.variables}
+        summed = sum(name in sums for name in given.variables)
+        gives = capability.needs_of(capability.result.tensor).formats
+        least = len(given.variables) if gives and not is_dense(gives[0]) else 0
+        for wanted in accesses(capability.value):
+            names = set(wanted.variables)
+            if self._task.reshape.densify:
+                return True
+            if capability.needs_of(wanted.tensor).formats and (
+                names & set(capability.lists)
+                or (
+                    least <= len(wanted.variables) <= len(given.variables)
+                    and len(names - set(capability.result.variables)) <= summed
+                )
+            ):
+                return True
+        return False
+
+    def _least(self, function: ExternalFunction) -> float:
+        """Seconds of a step that calls a function, or of the loops where its condition is false."""
+        machine = self._task.machine
+        if function.hardware is not None:
+            return 0.0
+        seconds = machine.start + machine.least_seconds(function)
+        always = function.capability.condition == ALWAYS
+        return seconds if always else min(seconds, machine.loops.start)
+
+    def after(self, reads: Sequence[Access], part: Expression) -> float:
+        """Of what is left of some reads behind a part: loops, or calls that take some of them."""
+        left = len(reads) - len(accesses(part)) + 1
+        if left <= 1:
+            return 0.0
+        if self._most <= 1 or any(access.tensor in self._in_loops for access in reads):
+            return self.loops
+        return min(self.loops, ceil((left - 1) / (self._most - 1)) * self.call)
+
+    def of_call(
+        self,
+        part: PartForm,
+        function: ExternalFunction,
+        fixed: tuple[str, ...],
+        tensors: Mapping[str, TensorFacts],
+    ) -> float:
+        """Of the calls for a part with some variables fixed, however its operands are seen."""
+        task = self._task
+        if function.hardware is not None or function.capability.condition != ALWAYS:
+            return self._least(function)
+        extents, machine = task.facts.extents, task.machine
+        inner = {name for access in part.reads for name in access.variables} - {*fixed}
+        work = float(prod(extents[name] for name in inner))
+        for access in part.reads:
+            known = tensors[access.tensor]
+            work *= known.density if known.sparse else 1.0
+        calls = prod(extents[name] for name in fixed)
+        return machine.start + calls * machine.call_seconds(function, work)
 
 
 def _expanded(value: Expression, meanings: Mapping[str, Expression]) -> Expression:
@@ -223,22 +406,9 @@ def _expanded(value: Expression, meanings: Mapping[str, Expression]) -> Expressi
     return rewrite(value, named)
 
 
-def _calls_of(program: PlanProgram) -> Iterator[tuple[ExternalFunction, tuple[str, ...], str]]:
-    """The calls of a plan, alike for rows that differ in the order of what is independent."""
-    meanings: dict[str, Expression] = {}
-    for call in program.calls:
-        value = _expanded(call.meaning.value, meanings)
-        yield call.mapping.function, call.mapping.fixed, print_expression(value)
-        meanings[call.target] = value
-
-
-def _allowed(plan: RankedPlan, reshape: Reshape) -> bool:
-    """Whether the mappings of a plan use what may be used."""
-    for call in plan.program.calls:
-        mapping = call.mapping
-        fused = any(len(mode) > 1 for view in mapping.operands for mode in view.modes)
-        if (mapping.transposed and not reshape.transpose) or (fused and not reshape.fuse):
-            return False
-        if mapping.promoted and not reshape.promote:
-            return False
-    return True
+def _is_allowed(mapping: PartMapping, reshape: Reshape) -> bool:
+    """Whether a mapping uses what may be used."""
+    fused = any(len(mode) > 1 for view in mapping.operands for mode in view.modes)
+    if (mapping.transposed and not reshape.transpose) or (fused and not reshape.fuse):
+        return False
+    return not mapping.promoted or reshape.promote

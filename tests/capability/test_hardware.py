@@ -242,6 +242,64 @@ def test_parameters_are_given() -> None:
     assert print_capability(made.capability) == "s(i) = x(i) + x(i) when i == 6"
 
 
+def test_a_parameter_without_a_value_is_as_large_as_the_operands() -> None:
+    """Its extent is open: a number beside it stays a condition, and one Param is one extent."""
+    size, depth = Param(Int(32), name="size"), Param(Int(32), name="depth")
+    x, w = ImageParam(Float(32), 2, name="x"), ImageParam(Float(32), 2, name="w")
+    k, s, m = Var("k"), Func("s"), RDom(0, depth, name="m")
+    s[i, j] = 0.0
+    s[i, j] += x[i, m] * w[m, j]
+    s.bound(i, 0, size).bound(j, 0, 4)
+    made = external.from_design(s, link=external.PCIE3_X8)
+    assert print_capability(made.capability) == "s(i,j) = x(i,m)*w(m,j) when j == 4"
+    assert external.check(made, 3).trials == 3
+    A, B, C = (Tensor(name, dense(2)) for name in "ABC")
+    A[i, j] = B[i, k] * C[k, j]
+    plan = sparse.compile(A, Schedule().map(B[i, k] * C[k, j], made))
+    generator = np.random.default_rng(0)
+    for rows, columns, inner in ((6, 4, 3), (5, 4, 7), (6, 9, 3)):
+        b = generator.integers(-3, 4, (rows, inner)).astype(np.float32)
+        c = generator.integers(-3, 4, (inner, columns)).astype(np.float32)
+        result = plan.run({"B": b, "C": c})
+        assert np.array_equal(result.output, b @ c)
+        if columns == 4:
+            fixed = external.from_design(s, size=rows, depth=inner, link=external.PCIE3_X8)
+            exact = sparse.compile(A, Schedule().map(B[i, k] * C[k, j], fixed))
+            assert exact.run({"B": b, "C": c}).cycles == result.cycles
+        else:
+            assert result.steps[-2].note == "tiles: j by 4, and 1 padded to 4"
+    square = Func("square")
+    square[i, j] = x[i, j] + x[i, j]
+    square.bound(i, 0, size).bound(j, 0, size)
+    made = external.from_design(square)
+    assert print_capability(made.capability) == "square(i,j) = x(i,j) + x(i,j) when j == i"
+
+
+def test_parameters_that_no_operand_says_are_given() -> None:
+    size, x, s = Param(Int(32), name="size"), ImageParam(Float(32), 1, name="x"), Func("s")
+    s[i] = x[i] + x[i]
+    s.bound(i, 0, 2 * size)
+    with refused("""
+        s has no size that follows from its operands: the extent of i is no Param and no number
+          --> s[i] = x[i] + x[i]
+          expected: bounds from 0 to a number or to a Param, or values of the Params
+          given:    size
+          hint:     external.from_design(s, size=64)
+    """):
+        external.from_design(s)
+    assert "when i == 128" in print_capability(external.from_design(s, size=64).capability)
+    t = Func("t")
+    t[i] = x[i] + x[i]
+    t.bound(i, 0, t2s.minimum(size, 3000))
+    made = external.from_design(t)
+    a, b = Tensor("a", dense(1)), Tensor("b", dense(1))
+    a[i] = b[i] + b[i]
+    plan = sparse.compile(a, Schedule().map(b[i] + b[i], made))
+    assert plan.run({"b": np.ones(5, np.float32)}).output.tolist() == [2.0] * 5
+    with pytest.raises(UserError, match="t has no size that follows from its operands: it asks"):
+        plan.run({"b": np.ones(4000, np.float32)})
+
+
 def test_what_is_no_index_notation_is_refused() -> None:
     x, w = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="w")
     n = RDom(0, 3, name="n")

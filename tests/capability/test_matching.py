@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, UserError, Var, external, sparse
+from t2s import Float, Int, UInt, UserError, Var, external, sparse
 from t2s.capability.conditions import mode_name
 from t2s.capability.normal import part_form
 from t2s.capability.parts import find_part
@@ -351,6 +351,91 @@ def test_numbers_that_are_subtracted_stay_numbers_of_the_type(kind: str) -> None
             continue
         plan = sparse.compile(assignment, "bind(b(i)-c(i),numpy.subtract)")
         assert np.array_equal(plan.run(given).output, sparse.interpret(assignment, given))
+
+
+AXPY = described(
+    "axpy",
+    "y(i) = a*x(i) + y(i)",
+    lambda a, x, y: np.add(y, np.asarray(a * x, y.dtype), out=y),
+    types=(Float(64), UInt(8), Int(32)),
+)
+AXPBY = described("axpby", "z(i) = a*x(i) + b*y(i)", lambda a, x, b, y, z: np.add(a * x, b * y, z))
+TWICE = described("twice", "z(i) = a*x(i) + a*y(i)", lambda a, x, y, z: np.multiply(x + y, a, z))
+LESS = described("less", "z(i) = a*x(i) - y(i)", lambda a, x, y, z: np.subtract(a * x, y, z))
+DOT = described("dot", "s = a*x(i)*y(i)", lambda a, x, y: a * (x @ y))
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "numbers"),
+    [
+        ("d(i) = 2*b(i) + c(i)", AXPY, ["2"]),
+        ("d(i) = c(i) - b(i)", AXPY, ["-1"]),
+        ("d(i) = c(i) + b(i)*(-3)", AXPY, ["-3"]),
+        ("d(i) = c(i)*2 - b(i)*3", AXPBY, ["2", "-3"]),
+        ("d(i) = 2*c(i) + 2*b(i)", TWICE, ["2"]),
+        ("d(i) = 2*c(i) - b(i)", LESS, ["2"]),
+        ("d = 2*b(i)*c(i)*2", DOT, ["4"]),
+        ("d(i) = 2*b(i)", "numpy.scale", ["2"]),
+        ("d(i) = b(i) + c(i)", AXPY, None),  # nothing is written that a could be
+        ("d(i) = 2*c(i) + 3*b(i)", TWICE, None),
+        ("d(i) = 2*b(i) - 3*c(i)", LESS, None),
+        ("d(i) = 2*b(i)*c(i)", AXPY, None),
+    ],
+)
+def test_a_number_is_a_scalar_operand(text: str, function: Any, numbers: list[str] | None) -> None:
+    assignment = sparse.parse(text)
+    schedule = Schedule().map(_part(text.partition(" = ")[2]), function)
+    if numbers is None:
+        with pytest.raises(UserError, match=r"is not what \w+ computes"):
+            sparse.compile(assignment, schedule)
+        return
+    plan = sparse.compile(assignment, schedule)
+    made = [line for line in str(plan).splitlines() if "loops: number" in line]
+    assert [line.rpartition(" = ")[2] for line in made] == numbers
+    given = {"b": np.arange(1.0, 6.0), "c": np.array([3.0, 0.5, -2.0, 7.0, 1.0])}
+    given = {name: one for name, one in given.items() if f"{name}(" in text}
+    expected = sparse.interpret(assignment, given)
+    assert np.array_equal(plan.run(given).output, expected)
+    assert np.array_equal(plan.interpret(given), expected)
+    kinds = ("int32",) if "(-3)" in text else ("uint8", "int32")  # which has no -3
+    for kind in kinds if function is AXPY else ():
+        whole = {"b": np.arange(5, dtype=kind), "c": np.ones(5, kind)}
+        expected = sparse.interpret(assignment, whole)
+        result = plan.run(whole).output
+        assert (result.dtype, result.tolist()) == (expected.dtype, expected.tolist())
+
+
+def test_a_refusal_beside_a_number_says_what_is_wrong() -> None:
+    """The number is no tensor of the statement, which has a format."""
+    assignment = sparse.parse("d(i) = 2*b(i) + c(i)", {"b": "s"})
+    with refused("""
+        axpy does not take b as it is stored
+          --> sparse.compile(assignment, Schedule().map(_part("2*b(i) + c(i)"), AXPY))
+          expected: x dense
+          given:    b as s:0
+          hint:     map(..., densify=True) converts it, to one value for each i
+    """):
+        sparse.compile(assignment, Schedule().map(_part("2*b(i) + c(i)"), AXPY))
+    schedule = Schedule().map(_part("2*b(i) + c(i)"), AXPY, densify=True)
+    given = {"b": np.array([0.0, 3.0]), "c": np.ones(2)}
+    assert sparse.compile(assignment, schedule).run(given).output.tolist() == [1.0, 7.0]
+
+
+def test_the_calls_with_numbers_are_searched_and_fixed() -> None:
+    """In each row of a matrix, and with what is left computed by loops."""
+    i, j = Var("i"), Var("j")
+    X, Y, Z = (Tensor(name, dense(2)) for name in "XYZ")
+    w = Tensor("w", dense(1))
+    part = X[i, j] - 0.5 * Y[j, i]
+    Z[i, j] = part * w[i]
+    generator = np.random.default_rng(2)
+    given = {"X": generator.random((3, 3)), "Y": generator.random((3, 3)), "w": np.ones(3)}
+    plan = sparse.compile(Z, Schedule().map(part, AXPY))
+    assert plan.program.calls[0].mapping.fixed == ("i",)
+    expected = sparse.interpret(Z, given)
+    assert np.allclose(plan.run(given).output, expected, rtol=1e-15)
+    found = external.search(Z, AXPY, inputs=given, limit=5)
+    assert "fix(i), map(X(i,j)-0.5*Y(j,i),axpy)" in [one.schedule for one in found.plans]
 
 
 def test_factors_of_a_term_stand_in_any_order() -> None:

@@ -46,6 +46,57 @@ TABLE_2 = [
 CASES = [(text, formats, part, name) for text, formats, part, names in TABLE_2 for name in names]
 
 
+@pytest.mark.parametrize(
+    ("text", "formats", "part", "function", "inner"),
+    [
+        ("A(i,j) = B(i,k)*C(k,j) + B(i,k)*D(k,j)", {}, "", "blas.sgemm", "C(k,j) + D(k,j)"),
+        ("A(i,j) = C(k,j)*B(i,k) - 2*D(k,j)*B(i,k)", {}, "", "blas.sgemm", "C(k,j) - 2*D(k,j)"),
+        ("A(i) = B(i,k)*c(k) + B(i,k)*d(k)", {"B": "ds"}, "", "scipy.spmv", "c(k) + d(k)"),
+        (
+            "A(i,j) = B(i,k)*C(k,j) + E(i,j) + B(i,k)*D(k,j) + B(i,k)*F(k,j)",
+            {},
+            "B(i,k)*C(k,j) + B(i,k)*D(k,j) + B(i,k)*F(k,j)",
+            "blas.sgemm",
+            "C(k,j) + D(k,j) + F(k,j)",
+        ),
+        ("A(i) = b(i)*c(i) + b(i)*d", {}, "", "numpy.multiply", "c(i) + d"),
+    ],
+)
+def test_a_common_factor_is_taken_out(
+    text: str, formats: dict[str, str], part: str, function: str, inner: str
+) -> None:
+    """One product of what is summed first, in place of several."""
+    assignment = sparse.parse(text, formats)
+    whole = sparse.Notation(parse_expression(part or text.partition(" = ")[2]), {})
+    plan = sparse.compile(assignment, Schedule().map(whole, function))
+    assert str(plan).splitlines()[1].endswith(f" = {inner}")
+    assert len(plan.program.calls) == 1
+    given = _inputs(assignment)
+    expected = sparse.interpret(assignment, given)
+    assert np.array_equal(plan.run(given, type=Float(32)).output, expected)
+    assert np.array_equal(plan.interpret(given, type=Float(32)), expected)
+    with pytest.raises(UserError, match="is not what"):  # which takes parts as they stand
+        sparse.compile(assignment, Schedule().bind(whole, function))
+
+
+@pytest.mark.parametrize(
+    ("text", "formats", "function"),
+    [
+        ("A(i,j) = B(i,k)*C(k,j) + B(i,k)*D(k,j)", {"C": "ds"}, "blas.sgemm"),
+        ("A(i,j) = B(i,k)*C(k,j) + B(i,l)*D(l,j)", {}, "blas.sgemm"),
+        ("A(i,j) = B(i,k)*C(k,j) + E(i,k)*D(k,j)", {}, "blas.sgemm"),
+        ("A(i) = b(i)*c(i) + b(i)", {}, "numpy.multiply"),
+        ("A(i,j) = B(i,k)*C(k,j) + B(i,k)*D(k,j)", {}, "numpy.add"),
+    ],
+)
+def test_no_common_factor_is_taken_out(text: str, formats: dict[str, str], function: str) -> None:
+    """What a sparse operand does not store is 0, but what is added to it is not."""
+    assignment = sparse.parse(text, formats)
+    whole = sparse.Notation(parse_expression(text.partition(" = ")[2]), {})
+    with pytest.raises(UserError, match="is not what"):
+        sparse.compile(assignment, Schedule().map(whole, function))
+
+
 def _inputs(assignment: sparse.Notation | Any, seed: int = 5) -> dict[str, Any]:
     generator = np.random.default_rng(seed)
     found = {}

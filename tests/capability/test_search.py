@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from benchmarks.mosaic.ranking import PLANS, STATEMENT, facts, inputs
 from benchmarks.mosaic.table5 import PLAIN, PROMOTED, TABLE, statement
 from t2s import Float, Func, ImageParam, RDom, Var, external, sparse
 from t2s.capability.reshape import EVERYTHING
+from t2s.driver.external_schedule import schedule_text
 from t2s.plan.cost import predict
 from t2s.plan.ir import MoveStep
 from t2s.plan.machine import GENERIC, load_machine
+from t2s.plan.search import PlanSearch
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import NINE, THREE, described
 from tests.errors.refusal import refused
@@ -67,6 +70,78 @@ def test_plans_are_ranked_by_predicted_time() -> None:
     assert str(again) == str(found)
     dense_one = external.search(A, FEW, shapes=SHAPES, densities={"B": 0.3})
     assert dense_one.best.schedule == "map(C(i,k)*D(k,j),blas.sgemm)"
+
+
+SMALL: tuple[tuple[str, dict[str, str], dict[str, float], tuple[str, ...]], ...] = (
+    ("A(i,j) = B(i,j)*C(i,k)*D(k,j)", {"A": "ds", "B": "ds"}, {"B": 0.1}, ("blas", "numpy.dot")),
+    ("A(i,j) = B(i,j)*C(i,k)*D(k,j)", {"A": "ds", "B": "ds"}, {"B": 0.5}, ("scipy", "graphblas")),
+    ("A(i,l) = B(i,j)*C(j,k)*D(k,l)", {}, {}, ("blas.sgemm", "numpy.matmul", "vector.mul8")),
+    ("A(i,l) = B(i,j)*C(j,k)*D(k,l)", {"A": "ds", "B": "ds"}, {"B": 0.1}, ("scipy", "blas.sger")),
+    ("A(i) = B(i,j)*c(j) + d(i) - e(i)", {}, {}, ("blas.sgemv", "numpy.add", "numpy.subtract")),
+    ("A(i,j) = B(i,j) + C(i,j) + D(i,j)", dict.fromkeys("ABCD", "ds"), {"C": 0.2}, ("scipy",)),
+    ("A(i,j,k) = B(i,j,k)*c(i)*d(j)*e(k)", {"B": "sss"}, {"B": 0.2}, ("numpy.outer", "blas.sger")),
+)
+
+
+@sampled(("text", "formats", "densities", "functions"), SMALL, quick=4)
+@pytest.mark.parametrize("size", [6, 60])
+def test_bounds_leave_out_no_plan_that_is_among_the_best(
+    text: str,
+    formats: dict[str, str],
+    densities: dict[str, float],
+    functions: tuple[str, ...],
+    size: int,
+) -> None:
+    """The same plans in the same order as if all rows of choices were tried."""
+    assignment = sparse.parse(text, formats)
+    shapes = {one.name: (size,) * one.format.order for one in assignment.tensors}
+    del shapes[assignment.result.tensor]
+    for limit in (1, 4):
+        found = external.search(
+            assignment, functions, shapes=shapes, densities=densities, limit=limit
+        )
+        every = PlanSearch(found.task, lambda tried, text: None, bounds=False)
+        every.run()
+        assert [(schedule_text(one.schedule), one.seconds) for one in every.kept] == [
+            (one.schedule, one.seconds) for one in found.plans
+        ]
+        assert found.tried <= every.tried
+
+
+def test_bounds_know_hardware_and_conditions() -> None:
+    """Calls of a device have no start, and a false guard means loops."""
+    x, w = ImageParam(Float(32), 2, name="x"), ImageParam(Float(32), 2, name="w")
+    product, n = Func("product"), RDom(0, 4, name="n")
+    product[i, j] = 0.0
+    product[i, j] += x[i, n] * w[n, j]
+    product.bound(i, 0, 4).bound(j, 0, 4)
+    array = external.from_design(product, link=external.PCIE3_X8)
+    chain = sparse.parse("E(i,l) = B(i,j)*C(j,k)*D(k,l)")
+    large = described(
+        "large", "z(i,k) = x(i,j) * y(j,k) when i >= 64", _product, types=(Float(32),)
+    )
+    for extent in (4, 32):
+        shapes = dict.fromkeys("BCD", (extent, extent))
+        found = external.search(chain, [array, large, "blas.sgemm"], shapes=shapes, limit=3)
+        every = PlanSearch(found.task, lambda tried, text: None, bounds=False)
+        every.run()
+        assert [one.seconds for one in every.kept] == [one.seconds for one in found.plans]
+
+
+def test_all_functions_are_searched_in_seconds() -> None:
+    """TTTP of order 4 (papers/002) over all that is shipped took minutes; it tries few plans."""
+    text = "A(i,j,k,l) = B(i,j,k,l)*C(i,m)*D(j,m)*E(k,m)*F(l,m)"
+    shapes = {"B": (20,) * 4, **dict.fromkeys("CDEF", (20, 8))}
+    before = time.process_time()
+    found = external.search(
+        sparse.parse(text, {"B": "ssss"}), shapes=shapes, densities={"B": 0.01}, type=Float(32)
+    )
+    assert time.process_time() - before < 5
+    assert found.tried < 1000
+    assert {one.function.full_name for one in found.mappings} > {"sgemm of scipy's BLAS"}
+    listed = {one.full_name for one in found.task.functions}
+    assert {"matmul of numpy", "spmm of scipy", "mul8 of vectors of this CPU"} <= listed
+    assert found.best.schedule == ""
 
 
 def test_a_smaller_limit_leaves_out_no_better_plan() -> None:
@@ -127,6 +202,39 @@ def test_tuning_measures_what_was_predicted() -> None:
     if report.schedule:
         again = sparse.compile(STATEMENT, report.schedule)
         assert str(again) == str(report.best.found.plan)
+
+
+def test_compiling_and_loading_are_no_part_of_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seconds of the first run are those of the calls, as in every later run."""
+    from t2s.libraries import finding
+    from t2s.loops import call_run, stage_memory
+
+    compiled, located = stage_memory.machine_code, finding._address_in_capsule
+    slowed: list[str] = []
+
+    def slow(name: str, function: Any) -> Any:
+        def slowly(*given: Any) -> Any:
+            slowed.append(name)
+            time.sleep(0.3)
+            return function(*given)
+
+        return slowly
+
+    monkeypatch.setattr(stage_memory, "machine_code", slow("loops", compiled))
+    monkeypatch.setattr(call_run, "machine_code", slow("calls", compiled))
+    monkeypatch.setattr(finding, "_address_in_capsule", slow("library", located))
+    finding.symbol_address.cache_clear()
+    given = inputs(20, 0.5, "rows")
+    many = Schedule().fix(i, j).map(C[i, k] * D[k, j], external.blas.sdot)
+    plan = sparse.compile(A, many)
+    finding.symbol_address.cache_clear()
+    begun = time.perf_counter()
+    result = plan.run(given)
+    assert set(slowed) == {"loops", "calls", "library"}
+    assert result.seconds < 0.2 < 0.8 < time.perf_counter() - begun
+    assert result.seconds == sum(one.times.measured for one in result.steps)
 
 
 def test_what_computes_nothing_says_why() -> None:

@@ -120,6 +120,18 @@ class Instruction:
         """The output channels that it writes."""
         return self.destination.channels if isinstance(self.destination, ToOutputs) else ()
 
+    @property
+    def unchecked(self) -> tuple[int, ...]:
+        """The input channels that it reads or takes from without a check in its trigger.
+
+        The trigger does not wait for them: a firing that finds one of them empty is an error.
+        """
+        if not self.takes and not self.sources:
+            return ()
+        used = {source.number for source in self.sources if isinstance(source, FromChannel)}
+        checked = {check.channel for check in self.trigger.checks}
+        return tuple(sorted(used.union(self.takes) - checked))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellProgram:

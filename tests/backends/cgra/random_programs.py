@@ -35,10 +35,8 @@ def instructions(
     channels = st.integers(0, core.inputs - 1)
     check = st.builds(TagCheck, channel=channels, tag=tags, equal=st.booleans())
     checks = tuple(draw(st.lists(check, max_size=core.checks)))
-    seen = sorted({c.channel for c in checks})
     plain: st.SearchStrategy[Source] = st.builds(FromRegister, st.integers(0, core.registers - 1))
-    if seen:
-        plain = plain | st.builds(FromChannel, st.sampled_from(seen))
+    plain = plain | st.builds(FromChannel, channels)  # checked or not
     opcode = draw(st.sampled_from(sorted(opcodes, key=lambda opcode: opcode.code)))
     destination = draw(
         st.none()
@@ -58,9 +56,10 @@ def instructions(
     sources = draw(st.lists(plain, min_size=most if stores else 0, max_size=most))
     if sources and draw(st.booleans()):
         pattern = draw(st.integers(0, (1 << core.immediate_width) - 1))
-        sources[draw(st.integers(0, len(sources) - 1))] = Immediate(pattern)
+        for place in draw(st.sets(st.integers(0, len(sources) - 1), min_size=1)):
+            sources[place] = Immediate(pattern)
     sets = draw(bits) & ~ones
-    takes = draw(st.lists(st.sampled_from(seen), unique=True)) if seen else []
+    takes = draw(st.lists(channels, unique=True))
     return Instruction(
         trigger=Trigger(ones=ones, zeros=zeros, checks=checks),
         opcode=opcode,

@@ -144,6 +144,35 @@ def test_memory_ports_of_an_array() -> None:
     lifted(text, [10, 111, 12, 113], shape=(1, 4))
 
 
+def test_channels_that_are_used_without_a_check() -> None:
+    """What an earlier instruction has checked is there; two instructions choose by what it was."""
+    decided = (
+        "<pe>\n"
+        "when %p == XXXXX000: mov %o0.2, $1; set %p = ZZZZZ001;\n"
+        "when %p == XXXXX001 with !%i0.0: eq %p7, %i0, $7; set %p = ZZZZZ010;\n"
+        "when %p == 1XXXX010: nop; deq %i0; set %p = ZZZZZ011;\n"
+        "when %p == 0XXXX010: add %r1, %r1, %i0; deq %i0; set %p = ZZZZZ011;\n"
+        "when %p == XXXXX011: mov %o2.0, $40; set %p = ZZZZZ100;\n"
+        "when %p == XXXXX100: mov %o3.0, %r1; set %p = ZZZZZ101;\n"
+        "when %p == XXXXX101: halt;\n"
+    )
+    for word in (7, 8):
+        assert lifted(decided, [0, word]) == 10
+    # one channel is sure, the other one is waited for and has the tag that decides
+    text = (
+        "<a>\nwhen %p == 000: mov %o1.1, $30; set %p = 001;\n"
+        "when %p == 001: mov %o1.2, $12; set %p = 011;\n"
+        "when %p == 011: halt;\n"
+        "<b>\nwhen %p == 000: mov %o0.3, $2; set %p = 001;\n"
+        "when %p == 001 with %i3.1: nop; set %p = 011;\n"
+        "when %p == 011 with %i0.2: nop; deq %i0, %i3; set %p = 111;\n"
+        "when %p == 011 with %i0.3: sub %r0, %i3, %i0; deq %i0, %i3; set %p = 111;\n"
+        "when %p == 111 with %i3.2: nop; deq %i3; set %p = 101;\n"
+        "when %p == 101: halt;\n"
+    )
+    lifted(text, [0, 0, 5], shape=(1, 2))
+
+
 @sampled(("operation", "spare"), OPERATIONS, quick=10)
 def test_operators(operation: str, spare: int) -> None:
     """The result is stored, by the datapath's own register."""
@@ -197,24 +226,40 @@ def _send(draw: st.DrawFn, port: int, tag: int, *extra: int) -> Instruction:
     )
 
 
-def _take(draw: st.DrawFn, port: int, tag: int) -> list[Instruction]:
+def _take(draw: st.DrawFn, script: Script, port: int, tag: int) -> None:
     """Take a token: by its tag, by another tag first, or by any tag that is not another."""
-    kind = draw(st.integers(0, 2))
+    kind = draw(st.integers(0, 3))
     checks = [TagCheck(channel=port, tag=tag)]
     if kind == 1:
         checks = [TagCheck(channel=port, tag=(tag + 1) % 4), *checks]
     if kind == 2:
         checks = [TagCheck(channel=port, tag=(tag + 1) % 4, equal=False)]
-    return [
-        Instruction(
-            trigger=Trigger(checks=(check,)),
-            opcode=draw(st.sampled_from(_OPCODES)),
-            destination=ToRegister(draw(st.integers(0, 1))),
-            sources=(FromChannel(port), _value(draw, FromChannel(port))),
-            takes=(port,),
+    if kind == 3:  # a check, and the take in the next cycle without one
+        checked = Trigger(checks=(TagCheck(channel=port, tag=tag),))
+        script.add(Instruction(trigger=checked, opcode=Opcode.NOP))
+        register, sources = draw(st.integers(0, 1)), (FromChannel(port), _value(draw))
+        script.add(
+            Instruction(
+                trigger=Trigger(),
+                opcode=draw(st.sampled_from(_OPCODES)),
+                destination=ToRegister(register),
+                sources=sources,
+                takes=(port,),
+            )
         )
-        for check in checks
-    ]
+        return
+    script.add(
+        *(
+            Instruction(
+                trigger=Trigger(checks=(check,)),
+                opcode=draw(st.sampled_from(_OPCODES)),
+                destination=ToRegister(draw(st.integers(0, 1))),
+                sources=(FromChannel(port), _value(draw, FromChannel(port))),
+                takes=(port,),
+            )
+            for check in checks
+        )
+    )
 
 
 @st.composite
@@ -241,7 +286,7 @@ def arrays(draw: st.DrawFn) -> tuple[tuple[CellProgram, ...], tuple[int, int]]:
             pending.append((sink, (side + 2) % 4, tag))
         elif event == "take" and pending:
             sink, port, tag = pending.pop(0)
-            scripts[sink].add(*_take(draw, port, tag))
+            _take(draw, scripts[sink], port, tag)
         elif event == "work":
             to = ToRegister(draw(st.integers(0, 1)))
             scripts[where].add(replace(_send(draw, 0, 0), destination=to))
@@ -265,7 +310,7 @@ def arrays(draw: st.DrawFn) -> tuple[tuple[CellProgram, ...], tuple[int, int]]:
             compare = replace(_send(draw, 0, 0), opcode=Opcode.SLT, destination=ToPredicate(7))
             scripts[where].add(compare)
     for sink, port, tag in pending:
-        scripts[sink].add(*_take(draw, port, tag))
+        _take(draw, scripts[sink], port, tag)
     for script in scripts:
         script.add(Instruction(trigger=Trigger(), opcode=Opcode.HALT))
     initial = ((0, 5), (1, 2**32 - 9))
@@ -313,6 +358,19 @@ def test_what_fires_depends_on_a_token_that_may_be_there() -> None:
         "  expected: tags and predicates alone to decide which instruction fires",
         "  given:    instruction 1 (line 3) fires if instruction 0 (line 2) waits for a token"
         " of %i0",
+        "  hint:     the interpreter runs such programs",
+    ]
+
+
+def test_a_channel_that_may_be_empty() -> None:
+    text = (
+        "<pe>\nwhen %p == 0: mov %o0.0, $1; set %p = 1;\n"
+        "when %p == 1: add %r0, %r0, %i0; deq %i0; set %p = 0;\n" + HALT
+    )
+    assert refused(text).splitlines() == [
+        "the program of PE 0 <pe> cannot be a graph: what a firing finds depends on time",
+        "  expected: a check of %i0 in the trigger, or in that of an instruction before",
+        "  given:    instruction 1 (line 3) uses %i0, which may be empty",
         "  hint:     the interpreter runs such programs",
     ]
 

@@ -287,6 +287,21 @@ def test_firings_that_depend_on_values(engine: str) -> None:
     assert found.nodes["cell"].firings == 18
 
 
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_a_channel_that_is_used_without_a_check(engine: str) -> None:
+    """What a cell has checked it may use without a check; else the interpreter may find nothing."""
+    text = SIZE.replace("10 with %i0.0:", "10:").replace("11 with %i0.0:", "11:")
+    made = mapping(text, x=Int(64), y=Int(64), steps=9).netlist()
+    found = same(unplaced(made, OPEN, 3), engine=engine)
+    expected = same(unplaced(mapping(SIZE, x=Int(64), y=Int(64), steps=9).netlist(), OPEN, 3))
+    assert found.cycles == expected.cycles
+    np.testing.assert_array_equal(found.outputs["y"], expected.outputs["y"])
+    hasty = mapping("when %p == X: mov %o0.0, %i0; deq %i0;", x=Int(64), y=Int(64)).netlist()
+    assert "instruction 0 (line 2) uses %i0, which may be empty" in refused(hasty)
+    with pytest.raises(UserError, match=r"instruction 0 .* fires without a token in %i0"):
+        run_placed(unplaced(hasty, OPEN, 3), numbers(hasty))
+
+
 MIXED = (
     "when %p == XXXXXXXX with %i0.0, %i1.2: add %o0.0, %i0, %i1; deq %i0, %i1;\n"
     "when %p == XXXXXXXX with %i0.0, %i1.3: sub %o0.0, %i0, %i1; deq %i0, %i1;\n"

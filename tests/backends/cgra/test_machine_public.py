@@ -286,6 +286,33 @@ def test_addresses_beyond_the_scratchpad(line: str, given: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("mov %r0, %i0;", "instruction 1 (line 3) of PE 0 <pe> fires without a token in %i0"),
+        ("nop; deq %i0;", "instruction 1 (line 3) of PE 0 <pe> fires without a token in %i0"),
+    ],
+)
+def test_a_channel_that_is_used_unchecked_and_empty(line: str, found: str) -> None:
+    """A word comes four cycles after its address was sent: so long the channel is empty."""
+    for wait in range(5):
+        text = one(": mov %o0.0, $1;", *[": nop;"] * wait, f": {line}", ": halt;")
+        said = found.replace("n 1", f"n {wait + 1}").replace("line 3", f"line {wait + 3}")
+        if wait < 4:
+            with pytest.raises(UserError) as caught:
+                run(text)
+            assert said in str(caught.value)
+            assert "`with %i0.TAG` in its trigger waits for a token" in str(caught.value)
+        elif "deq" in line:
+            assert run(text).cycles == wait + 2
+            waiting = text.replace(f": {line}", f" with %i0.0: {line}")
+            assert run(waiting).cycles == wait + 2
+
+
+def test_two_equal_immediates() -> None:
+    assert run(one(": mac %o3.0, $9, $9, $9;", ": mov %o2.0, $8;", ": halt;")).memory[8] == 90
+
+
+@pytest.mark.parametrize(
     ("text", "port"),
     [
         ("<a>\nwhen %p == X: halt %o0.0;", ""),

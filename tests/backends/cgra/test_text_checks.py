@@ -84,6 +84,35 @@ ODD = [
         "1 sources; missing ones are 0",
         "",
     ),
+    (
+        f"when %p == X0: mov %r0, %i2; set %p = 1;\n{HALT}",
+        "instruction 0 reads %i2 without a check, and it may be empty",
+        "a run in which it is empty then ends with an error",
+        "write `with %i2.TAG` or `with !%i2.TAG` behind the pattern",
+    ),
+    (  # one of two ways leads past the check
+        "when %p == 00: eq %p1, %r0, $3; set %p = Z1;\n"
+        "when %p == 11 with !%i1.0: nop; set %p = 01;\n"
+        f"when %p == 01: nop; deq %i1;\n{HALT}",
+        "instruction 2 takes from %i1 without a check, and it may be empty",
+        "a run in which it is empty",
+        "write `with %i1.TAG`",
+    ),
+    (  # the first take leaves nothing that is sure
+        "when %p == 00 with %i1.1: nop; set %p = 01;\n"
+        "when %p == X1 with !%i1.1: mov %r0, %i1; deq %i1; set %p = 1Z;\n"
+        f"when %p == 11: mov %r0, %i1; set %p = 00;\n{HALT}",
+        "instruction 2 reads %i1 without a check, and it may be empty",
+        "",
+        "",
+    ),
+    (
+        f"when %p == 00 with %i1.0: nop; set %p = 01;\n"
+        f"when %p == 01: mov %r0, %i1; deq %i1; set %p = 11;\n{HALT}",
+        "instruction 1 reads %i1 without a check of its own",
+        "a token that an instruction before has checked, and nobody has taken since",
+        "write `with %i1.TAG`",
+    ),
 ]
 
 
@@ -114,6 +143,7 @@ def test_odd_programs_are_warned_about_or_refused(
         f"when %p == X with !%i0.0: nop; deq %i0;\n{HALT}",
         f"when %p == X0: clz %r0, %r1, $1; set %p = 1;\n{HALT}",
         f"when %p == X0: clz %r0, %r1; set %p = 1;\n{HALT}",
+        f"when %p == X0: eq %p1, $5, $5; set %p = 1;\n{HALT}",
     ],
 )
 def test_programs_without_anything_odd(lines: str) -> None:

@@ -85,6 +85,19 @@ def test_an_update_that_repeats_the_trigger_is_no_part_of_the_code() -> None:
     assert parsed(f"{line}00000010;") == parsed(f"{line}ZZZZZZ1Z;")
 
 
+def test_unchecked_channels_and_equal_immediates_have_a_code() -> None:
+    """The one immediate serves all sources; takes and reads are fields beside the checks."""
+    vector = "when %p == XXXXXXXX with %i3.1: fmac %o2.0, %r1, %i3, %r2;"
+    unchecked = encode_instruction(parsed(vector.replace(" with %i3.1", "")), PUBLIC_CORE)
+    assert unchecked == (*encode_instruction(parsed(vector), PUBLIC_CORE)[:3], 0x80000007)
+    for line in (
+        "when %p == XXXXXXXX: add %r0, %i2, %i2; deq %i1;",
+        "when %p == 00000000 with %i0.1: mac %r0, $-1, $0xFFFFFFFF, %i3; deq %i3;",
+    ):
+        code = encode_instruction(parsed(line), PUBLIC_CORE)
+        assert decode_instruction(code, PUBLIC_CORE) == parsed(line)
+
+
 @pytest.mark.slow
 @CORES
 @settings(deadline=None)

@@ -17,6 +17,7 @@ from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance
 from t2s.backends.cgra_tia.program import CellProgram
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.backends.cgra_tia.text.printer import print_programs
+from t2s.backends.cgra_tia.text.program_checks import check_programs
 from t2s.core.errors import UserError
 from t2s.core.names import one_line
 
@@ -52,9 +53,11 @@ def read_files(texts: Mapping[str, str]) -> PlacedDesign:
             given=", ".join(sorted(texts)) or "no files",
         )
     document = document_of(texts[placement])
-    programs = parse_programs(texts[f"{name}{_TEXT}"], document.fabric.core, f"{name}{_TEXT}")
+    text, core = texts[f"{name}{_TEXT}"], document.fabric.core
+    programs = parse_programs(text, core, f"{name}{_TEXT}")
     design = design_of(document, programs)
     verify_placement(design)
+    check_programs(programs, core, text=text, file=f"{name}{_TEXT}")
     return design
 
 

@@ -10,7 +10,8 @@ which waits for the result as for a token.  So the states are those of the predi
 pending, and the result is a channel of its own (``LANDING``).
 
 In goes a program and the channels that anybody feeds; out come the states.  Refused, with both
-instructions and the channel: candidates of which the later one may overtake the earlier one.
+instructions and the channel: candidates of which the later one may overtake the earlier one, and
+instructions that may find a channel empty that they do not check.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from t2s.backends.cgra_tia.program import (
     ToPredicate,
     ToRegister,
 )
+from t2s.backends.cgra_tia.text.program_checks import reach
 from t2s.core.errors import UserError
 
 LANDING = 64
@@ -56,6 +58,7 @@ class PredicateState:
 
 def states_of(program: CellProgram, name: str, fed: Collection[int]) -> tuple[PredicateState, ...]:
     """The states that can be reached, the first one first; ``name`` is for errors."""
+    _check_heads(program, name)
     found: dict[tuple[int, frozenset[int]], PredicateState] = {}
     waiting = [(0, frozenset[int]())]
     while waiting:
@@ -142,7 +145,9 @@ def _state(
         for second in candidates[number + 1 :]:
             _check_pair(program, name, (first, second), pending, common)
     groups: dict[frozenset[int], list[Instruction]] = {}
-    for instruction, channels in zip(candidates, sets, strict=True):
+    used = [channels.union(i.unchecked) for i, channels in zip(candidates, sets, strict=True)]
+    common = set[int]().union(*used[:1]).intersection(*used)
+    for instruction, channels in zip(candidates, used, strict=True):
         groups.setdefault(frozenset(channels), []).append(instruction)
     return PredicateState(
         predicates=predicates,
@@ -152,6 +157,21 @@ def _state(
             for channels, group in groups.items()
         ),
         pending=pending,
+    )
+
+
+def _check_heads(program: CellProgram, name: str) -> None:
+    """Refuse an instruction that may find a channel empty: a node would wait for the token."""
+    empty = sorted(reach(program).maybe_empty)
+    if not empty:
+        return
+    number, channel = empty[0]
+    raise UserError(
+        f"the program of {name} cannot be a graph: what a firing finds depends on time",
+        expected=f"a check of %i{channel} in the trigger, or in that of an instruction before",
+        given=f"{_shown(number, program.instructions[number])} uses %i{channel}, "
+        "which may be empty",
+        hint="the interpreter runs such programs",
     )
 
 

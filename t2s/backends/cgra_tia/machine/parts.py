@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
+from t2s.backends.cgra_tia.machine.public_element import empty_channel
 from t2s.backends.cgra_tia.machine.words import TokenMeaning, Word, bits
 from t2s.backends.cgra_tia.netlist import Net, NetCell, StreamUnit
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
@@ -233,6 +234,7 @@ class BoundInstruction:
         self.queues = [queue for port in origin.outputs for queue in cell.outputs[port]]
         self.tag = getattr(origin.destination, "tag", 0)
         self.takes = [cell.inputs[channel] for channel in origin.takes]
+        self.unchecked = [(channel, cell.inputs[channel]) for channel in origin.unchecked]
         self.keeps, self.sets = ~origin.clears, origin.sets
         self.updates = bool(origin.clears or origin.sets)
         self.slow = origin.opcode in ON_FMA
@@ -337,6 +339,9 @@ class PlacedCell(PlacedPart):
         return None
 
     def _fire(self, instruction: BoundInstruction, now: int) -> None:
+        for channel, queue in instruction.unchecked:
+            if not queue.tokens or queue.tokens[0][0] > now:
+                raise self._without_token(instruction.origin, channel)
         registers = self.registers
         values = [
             tokens[0][2] if tokens else constant if register is None else registers[register]
@@ -361,6 +366,12 @@ class PlacedCell(PlacedPart):
             self.predicates = self.predicates & instruction.keeps | instruction.sets
         self.halted = instruction.halts
         self.fired(now)
+
+    def _without_token(self, instruction: Instruction, channel: int) -> UserError:
+        position = instruction.position
+        line = f" (line {position.line})" if position is not None else ""
+        number = self.cell.program.instructions.index(instruction)
+        return empty_channel(f"instruction {number}{line} of the cell {self.name!r}", channel)
 
     def _scratchpad(self, instruction: Instruction, values: Sequence[Word]) -> Word:
         loads = instruction.opcode is Opcode.LSW

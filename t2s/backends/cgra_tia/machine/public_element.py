@@ -147,6 +147,16 @@ def checked_address(port: str, address: int, memory: list[int]) -> int:
     )
 
 
+def empty_channel(instruction: str, channel: int) -> UserError:
+    """The error of a firing that finds a channel empty which its trigger does not check."""
+    return UserError(
+        f"{instruction} fires without a token in %i{channel}",
+        expected="a token there, as the instruction reads or takes it without a check",
+        given=f"%i{channel} is empty",
+        hint=f"`with %i{channel}.TAG` in its trigger waits for a token",
+    )
+
+
 class PublicElement:
     """State and counters of a processing element; ``name`` is for messages."""
 
@@ -174,6 +184,7 @@ class PublicElement:
         self.changed = True
         self._core = core
         self._meanings = word_meanings(core.word_width)
+        self._unchecked = [instruction.unchecked for instruction in program.instructions]
         self._candidates: dict[int, tuple[int, ...]] = {}
 
     def step(self) -> int:
@@ -184,6 +195,8 @@ class PublicElement:
             for number in self.candidates():
                 instruction = self.program.instructions[number]
                 if self.obstacle(instruction) is None:
+                    for channel in self._unchecked[number]:
+                        self._require_token(number, channel)
                     self._fire(instruction)
                     self.retired += 1
                     return number
@@ -248,6 +261,14 @@ class PublicElement:
                 return self.inputs[number].tokens[0][1]
             case Immediate(pattern=pattern):
                 return self._core.extended(pattern)
+
+    def _require_token(self, number: int, channel: int) -> None:
+        """Raise ``UserError`` if an instruction fires that uses a channel without a token."""
+        if self.inputs[channel].tokens:
+            return
+        position = self.program.instructions[number].position
+        line = f" (line {position.line})" if position is not None else ""
+        raise empty_channel(f"instruction {number}{line} of {self.name}", channel)
 
     def _scratch(self, address: int, instruction: Instruction) -> int:
         if address < len(self.scratchpad):

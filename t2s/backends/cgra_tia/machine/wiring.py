@@ -237,6 +237,7 @@ def _check_ports(part: PlacedPart) -> None:
     else:
         instructions = part.origin.program.instructions
         inputs = {check.channel for i in instructions for check in i.trigger.checks}
+        inputs.update(channel for i in instructions for channel in i.unchecked)
         outputs = {port for i in instructions for port in i.outputs}
     missing = [f"input {port}" for port in sorted(inputs - set(part.inputs))]
     missing += [f"output {port}" for port in sorted(outputs - set(part.outputs))]

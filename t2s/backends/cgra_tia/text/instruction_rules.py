@@ -79,8 +79,7 @@ def _trigger_rules(instruction: Instruction, core: CoreParameters) -> Iterator[B
 
 
 def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
-    checked = {check.channel for check in instruction.trigger.checks}
-    immediates = 0
+    immediates: set[int] = set()
     for number, source in enumerate(instruction.sources):
         part = f"source {number}"
         if number == MOST_SOURCES:
@@ -97,10 +96,8 @@ def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
             case FromChannel(number=channel):
                 if not 0 <= channel < core.inputs:
                     yield _range(part, "input channel", f"%i{channel}", core.inputs)
-                if channel not in checked:
-                    yield _unchecked(part, f"reads %i{channel}", channel)
             case Immediate(pattern=pattern):
-                immediates += 1
+                immediates.add(pattern)
                 if pattern < 0 or pattern >> core.immediate_width:
                     yield BrokenRule(
                         part=part,
@@ -108,11 +105,11 @@ def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
                         expected=f"a number of {core.immediate_width} bits",
                         given=f"the pattern {pattern:#x}",
                     )
-                if immediates > 1:
+                if len(immediates) > 1:
                     yield BrokenRule(
                         part=part,
-                        message="the instruction has two immediates, and room for one",
-                        expected="one immediate at most",
+                        message="the instruction has two different immediates, and room for one",
+                        expected="one immediate, which several sources may be",
                         given="another one; the public assembler would use the last one twice",
                         hint="put one of them into a register: init %rN, $NUMBER;",
                     )
@@ -156,13 +153,10 @@ def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterat
 
 def _effect_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     trigger = instruction.trigger
-    checked = {check.channel for check in trigger.checks}
     for channel in instruction.takes:
         part = f"take {channel}"
         if not 0 <= channel < core.inputs:
             yield _range(part, "input channel", f"%i{channel}", core.inputs)
-        if channel not in checked:
-            yield _unchecked(part, f"takes from %i{channel}", channel)
     if sorted(set(instruction.takes)) != list(instruction.takes):
         yield BrokenRule(
             part=f"take {instruction.takes[0]}",
@@ -202,13 +196,3 @@ def _tag_rule(part: str, tag: int, core: CoreParameters) -> Iterator[BrokenRule]
             expected=f"tags 0 to {(1 << tag_bits(core)) - 1}",
             given=str(tag),
         )
-
-
-def _unchecked(part: str, does: str, channel: int) -> BrokenRule:
-    return BrokenRule(
-        part=part,
-        message=f"the instruction {does}, which may be empty",
-        expected=f"a check of %i{channel} in the trigger",
-        given="no such check",
-        hint=f"write `with %i{channel}.TAG` or `with !%i{channel}.TAG` behind the pattern",
-    )

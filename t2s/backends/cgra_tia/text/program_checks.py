@@ -2,23 +2,26 @@
 
 Goes in: programs, and the sizes of the core.  Comes out: warnings, or an error.  Refused are
 programs of profile A in which no ``halt`` can be reached, so that a run never ends.  Odd are
-instructions that can never fire, operators with missing operands or too many, and constants and a
-result that go to one predicate, about which the public machines differ.
+instructions that can never fire, operators with missing operands or too many, channels that are
+read without a check, and constants and a result that go to one predicate, about which the public
+machines differ.
 
 Which predicates a program can reach follows from the instructions alone: a result in a predicate
 may be either value, tokens may come in any order, and an instruction never fires where an earlier
-one fires whenever it could.
+one fires whenever it could.  So does which channels are sure to hold a token then: those that were
+checked, or read, on every way there, and not taken from since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
+    FromChannel,
     FromRegister,
     Instruction,
     TextPosition,
@@ -40,10 +43,15 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The predicates that a program can come to, and the numbers of instructions that can fire."""
+    """The predicates that a program can come to, and the numbers of instructions that can fire.
+
+    ``maybe_empty`` are instructions and channels that they use without a check, where nothing
+    before has made sure that there is a token.
+    """
 
     states: frozenset[int]
     firing: frozenset[int]
+    maybe_empty: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,23 +72,45 @@ def reach(program: CellProgram) -> Reach:
         for instruction in program.instructions
         if instruction.opcode in ON_FMA and isinstance(instruction.destination, ToRegister)
     }
-    states, firing = {0}, set[int]()
+    firing: dict[int, list[int]] = {}
+    heads = {0: frozenset[int]()}
     todo = [0]
     while todo:
         state = todo.pop()
-        earlier: list[Instruction] = []
-        for number, instruction in enumerate(program.instructions):
-            trigger = instruction.trigger
-            if trigger.ones & ~state or trigger.zeros & state:
-                continue
-            if not any(_fires_first(other, instruction) for other in earlier):
-                firing.add(number)
-                found = set(_next_states(state, instruction)) - states
-                states |= found
-                todo += found
-            if not late & set(_registers(instruction)):  # else it may wait for an FMA
-                earlier.append(instruction)
-    return Reach(states=frozenset(states), firing=frozenset(firing))
+        if state not in firing:
+            firing[state] = list(_firing(program, state, late))
+        for number in firing[state]:
+            instruction = program.instructions[number]
+            checked = (check.channel for check in instruction.trigger.checks)
+            after = heads[state].union(checked, instruction.unchecked).difference(instruction.takes)
+            for found in _next_states(state, instruction):
+                sure = heads.get(found, after) & after
+                if heads.get(found) != sure:
+                    heads[found] = sure
+                    todo.append(found)
+    return Reach(
+        states=frozenset(heads),
+        firing=frozenset(number for numbers in firing.values() for number in numbers),
+        maybe_empty=frozenset(
+            (number, channel)
+            for state, numbers in firing.items()
+            for number in numbers
+            for channel in program.instructions[number].unchecked
+            if channel not in heads[state]
+        ),
+    )
+
+
+def _firing(program: CellProgram, state: int, late: Set[int]) -> Iterator[int]:
+    """The instructions that can fire with some predicates."""
+    earlier: list[Instruction] = []
+    for number, instruction in enumerate(program.instructions):
+        if not instruction.trigger.matches(state):
+            continue
+        if not any(_fires_first(other, instruction) for other in earlier):
+            yield number
+        if late.isdisjoint(_registers(instruction)):  # else it may wait for an FMA
+            earlier.append(instruction)
 
 
 def _registers(instruction: Instruction) -> Iterator[int]:
@@ -121,6 +151,8 @@ def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
                 given=f"a trigger that never chooses {instruction.opcode.value}",
                 hint="the first instruction in the text that can fire does",
             )
+        for channel in instruction.unchecked if number in reached.firing else ():
+            yield _without_check(number, instruction, channel, reached)
         destination, constants = instruction.destination, instruction.sets | instruction.clears
         if isinstance(destination, ToPredicate) and constants >> destination.number & 1:
             yield OddInstruction(
@@ -140,6 +172,23 @@ def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
                 given=f"{len(instruction.sources)} sources; missing ones are 0",
                 hint="OPERATOR DESTINATION, SOURCE, SOURCE",
             )
+
+
+def _without_check(
+    number: int, instruction: Instruction, channel: int, reached: Reach
+) -> OddInstruction:
+    verb = "takes from" if FromChannel(channel) not in instruction.sources else "reads"
+    empty = (number, channel) in reached.maybe_empty
+    return OddInstruction(
+        instruction=instruction,
+        message=f"instruction {number} {verb} %i{channel} without a check"
+        + (", and it may be empty" if empty else " of its own"),
+        expected=f"a check of %i{channel} in the trigger, which waits for a token",
+        given="no such check: a run in which it is empty then ends with an error"
+        if empty
+        else "a token that an instruction before has checked, and nobody has taken since",
+        hint=f"write `with %i{channel}.TAG` or `with !%i{channel}.TAG` behind the pattern",
+    )
 
 
 def check_programs(
