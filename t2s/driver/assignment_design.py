@@ -15,6 +15,7 @@ from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.driver.page_writer import write_page
+from t2s.driver.statement_overflow import warn_of_narrow_sums
 from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
 from t2s.graph.kept import KeptFor
 from t2s.sparse_repr.binding import (
@@ -220,9 +221,9 @@ class Compiled:
         dense = {name: value.to_dense() for name, value in binding.given.items()}
         match level:
             case "notation":
-                return self._evaluate(binding, dense)
+                made = self._evaluate(binding, dense)
             case "loops":
-                return interpret_program(
+                made = interpret_program(
                     self.program,
                     dense,
                     binding.extents,
@@ -231,12 +232,15 @@ class Compiled:
                     partial(workspace_places, self.program),
                 )
             case "blocks":
-                return self._interpret_blocks(binding)
-        raise UserError(
-            f"there is no level {level!r}",
-            location=user_location(),
-            expected="notation, loops or blocks",
-        )
+                made = self._interpret_blocks(binding)
+            case _:
+                raise UserError(
+                    f"there is no level {level!r}",
+                    location=user_location(),
+                    expected="notation, loops or blocks",
+                )
+        warn_of_narrow_sums(self.assignment, binding, made)
+        return made
 
     def _evaluate(self, binding: Binding, arrays: dict[str, Array]) -> Array:
         """The notation by numpy: as it is written, or what is assigned to workspaces one by one.
@@ -359,6 +363,7 @@ class AssignmentDesign(Design):
             add_stage_views(compiled.program, binding, written, name)
         assert written is not None
         final = final_result(compiled.assignment, compiled.program, binding, written)
+        warn_of_narrow_sums(compiled.assignment, binding, final)
         return SparseResult(tensor=final, stages=tuple(results))
 
     @property
