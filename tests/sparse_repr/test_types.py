@@ -41,7 +41,6 @@ def _all_agree(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:the sum y needs:t2s.T2SWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_have_the_type_that_numpy_gives(kind: str) -> None:
     """Small integers wrap around as numpy's do; bools are joined by or and and."""

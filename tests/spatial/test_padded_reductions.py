@@ -61,7 +61,6 @@ def check(out: Func, *values: Any, exact: bool = True) -> Graph:
     return graph
 
 
-@pytest.mark.filterwarnings("ignore:the sum out needs:t2s.T2SWarning")
 @pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
 @sampled("type", NUMBERS, quick=2, ids=str)
 @pytest.mark.parametrize("step", STEPS)
