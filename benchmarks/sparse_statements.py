@@ -3,9 +3,8 @@
 
 Each row is a statement as one writes it, its cycles, and the least cycles of some sequences of
 kernels for it, whose temporaries are stored in the formats that they give.  The programs are those
-of graph networks, of attention, of PageRank, and contractions of tensors.  Ratios above 1.05 are of
-squares of a graph below a mask: a dense array for all pairs of points is faster to look up, and the
-compiler does not choose it, since it does not know that there is room for it.
+of graph networks, of attention, of PageRank, of counting triangles, and contractions of tensors.
+The largest ratio is 1.06, of triangles in this mesh (0.95 in the karate graph).
 """
 
 from __future__ import annotations
@@ -29,17 +28,13 @@ ALLOWED = 1.05
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement, its formats, and sequences of kernels that compute the same.
-
-    ``choice``: a dense temporary is faster, and may be too large.
-    """
+    """A statement, its formats, and sequences of kernels that compute the same."""
 
     name: str
     text: str
     formats: str
     inputs: Inputs
     sequences: Sequence[Kernels]
-    choice: bool = False
 
     def cycles(self, engine: str = "native") -> tuple[int, int]:
         """Of the statement, and of the best sequence; raises ``ValueError`` for other values."""
@@ -243,8 +238,44 @@ def statements(graph: Any) -> Iterator[Statement]:
             formats="A:ds X:ds",
             inputs={"A": graph},
             sequences=squares,
-            choice=True,
         )
+    below = scipy_sparse.tril(graph, -1).tocsr()
+    yield Statement(
+        name="triangles",
+        text="t=L(i,j)*L(j,k)*L(i,k)",
+        formats="L:ds",
+        inputs={"L": below},
+        sequences=[
+            [
+                ("T(i,k)=L(i,j)*L(j,k)", f"L:ds T:{stored}"),
+                ("t=T(i,k)*L(i,k)", f"L:ds T:{stored}"),
+            ]
+            for stored in ("ds", "dd")
+        ],
+    )
+    few = {
+        "A": graph,
+        "x": np.where(np.arange(n) % 3 == 0, 1.0, 0.0),
+        "y": np.where(np.arange(n) % 2 == 0, 1.0, 0.0),
+    }
+    yield Statement(
+        name="x^T*A*y, sparse vectors",
+        text="t=x(i)*A(i,j)*y(j)",
+        formats="A:ds x:s y:s",
+        inputs=few,
+        sequences=[
+            [("z(j)=x(i)*A(i,j)", "A:ds x:s"), ("t=z(j)*y(j)", "y:s")],
+            [("z(i)=A(i,j)*y(j)", "A:ds y:s"), ("t=x(i)*z(i)", "x:s")],
+            [("z(j)=y(j)*1", "y:s"), ("t=x(i)*A(i,j)*z(j)", "A:ds x:s")],
+        ],
+    )
+    yield Statement(
+        name="A*y, sparse vector",
+        text="z(i)=A(i,j)*y(j)",
+        formats="A:ds y:s",
+        inputs=few,
+        sequences=[[("v(j)=y(j)*1", "y:s"), ("z(i)=A(i,j)*v(j)", "A:ds")]],
+    )
 
 
 def main() -> None:

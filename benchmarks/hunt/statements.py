@@ -19,7 +19,8 @@ from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import sparse
 
 ALLOWED = 1.25
-"""The formats of the kernels know how full each temporary is, and the compiler's do not."""
+"""The formats of the kernels know how full each temporary is, and the compiler's do not: 3 of 550
+cases are above 1.05."""
 
 START = 12
 """Cycles that each stage may start later: what a few more channels on the way take."""

@@ -128,7 +128,7 @@ def _memory(path: Path | None) -> Array:
             return np.load(path, allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise UserError(
-                f"{path} is no array", expected="an array that numpy saved", given=str(error)
+                f"{path} holds no array", expected="an array that numpy saved", given=str(error)
             ) from None
     numbers = path.read_text(encoding="utf-8", errors="replace").replace(",", " ").split()
     words = []

@@ -211,7 +211,7 @@ def _as_array(spec: ArraySpec, value: Any) -> Any:
     except Exception as error:  # noqa: BLE001 - whatever an object's own conversion raises
         reason = f"which numpy refuses: {error}"
     raise UserError(
-        f"the {_kind(spec)} {spec.name} is no array",
+        f"the {_kind(spec)} {spec.name} cannot be converted to an array",
         location=user_location(),
         notes=_declared(spec),
         expected=describe(spec),

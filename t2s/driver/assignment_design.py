@@ -15,8 +15,10 @@ from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.driver.page_writer import write_page
+from t2s.driver.statement_overflow import warn_of_narrow_sums
 from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
 from t2s.graph.kept import KeptFor
+from t2s.sparse_repr.adaptation import dense_temporaries, looks_up_more, sums_apart
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
@@ -30,7 +32,13 @@ from t2s.sparse_repr.binding import (
 )
 from t2s.sparse_repr.concrete.build import build_program
 from t2s.sparse_repr.concrete.interpret import interpret_program
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, print_program, result_of
+from t2s.sparse_repr.concrete.ir import (
+    UNKNOWN_SIZES,
+    Adaptation,
+    ConcreteProgram,
+    print_program,
+    result_of,
+)
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.lowering.construct import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
@@ -156,16 +164,46 @@ class Compiled:
         assignment: Assignment,
         schedule: Schedule | None = None,
         semiring: Semiring = PLUS_TIMES,
+        *,
+        adapted: Adaptation = UNKNOWN_SIZES,
     ) -> None:
         assignment = with_semiring(assignment, semiring)
         self.assignment = assignment
         self._schedule = schedule
-        self.program: ConcreteProgram = build_program(assignment, schedule)
+        self.program: ConcreteProgram = build_program(assignment, schedule, adapted=adapted)
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
         check_skips(schedule or Schedule(), self.diagrams)
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
+        self._chosen = adapted
+        self._variants: dict[Adaptation, Compiled] = {adapted: self}
+
+    def for_inputs(self, inputs: Mapping[str, Any], type: Type | None = None) -> Compiled:
+        """What ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.
+
+        Temporaries for which there is room may be dense, and a sum may be two stages.
+        """
+        return self.adapted(self.bind(inputs, type))
+
+    def adapted(self, binding: Binding) -> Compiled:
+        """The kernel for the sizes of these inputs: this one if they change nothing."""
+        if self._chosen != UNKNOWN_SIZES or binding.type == BOOL:
+            return self
+        usual = self._variant(dense_temporaries(self.program, binding, UNKNOWN_SIZES))
+        apart = sums_apart(self.program, binding)
+        if apart == UNKNOWN_SIZES:
+            return usual
+        made = self._variant(apart).program
+        chosen = self._variant(dense_temporaries(made, binding, apart))
+        return chosen if looks_up_more(chosen.program, usual.program) else usual
+
+    def _variant(self, adapted: Adaptation) -> Compiled:
+        if adapted not in self._variants:
+            ring = self.assignment.semiring
+            made = Compiled(self.assignment, self._schedule, ring, adapted=adapted)
+            self._variants[adapted] = made
+        return self._variants[adapted]
 
     @cached_property
     def of_bools(self) -> Compiled:
@@ -213,6 +251,9 @@ class Compiled:
         Loops are run one by one, so they are for small inputs.
         """
         binding = self.bind(inputs, type)
+        chosen = self.adapted(binding)
+        if chosen is not self:
+            return chosen.interpret(inputs, level=level, type=type)
         if binding.type == BOOL:
             made = self.of_bools.interpret(inputs, level=level, type=BYTE)
             return made.astype(BOOL.numpy)
@@ -220,9 +261,9 @@ class Compiled:
         dense = {name: value.to_dense() for name, value in binding.given.items()}
         match level:
             case "notation":
-                return self._evaluate(binding, dense)
+                made = self._evaluate(binding, dense)
             case "loops":
-                return interpret_program(
+                made = interpret_program(
                     self.program,
                     dense,
                     binding.extents,
@@ -231,12 +272,15 @@ class Compiled:
                     partial(workspace_places, self.program),
                 )
             case "blocks":
-                return self._interpret_blocks(binding)
-        raise UserError(
-            f"there is no level {level!r}",
-            location=user_location(),
-            expected="notation, loops or blocks",
-        )
+                made = self._interpret_blocks(binding)
+            case _:
+                raise UserError(
+                    f"there is no level {level!r}",
+                    location=user_location(),
+                    expected="notation, loops or blocks",
+                )
+        warn_of_narrow_sums(self.assignment, binding, made)
+        return made
 
     def _evaluate(self, binding: Binding, arrays: dict[str, Array]) -> Array:
         """The notation by numpy: as it is written, or what is assigned to workspaces one by one.
@@ -293,6 +337,7 @@ class AssignmentDesign(Design):
     compiled: Compiled
     type: Type | None = None
     channels: Channels = field(default_factory=Channels)
+    adapts: bool = True
 
     @property
     def name(self) -> str:
@@ -304,11 +349,23 @@ class AssignmentDesign(Design):
 
     def graphs(self, inputs: Mapping[str, Any]) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
-        binding = self.compiled.bind(inputs, self.type)
+        compiled, binding = self._bound(inputs)
         if binding.type == BOOL:
             return self._of_bools.graphs(inputs)
-        numbers = range(self.stage_count)
-        return tuple(self.compiled.stage(n, binding, self.channels).graph for n in numbers)
+        numbers = range(len(compiled.diagrams))
+        return tuple(compiled.stage(n, binding, self.channels).graph for n in numbers)
+
+    def stage_count_for(self, inputs: Mapping[str, Any] | None) -> int:
+        return self.stage_count if inputs is None else len(self._bound(inputs)[0].diagrams)
+
+    def only_stage(self, inputs: Mapping[str, Any] | None, verb: str) -> Stage:
+        return super(AssignmentDesign, replace(self, adapts=False)).only_stage(inputs, verb)
+
+    def _bound(self, inputs: Mapping[str, Any]) -> tuple[Compiled, Binding]:
+        """What runs for these inputs, and the inputs as it reads them."""
+        binding = self.compiled.bind(inputs, self.type)
+        chosen = self.compiled.adapted(binding) if self.adapts else self.compiled
+        return chosen, binding if chosen is self.compiled else chosen.bind(inputs, self.type)
 
     def in_memory(self, graph: Graph) -> Graph:
         return given_in_memory(graph)
@@ -341,12 +398,11 @@ class AssignmentDesign(Design):
                 given="no inputs",
                 hint=f'pass them by name, as in t2s.simulate({self.name}, {{"A": matrix, ...}})',
             )
-        compiled = self.compiled
-        binding = compiled.bind(inputs, self.type)
+        compiled, binding = self._bound(inputs)
         if binding.type == BOOL:
             made_of_bytes = yield from self._of_bools.stages(inputs)
             return replace(made_of_bytes, tensor=as_bools(made_of_bytes.tensor))
-        graphs = [compiled.stage(n, binding, self.channels) for n in range(self.stage_count)]
+        graphs = [compiled.stage(n, binding, self.channels) for n in range(len(compiled.diagrams))]
         results: list[Any] = []
         written: SparseTensor | None = None
         for number, made in enumerate(graphs):
@@ -362,11 +418,12 @@ class AssignmentDesign(Design):
             add_stage_views(compiled.program, binding, written, name)
         assert written is not None
         final = final_result(compiled.assignment, compiled.program, binding, written)
+        warn_of_narrow_sums(compiled.assignment, binding, final)
         return SparseResult(tensor=final, stages=tuple(results))
 
     @property
     def _of_bools(self) -> AssignmentDesign:
-        return AssignmentDesign(self.compiled.of_bools, BYTE, self.channels)
+        return replace(self, compiled=self.compiled.of_bools, type=BYTE)
 
 
 def _ended(result: Any) -> StageResult:

@@ -16,6 +16,7 @@ from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
 from t2s.driver.capstan_fit import backend_is_there, backend_missing, fitted_program
 from t2s.driver.design import ChipKernel
+from t2s.driver.statement_overflow import warn_of_narrow_sums
 from t2s.patterns.dot import patterns_to_dot
 from t2s.patterns.interpret import PatternOutcome, interpret_patterns
 from t2s.patterns.ir import PatternProgram
@@ -194,7 +195,9 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         Raises ``UserError`` for what does not fit on chip.
         """
         given, made = self._run(inputs, type)
-        return made_tensor(given.lowered, self.assignment, given.binding, made, given.arguments)
+        result = made_tensor(given.lowered, self.assignment, given.binding, made, given.arguments)
+        warn_of_narrow_sums(self.assignment, given.binding, result)
+        return result
 
     def graph(self, type: Type | None = None, times: CapstanTimes | None = None) -> Graph:
         """The units of the chip as a graph of machines, for 32-bit integers if no type is given.
@@ -262,6 +265,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         tensor = made_tensor(
             started.lowered, self.assignment, started.binding, made, started.arguments
         )
+        warn_of_narrow_sums(self.assignment, started.binding, tensor)
         return CapstanResult(
             tensor=tensor,
             memory=memory_name(memory),
@@ -303,11 +307,14 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         places = stored_places(self.program, binding)
         match level:
             case "notation":
-                return evaluate(self.assignment, dense, kind, places)
+                made = evaluate(self.assignment, dense, kind, places)
             case "loops":
-                return interpret_program(self.program, dense, binding.extents, kind, places)
-        raise UserError(
-            f"there is no level {level!r}",
-            location=user_location(),
-            expected="notation, loops or patterns",
-        )
+                made = interpret_program(self.program, dense, binding.extents, kind, places)
+            case _:
+                raise UserError(
+                    f"there is no level {level!r}",
+                    location=user_location(),
+                    expected="notation, loops or patterns",
+                )
+        warn_of_narrow_sums(self.assignment, binding, made)
+        return made

@@ -90,6 +90,10 @@ class Design(ABC):
         """How many graphs it is, which run one after the other."""
         return 1
 
+    def stage_count_for(self, inputs: Mapping[str, Any] | None) -> int:
+        """How many graphs run for these inputs, whose sizes may choose among several designs."""
+        return self.stage_count
+
     @abstractmethod
     def lower(self, given: Mapping[str, Any]) -> Graph:
         """Its graph; ``given`` has what the graph itself depends on: constants, or a matrix."""

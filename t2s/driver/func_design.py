@@ -15,6 +15,8 @@ from t2s.func.collect import AnyFunc, needed_funcs, output_funcs, structural_par
 from t2s.func.freeze import freeze
 from t2s.func.func import TemporalFunc
 from t2s.func.interpret import interpret_program
+from t2s.func.ir import TemporalProgram
+from t2s.func.overflow import warn_of_narrow_sums
 from t2s.graph.graph import Graph
 from t2s.report.reasons import LoopReason
 from t2s.sparse_repr.representation import parameter as sparse
@@ -25,12 +27,21 @@ from t2s.spatial.printer import print_loop_nest
 from t2s.spatial.schedule import ScheduledFunc
 
 
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A graph, why its loops are there, and the program that it computes."""
+
+    graph: Graph
+    reasons: Mapping[tuple[str, str], LoopReason]
+    program: TemporalProgram
+
+
 @dataclass(frozen=True)
 class FuncDesign(Design):
     """A Func, or a tuple or list of Funcs; integers that shapes depend on become constants."""
 
     design: AnyFunc | Sequence[AnyFunc]
-    _graphs: dict[tuple[tuple[str, int], ...], tuple[Graph, Mapping[Any, LoopReason]]] = field(
+    _lowered: dict[tuple[tuple[str, int], ...], _Lowered] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -40,11 +51,6 @@ class FuncDesign(Design):
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return lower_to_graph(self._spatial(given))
-
-    def _lowered(self, given: Mapping[str, Any]) -> tuple[Graph, Mapping[Any, LoopReason]]:
-        """The graph, and why its loops are there."""
-        program = self._spatial(given)
-        return lower_to_graph(program), reasons_of(program, self.funcs)
 
     @property
     def funcs(self) -> dict[str, ScheduledFunc]:
@@ -63,7 +69,9 @@ class FuncDesign(Design):
         refuse_sparse(self.design)
         outputs = output_funcs(self.design)
         constants = constants_of(outputs, inputs)
-        results = interpret_program(freeze(outputs, constants), without(inputs, constants))
+        program, given = freeze(outputs, constants), without(inputs, constants)
+        results = interpret_program(program, given)
+        warn_of_narrow_sums(program, given)
         if isinstance(self.design, TemporalFunc):
             only: Array = results[self.design.name]
             return only
@@ -73,17 +81,29 @@ class FuncDesign(Design):
         given = named_inputs({} if inputs is None else inputs)
         constants = constants_of(self.design, given)
         key = tuple(constants.items())
-        if key not in self._graphs:  # several runs of a design share its graph
-            self._graphs[key] = self._lowered(constants)
-        graph, reasons = self._graphs[key]
-        arrays, scalars = split_scalars(graph, without(given, constants))
-        return (yield Stage(graph=graph, arrays=arrays, scalars=scalars, reasons=reasons))
+        if key not in self._lowered:  # several runs of a design share its graph
+            program, spatial = self._programs(constants)
+            self._lowered[key] = _Lowered(
+                lower_to_graph(spatial), reasons_of(spatial, self.funcs), program
+            )
+        lowered, values = self._lowered[key], without(given, constants)
+        arrays, scalars = split_scalars(lowered.graph, values)
+        result = yield Stage(
+            graph=lowered.graph, arrays=arrays, scalars=scalars, reasons=lowered.reasons
+        )
+        if result.outputs:  # not of a run for its times alone, or one that was cut short
+            warn_of_narrow_sums(lowered.program, values)
+        return result
 
     def _spatial(self, given: Mapping[str, Any]) -> SpatialProgram:
+        return self._programs(given)[1]
+
+    def _programs(self, given: Mapping[str, Any]) -> tuple[TemporalProgram, SpatialProgram]:
+        """What is computed, and where and when."""
         refuse_sparse(self.design)
         constants = {n: v if (number := whole(v)) is None else number for n, v in given.items()}
         program = freeze(self.design, constants)
-        return build_spatial(program, self.funcs, constants)
+        return program, build_spatial(program, self.funcs, constants)
 
 
 def reasons_of(

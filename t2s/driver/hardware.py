@@ -121,19 +121,20 @@ def verilate(
     begun = found.begin(inputs)
     checked_seconds("time_limit", time_limit)
     check_stalls(stalls)
-    wanted = _wave_file(found, waves, cycles)
+    count = found.stage_count_for(inputs)
+    wanted = _wave_file(found, count, waves, cycles)
     options = RunOptions(
         stalling=None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in),
         time_limit=time_limit,
         directory=None if directory is None else checked_folder("the directory", directory),
         waves=wanted,
     )
-    apart, target = found.stage_count > 1, device_for(found, device)
+    apart, target = count > 1, device_for(found, device)
     return begun.run(_run_on("verilog", options, target, values=inputs is not None, apart=apart))
 
 
 def _wave_file(
-    design: Design, path: str | Path | None, cycles: tuple[int, int] | None
+    design: Design, count: int, path: str | Path | None, cycles: tuple[int, int] | None
 ) -> WaveFile | None:
     """The waveforms that a run is to write; ``UserError`` before anything is built."""
     here = user_location()
@@ -154,9 +155,9 @@ def _wave_file(
             expected="a name that ends with .fst or .vcd",
             given=repr(str(path)),
         )
-    if design.stage_count > 1:
+    if count > 1:
         raise UnsupportedError(
-            f"{design.name} is {design.stage_count} graphs, and waveforms are of one",
+            f"{design.name} is {count} graphs, and waveforms are of one",
             location=here,
             hint="t2s.verilate takes each of them: kernel.graphs(inputs)",
         )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -48,44 +48,60 @@ def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> di
     ``inputs`` holds arrays and scalars by name.  Returns the arrays of all functions by name, the
     output among them; element 0 of an array is the minimum of the function's bounds.
     """
+    run = Interpretation.of(program, checked_values(program, inputs))
+    run.compute()
+    return {function.name: run.arrays[function.name] for function in program.functions}
+
+
+def checked_values(program: TemporalProgram, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """The inputs and scalars of a program by name; raises ``UserError`` for what does not fit."""
     specs = [
         *(ArraySpec(name=i.name, type=i.type, shape=i.shape, location=i.location)
           for i in program.inputs),
         *(ArraySpec(name=p.name, type=p.type, shape=(), location=p.location)
           for p in program.parameters),
     ]  # fmt: skip
-    values = check_inputs(specs, inputs)
-    run = _Interpretation(
-        program=program,
-        arrays={name: value for name, value in values.items() if np.ndim(value)},
-        scalars={name: value for name, value in values.items() if not np.ndim(value)},
-        origins={f.name: tuple(low for low, _ in f.bounds) for f in program.functions},
-    )
-    with np.errstate(all="ignore"):
-        for function in program.functions:
-            run.arrays[function.name] = np.zeros(function.shape, function.type.numpy)
-        for function in program.functions:
-            system = program.system_of(function.name)
-            if system is None:
-                for definition in function.definitions:
-                    run.define(function, definition)
-            elif function.name == system.members[0]:
-                run.iterate(system)
-    return {function.name: run.arrays[function.name] for function in program.functions}
+    return check_inputs(specs, inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Interpretation:
+class Interpretation:
+    """A run: the arrays of inputs and functions, the scalars, and the minima of bounds."""
+
     program: TemporalProgram
     arrays: dict[str, Array]
     scalars: dict[str, Array]
     origins: dict[str, tuple[int, ...]]
     repetitive: dict[int, bool] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, program: TemporalProgram, values: Mapping[str, Array]) -> Self:
+        """The program on checked inputs, its functions still zero."""
+        run = cls(
+            program=program,
+            arrays={name: value for name, value in values.items() if np.ndim(value)},
+            scalars={name: value for name, value in values.items() if not np.ndim(value)},
+            origins={f.name: tuple(low for low, _ in f.bounds) for f in program.functions},
+        )
+        for function in program.functions:
+            run.arrays[function.name] = np.zeros(function.shape, function.type.numpy)
+        return run
+
+    def compute(self) -> None:
+        """Compute all functions."""
+        with np.errstate(all="ignore"):
+            for function in self.program.functions:
+                system = self.program.system_of(function.name)
+                if system is None:
+                    for definition in function.definitions:
+                        self.define(function, definition)
+                elif function.name == system.members[0]:
+                    self.iterate(system)
+
     def define(self, function: Function, definition: Definition) -> None:
         """Execute one definition over its whole domain."""
         pure = [dimension for dimension in definition.domain if not dimension.reduction]
-        vectorised = [] if _order_matters(definition) else pure
+        vectorised = [] if order_matters(definition) else pure
         scalar = [dimension for dimension in definition.domain if dimension not in vectorised]
         base, exists = _grid(vectorised, self.scalars)
         for point, inside in _points(scalar, base):
@@ -94,7 +110,7 @@ class _Interpretation:
     def iterate(self, system: System) -> None:
         """Execute the loops of a system; each iteration computes all members in order."""
         members = [self.program.function(name) for name in system.members]
-        carried = _carried(system, members)
+        carried = carried_loops(system, members)
         boxes = dict(zip([d.name for d in system.domain], members[0].bounds, strict=False))
         lanes = [system.lanes] if system.lanes is not None else []
         together = [_box(d.name, *boxes[d.name]) for d in system.domain if d.name not in carried]
@@ -120,7 +136,7 @@ class _Interpretation:
         shape = np.broadcast_shapes(*(np.shape(part) for part in target), np.shape(inside))
         value = np.broadcast_to(self.value(definition.value, environment, inside), shape)
         mask = np.broadcast_to(inside, shape)
-        where = self._locate(function.name, definition, target, mask)
+        where = self.locate(function.name, definition, target, mask)
         array = self.arrays[function.name]
         array[where] = value if inside is np.True_ else np.where(mask, value, array[where])
 
@@ -163,7 +179,7 @@ class _Interpretation:
                 parts: list[Any] = [None] * len(indices)
                 for at, index in enumerate(indices):
                     parts[at] = yield index, inside
-                return self.arrays[expr.source][self._locate(expr.source, expr, parts, inside)]
+                return self.arrays[expr.source][self.locate(expr.source, expr, parts, inside)]
             case Apply(operator=operator, operands=operands, type=type):
                 values: list[Any] = [None] * len(operands)
                 for at, operand in enumerate(operands):
@@ -182,7 +198,7 @@ class _Interpretation:
                 return evaluate(expr, environment)
         raise TypeError(f"{expr.__class__.__name__} does not occur in temporal programs")
 
-    def _locate(
+    def locate(
         self, source: str, what: Read | Definition, parts: Sequence[Array], inside: Any
     ) -> tuple[Array, ...]:
         """Array positions of subscripts, checked where ``inside`` holds and clipped elsewhere."""
@@ -217,12 +233,12 @@ def _within(positions: Array, extent: int) -> bool:
     return bool(positions.size) and bool(positions.min() >= 0 and positions.max() < extent)
 
 
-def evaluate_target(part: Expr, environment: dict[str, Array], run: _Interpretation) -> Array:
+def evaluate_target(part: Expr, environment: dict[str, Array], run: Interpretation) -> Array:
     """One subscript of a left side."""
     return run.value(part, environment, np.True_)
 
 
-def _order_matters(definition: Definition) -> bool:
+def order_matters(definition: Definition) -> bool:
     """Whether points of the pure dimensions must not be evaluated together."""
     if any(not isinstance(part, Index) for part in definition.target):
         return True
@@ -233,7 +249,7 @@ def _order_matters(definition: Definition) -> bool:
     return any(read.indices != definition.target for read in own)
 
 
-def _carried(system: System, members: Sequence[Function]) -> set[str]:
+def carried_loops(system: System, members: Sequence[Function]) -> set[str]:
     """The loops along which some member reads another iteration."""
     found: set[str] = set()
     for definition in (definition for member in members for definition in member.definitions):

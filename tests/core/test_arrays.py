@@ -153,7 +153,7 @@ def test_what_the_program_computes_is_not_given() -> None:
 
 def test_ragged_lists() -> None:
     error = refusal(Int(64), [[1], [2, 3]], 2, 2)
-    assert error.message == "the input X is no array"
+    assert error.message == "the input X cannot be converted to an array"
     assert error.given is not None
     assert error.given.startswith("list, which numpy refuses: ")
 

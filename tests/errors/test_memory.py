@@ -25,7 +25,7 @@ IDEAL = DEVICES["ideal"]
 def test_unknown_name() -> None:
     with refused(
         """
-        there is no such memory
+        unknown memory 'ddr5'
           --> IDEAL.with_memory("ddr5")
           expected: one of ideal, ddr4-2133, ddr4-2133x2, ddr4-2133x4, hbm2e, hbm2e-1800, or a Dram
           given:    'ddr5'

@@ -98,7 +98,7 @@ def test_an_input_that_is_spelled_wrong() -> None:
 def test_arguments_of_wrong_kinds(tmp_path: Path) -> None:
     F, given = shifted(), {"n": np.zeros(4, np.int32)}
     for memory in ({}, [], 5):
-        with pytest.raises(t2s.UserError, match="there is no such memory"):
+        with pytest.raises(t2s.UserError, match="unknown memory "):
             t2s.simulate(F, given, memory=memory)  # type: ignore[arg-type]
     for text in (None, 5, {}):
         with pytest.raises(t2s.UserError, match="graph_from_json needs the text of a graph"):

@@ -265,7 +265,7 @@ def test_graphs_are_their_adjacency() -> None:
     assert sparse.tensor(directed, "ds").to_dense().tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
     assert sparse.tensor(networkx.Graph()).shape == (0, 0)
     directed.add_edge("a", "b", weight="heavy")
-    with pytest.raises(t2s.UserError, match="weights that are no numbers"):
+    with pytest.raises(t2s.UserError, match="edge weights that are not numbers"):
         sparse.tensor(directed)
 
 
@@ -285,7 +285,7 @@ def test_objects_without_an_array_protocol_are_refused() -> None:
     for value in (Keyed(), {0: 1.0, 1: 2.0, 2: 3.0}, {1.0, 2.0, 3.0}, iter([1.0, 2.0, 3.0])):
         with pytest.raises(t2s.UserError, match=r"is not a tensor|values of type object"):
             sparse.tensor(value)
-        with pytest.raises(t2s.UserError, match=r"the input x (is no array|has the wrong)"):
+        with pytest.raises(t2s.UserError, match=r"the input x (cannot be converted|has the wrong)"):
             t2s.simulate(F, {"x": value})
     for value in ([1.0, 2.0, 3.0], (1.0, 2.0, 3.0), memoryview(np.ones(3)), np.ones(3)):
         assert sparse.tensor(value).shape == (3,)

@@ -101,7 +101,7 @@ def test_an_unfused_product_takes_two_stages() -> None:
     assert (
         str(kernel)
         == """\
-T(i,j) is stored as ss:0,1, by default
+T(i,j) is stored as ss:0,1, by default, and densely up to 1,048,576 elements
 for i:
   for j:
     for k:

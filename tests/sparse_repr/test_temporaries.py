@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse as scipy_sparse
 
+import t2s
 from benchmarks.sparse_statements import ALLOWED, banded, statements
 from t2s import Var, sparse
 from t2s.core.errors import UserError
@@ -117,7 +119,7 @@ LAYER = "H(i,k)=sum(j, A(i,j)*sum(f, X(j,f)*W(f,k)))"
 def test_formats_of_temporaries(text: str, formats: str, stored: str) -> None:
     kernel = sparse.compile(sparse.parse(text, formats.split()), "transpose()")
     lines = str(kernel).splitlines()
-    assert any(line.startswith(stored) and line.endswith(", by default") for line in lines), lines
+    assert any(line.startswith(stored) and ", by default" in line for line in lines), lines
 
 
 def test_a_skip_keeps_the_levels_that_it_intersects() -> None:
@@ -243,8 +245,77 @@ def test_a_join_that_a_loop_would_repeat_is_computed_once() -> None:
     assert "part(j,s) = B(s,j) + C(s,j)" in str(kernel)
 
 
+SQUARE = "X(i,j)=A(i,j)*A(i,k)*A(k,j)"
+LOOKED_UP = {
+    SQUARE: "part(i,j) is stored as dd:0,1",
+    "X(i,j)=A(i,j)*sum(k, A(i,k)*A(k,j))": "total(i,j) is stored as dd:0,1",
+    "t=A(i,j)*A(j,k)*A(i,k)": "part(i,k) is stored as dd:0,1",
+    "t=x(i)*A(i,j)*y(j)": "part(j) is stored as d:0",
+    "z(i)=A(i,j)*y(j)": "part(j) is stored as d:0",
+    "z(i)=sum(s, A(i,s)*sum(j, A(s,j)*(y(j)/d(j))))": "part(j) is stored as d:0",
+}
+
+
+@pytest.mark.parametrize("text", LOOKED_UP)
+def test_what_would_be_scanned_again_and_again_is_looked_up(text: str) -> None:
+    """Where sizes are known; fewer cycles than in the loops as printed, and the same values."""
+    formats = {"A": "ds", "X": "ds", "x": "s", "y": "s"}
+    used = {name: made for name, made in formats.items() if f"{name}(" in text}
+    kernel = _kernel(text, used)
+    graph = _mesh(30)["A"] - 3 * scipy_sparse.eye_array(30)
+    vector = np.where(np.arange(30) % 2, np.arange(30) - 11.0, 0)
+    given = {"A": graph, "x": vector[::-1].copy(), "y": vector, "d": np.arange(1.0, 31)}
+    inputs = {name: one for name, one in given.items() if f"{name}(" in text.split("=")[1]}
+    assert LOOKED_UP[text] in str(kernel.for_inputs(inputs))
+    assert LOOKED_UP[text] not in str(kernel)
+    assert "scanned again" in str(kernel) or "densely up to" in str(kernel)
+    result = kernel.simulate(inputs, engine="python")
+    usual = t2s.simulate(replace(kernel.design(), adapts=False), inputs, engine="python")
+    assert np.allclose(result.output, usual.output)
+    assert result.cycles < usual.cycles
+    assert len(kernel.graphs(inputs)) == len(result.stages) > 1
+    for level in ("notation", "loops", "blocks"):
+        assert np.allclose(kernel.interpret(inputs, level=level), usual.output)
+
+
+def test_what_is_lower_than_one_graph_stays_one() -> None:
+    """Verbs of one graph take the loops as printed."""
+    kernel = _kernel("z(i)=A(i,j)*y(j)", {"A": "ds", "y": "s"})
+    inputs = {"A": _mesh(20)["A"], "y": np.arange(20) % 2}
+    assert len(kernel.simulate(inputs).stages) == 2
+    assert t2s.lower(kernel, **inputs).nodes
+
+
+def test_nothing_is_looked_up_where_that_is_slower_or_larger_or_not_the_same() -> None:
+    kernel = _kernel(SQUARE, {"A": "ds", "X": "ds"})
+    graph = _mesh(20)["A"]
+    assert kernel.for_inputs({"A": graph}) is not kernel
+    infinite = graph.copy()
+    infinite.data[0] = np.inf
+    large = scipy_sparse.csr_array(([1.0], ([3], [4])), shape=(2000, 2000))
+    sparse_one = scipy_sparse.csr_array(([1.0], ([3], [4])), shape=(20, 20))
+    for given in (infinite, large, sparse_one):
+        assert kernel.for_inputs({"A": given}) is kernel
+    ordered = _kernel(SQUARE, {"A": "ds", "X": "ds"}, "reorder(i,k,j)")
+    assert ordered.for_inputs({"A": graph}) is ordered
+    assert str(ordered).startswith("for i:")
+
+
+def test_a_dense_temporary_does_not_change_what_is_stored() -> None:
+    """Rows of a star have no triangles: nothing is stored there, though zeros are looked up."""
+    star = np.zeros((12, 12))
+    star[0, 1:] = star[1:, 0] = 1
+    star[1, 2] = star[2, 1] = 1
+    kernel = _kernel(SQUARE, {"A": "ds", "X": "ds"})
+    assert "dd" in str(kernel.for_inputs({"A": star}))
+    result = kernel.simulate({"A": star})
+    expected = star * (star @ star)
+    assert np.array_equal(result.output, expected)
+    assert result.tensor.nnz == np.count_nonzero(expected) < np.count_nonzero(star)
+
+
 @pytest.mark.slow
 def test_statements_cost_what_their_best_kernels_do() -> None:
     for one in statements(banded(40)):
         cycles, best = one.cycles(engine="python")
-        assert one.choice or cycles <= ALLOWED * best, (one.name, cycles, best)
+        assert cycles <= ALLOWED * best, (one.name, cycles, best)

@@ -220,7 +220,7 @@ def constant(found: Any) -> Operand:
 def scalar(operand: Operand) -> Scalar:
     """An operand that has to be a number."""
     if not isinstance(operand, KernelNumber | int):
-        raise Untranslatable("this is no number")
+        raise Untranslatable(f"{operand!r} is not a number")
     return operand
 
 

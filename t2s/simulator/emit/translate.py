@@ -249,7 +249,7 @@ class _Body:
         operand = number(operand)
         if not isinstance(operand, KernelNumber):
             if name in self._names or name in self._slots:
-                raise Untranslatable(f"{name} is assigned to twice, and is no number")
+                raise Untranslatable(f"{name} is assigned to twice, and is not a number")
             self._names[name] = operand
             return
         if name not in self._slots:

@@ -209,7 +209,7 @@ def find_memory(memory: str | Dram) -> Dram | None:
         return None
     if not isinstance(memory, str) or memory not in MEMORIES:
         raise UserError(
-            "there is no such memory",
+            f"unknown memory {memory!r}",
             location=user_location(),
             expected=f"one of {', '.join((IDEAL, *MEMORIES))}, or a Dram",
             given=repr(memory),

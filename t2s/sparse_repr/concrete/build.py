@@ -6,7 +6,7 @@ loops; views of tensors that the loops cannot walk; the nests; what the result i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from t2s.core.errors import UnsupportedError, UserError
@@ -16,9 +16,12 @@ from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.for_other_targets import refuse_patterns
 from t2s.sparse_repr.concrete.ir import (
+    UNKNOWN_SIZES,
+    Adaptation,
     Assign,
     ConcreteProgram,
     Forall,
+    Rescan,
     SplitLoop,
     StageWorkspace,
     Statement,
@@ -58,7 +61,12 @@ from t2s.sparse_repr.concrete.schedule import (
 )
 from t2s.sparse_repr.concrete.temporaries import choose_formats, whole_variables
 from t2s.sparse_repr.concrete.verify import verify_program
-from t2s.sparse_repr.concrete.workspaces import hoist_sums, precompute, take_out_sums
+from t2s.sparse_repr.concrete.workspaces import (
+    hoist_sums,
+    precompute,
+    rescanned_sums,
+    take_out_sums,
+)
 from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.levels import Level
 from t2s.sparse_repr.notation.ir import (
@@ -91,6 +99,7 @@ class _Builder:
     lane: str
     zero: float | int
     workspaces: set[str] = field(default_factory=set)
+    roomy: set[str] = field(default_factory=set)
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The tensor that a stage reads; the same view is made once, and none if none is needed."""
@@ -115,22 +124,31 @@ class _Builder:
 
 
 def build_program(
-    assignment: Assignment, schedule: Schedule | None = None, *, hoist: bool = True
+    assignment: Assignment,
+    schedule: Schedule | None = None,
+    *,
+    hoist: bool = True,
+    adapted: Adaptation = UNKNOWN_SIZES,
 ) -> ConcreteProgram:
     """Concrete index notation of an assignment under a schedule.
 
     With ``hoist`` sums that do not change in all loops are computed once, unless the schedule is
-    about loops.  Raises ``UserError`` for a schedule that does not fit, and for loops that cannot
-    walk a tensor which may not be transposed.
+    about loops; ``adapted`` is what else is chosen then.  Raises ``UserError`` for a schedule that
+    does not fit, and for loops that cannot walk a tensor which may not be transposed.
     """
     schedule = schedule or Schedule()
     try:
-        return _build(assignment, schedule, hoist)
+        return _build(assignment, schedule, hoist, adapted)
     except DiscordantLoops as error:
         raise _with_hints(error, assignment, schedule) from None
 
 
-def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteProgram:
+def _build(
+    assignment: Assignment,
+    schedule: Schedule,
+    hoist: bool,
+    adapted: Adaptation = UNKNOWN_SIZES,
+) -> ConcreteProgram:
     check_once(schedule)
     refuse_patterns(schedule, assignment)
     hoist = hoist and _leaves_loops(schedule)
@@ -143,10 +161,17 @@ def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteP
     assignments: list[Assignment] = []
     said: dict[str, Precompute] = {}
     totals: set[str] = set()
+    rescans: list[Rescan] = []
+    inputs = {access.tensor for access in accesses(assignment.value)}
     for made, directive in precompute(assignment, schedule):
         for one in take_out_sums(made, supply, sample=hoist):
             totals.add(one.result.tensor)
-            assignments += hoist_sums(one, supply) if hoist else [one]
+            if not hoist:
+                assignments.append(one)
+                continue
+            *before, left = hoist_sums(one, supply, adapted.apart)
+            assignments += [*before, left]
+            rescans += rescanned_sums(left, inputs)
         if directive is not None:
             said[made.result.tensor] = directive
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
@@ -177,12 +202,15 @@ def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteP
     results = [one.result for one in assignments[:-1]]
     hoisted = {result.tensor for result in results} - totals
     builder.workspaces = {result.tensor for result in results}
-    _choose_formats(builder, assignments, said)
+    builder.roomy = _choose_formats(builder, assignments, said, adapted.dense)
     formats = {result.tensor: builder.formats[result.tensor] for result in results}
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one)
     check_fused(schedule, builder.stages)
+    if builder.roomy & adapted.dense and not _target_is_dense(builder, assignment):
+        # a dense array is there also where nothing was added up
+        builder.schedule = schedule.drop_zeros(assignment.result.tensor)
     without_zeros = _without_zeros(builder, assignments, lane)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
@@ -204,10 +232,12 @@ def _build(assignment: Assignment, schedule: Schedule, hoist: bool) -> ConcreteP
                 format=formats[one.result.tensor],
                 declared=one.result.tensor in said and said[one.result.tensor].format is not None,
                 apart=one.result.tensor in said or one.result.tensor in hoisted,
+                roomy=hoist and one.result.tensor in builder.roomy - adapted.dense,
             )
             for one in assignments[:-1]
         ),
         without_zeros=without_zeros,
+        rescans=() if adapted.apart else tuple(rescans),
         value=assignments[-1].value,
         location=assignment.location,
     )
@@ -220,10 +250,22 @@ def _leaves_loops(schedule: Schedule) -> bool:
     return all(isinstance(one, Precompute | Transpose | DropZeros) for one in schedule.directives)
 
 
+def _target_is_dense(builder: _Builder, assignment: Assignment) -> bool:
+    """Whether the result stores everything in its last level."""
+    levels = builder.formats[assignment.result.tensor].levels
+    return not levels or levels[-1].full
+
+
 def _choose_formats(
-    builder: _Builder, assignments: Sequence[Assignment], said: Mapping[str, Precompute]
-) -> None:
-    """The formats of the workspaces that the user does not declare, and orders of their modes."""
+    builder: _Builder,
+    assignments: Sequence[Assignment],
+    said: Mapping[str, Precompute],
+    dense_ones: Set[str],
+) -> set[str]:
+    """The formats of the workspaces that the user does not declare, and orders of their modes.
+
+    Returns those that a dense array, as ``dense_ones`` are, would be faster for.
+    """
     undecided: dict[str, Sequence[Level] | None] = {}
     for result in (one.result for one in assignments[:-1]):
         directive = said.get(result.tensor)
@@ -240,7 +282,7 @@ def _choose_formats(
         return whole_variables(_read(builder, one).order, parts)
 
     skipped = {one.variable for one in builder.schedule.directives if isinstance(one, Skip)}
-    choose_formats(assignments, undecided, builder.formats, loops_of, skipped)
+    return choose_formats(assignments, undecided, builder.formats, loops_of, skipped, dense_ones)
 
 
 def _in_order(format: Format) -> bool:

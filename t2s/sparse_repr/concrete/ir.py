@@ -14,7 +14,7 @@ from enum import Enum
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.notation.ir import Access, Expression, accesses, print_expression
+from t2s.sparse_repr.notation.ir import Access, Expression, Sum, accesses, print_expression
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
@@ -32,6 +32,10 @@ class LoopPattern(Enum):
 
     FOREACH = "foreach"
     REDUCTION = "reduction"
+
+
+ROOM = 1 << 20
+"""Elements of the largest temporary that is stored densely because that is faster to look up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +100,8 @@ class StageWorkspace(Term):
     """A temporary that a stage stores and a later one reads, by whole variables.
 
     ``value`` is what it is assigned, in index notation.  Its format is what the user ``declared``,
-    or the compiler's choice.  ``apart``: it is summed up
-    apart from factors that it was multiplied with.
+    or the compiler's choice.  ``apart``: it is summed up apart from factors that it was multiplied
+    with.  ``roomy``: all of its levels may be dense where the call shows that there is room.
     """
 
     result: Access
@@ -105,6 +109,22 @@ class StageWorkspace(Term):
     format: Format
     declared: bool = False
     apart: bool = False
+    roomy: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescan(Term):
+    """A sum in which the same fiber of ``factor`` is scanned again in all iterations of a loop.
+
+    With loops in this ``order`` that is the one over ``again``.  The factors ``first`` may be
+    computed before, into a dense array that is looked up.
+    """
+
+    term: Sum
+    factor: Access
+    first: tuple[Expression, ...]
+    again: str
+    order: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +151,17 @@ class SplitLoop(Term):
     location: SourceLocation | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """What the sizes in a call have shown: terms to sum in two stages, and ``dense`` workspaces."""
+
+    apart: frozenset[Sum] = frozenset()
+    dense: frozenset[str] = frozenset()
+
+
+UNKNOWN_SIZES = Adaptation()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcreteProgram(Term):
     """Stages in order, and the tensors that they use.
@@ -140,6 +171,7 @@ class ConcreteProgram(Term):
     ``workspaces`` are the results of the assignments before the last one, and ``value`` is what
     that one assigns to the result, in index notation; ``None`` if there is only one.
     Of the tensors ``without_zeros`` that stages write no zeros are stored.
+    ``rescans`` are sums that the call may show to be better computed in two stages.
     A program for Capstan has an ``environment``; ``on_chip`` are workspaces that producers make.
     """
 
@@ -151,6 +183,7 @@ class ConcreteProgram(Term):
     written: str
     workspaces: tuple[StageWorkspace, ...] = ()
     without_zeros: tuple[str, ...] = ()
+    rescans: tuple[Rescan, ...] = ()
     value: Expression | None = None
     semiring: Semiring = PLUS_TIMES
     environment: tuple[tuple[str, int], ...] = ()
@@ -249,7 +282,13 @@ def print_program(program: ConcreteProgram) -> str:
     lines += [
         f"{print_expression(one.result)} is stored as {one.format}"
         + ("" if one.declared else ", by default")
+        + (f", and densely up to {ROOM:,} elements" if one.roomy else "")
         for one in program.workspaces
+    ]
+    lines += [
+        f"{print_expression(one.factor)} is scanned again for every {one.again}, by default, and "
+        f"{'*'.join(map(print_expression, one.first))} is looked up where that takes fewer cycles"
+        for one in program.rescans
     ]
     lines += [f"zeros of {name} are not stored" for name in program.without_zeros]
     lines += [f"{name} = {value}" for name, value in program.environment]

@@ -7,6 +7,9 @@ level is dense, and inner ones are if another sparse operand bounds a loop that 
 The outermost level is dense also where that one bounds its own loop, inside of other loops: then
 the temporary is located into, and not scanned again in every iteration around.  All other levels
 are compressed, and so is one where a ``skip`` asks for an intersection.
+
+If a sparse operand bounds all loops over compressed levels, a dense array is looked up faster than
+levels are intersected.  It takes room, so whether it is one depends on the sizes in a call.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from t2s.core.ops import Op
 from t2s.core.walk import walk
 from t2s.sparse_repr.concrete.access import bounded_leaves
 from t2s.sparse_repr.concrete.merge import (
@@ -26,7 +30,8 @@ from t2s.sparse_repr.concrete.merge import (
 )
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed, Dense, Level
-from t2s.sparse_repr.notation.ir import Access, Assignment, Sum, accesses
+from t2s.sparse_repr.notation.ir import Access, Assignment, Combine, Sum, accesses
+from t2s.sparse_repr.semiring import PLUS_TIMES
 
 LoopsOf = Callable[[Assignment], Sequence[str]]
 """The whole variables of the loops of an assignment, outermost first, as formats are so far."""
@@ -51,13 +56,17 @@ def choose_formats(
     formats: dict[str, Format],
     loops_of: LoopsOf,
     skipped: Set[str],
-) -> None:
+    dense: Set[str],
+) -> set[str]:
     """Replace the formats of the ``undecided`` results of assignments, which are in order.
 
     Before that they are dense, so that they go with any order of loops.  Of some the user says the
     levels, and not which mode each of them stores.  In the loops over ``skipped`` variables
-    compressed levels are intersected.
+    compressed levels are intersected.  Those of ``dense`` have room for a dense array.
+
+    Returns the temporaries that would be looked up faster in such an array.
     """
+    roomy: set[str] = set()
     known: dict[str, _Fullness] = {}
 
     def level_is_full(access: Access, variable: str) -> bool:
@@ -84,7 +93,39 @@ def choose_formats(
             found, said = known.pop(access.tensor), undecided[access.tensor]
             bounded = {v for v in access.variables if _is_bounded(one, access, v, level_is_full)}
             made = _format(access, order, _dense_levels(found, order, bounded, skipped))
-            formats[access.tensor] = made if said is None else replace(made, levels=tuple(said))
+            if said is not None:
+                made = replace(made, levels=tuple(said))
+            elif (
+                one is assignments[-1] or all(o.full for o in formats[one.result.tensor].levels)
+            ) and _is_looked_up(one, access, made, bounded - skipped):
+                roomy.add(access.tensor)
+                if access.tensor in dense:
+                    made = _format(access, order, lambda *_: True)
+            formats[access.tensor] = made
+    return roomy
+
+
+def _is_looked_up(one: Assignment, access: Access, made: Format, bounded: Set[str]) -> bool:
+    """Whether a dense array in place of a format would be read at the same points, and as zeros.
+
+    That is so if it is a factor, once, and another operand has the coordinates of each compressed
+    level.
+    """
+    pairs = list(zip(made.levels, made.parts, strict=True))
+    compressed = {access.variables[part.mode] for level, part in pairs if not level.full}
+    outside = [term for term in walk(one.value) if not _is_linear(term)]
+    inside = [other for term in outside for other in accesses(term)]
+    reads = [other for other in accesses(one.value) if other.tensor == access.tensor]
+    alone = len(reads) == 1 and access not in inside and one.semiring == PLUS_TIMES
+    return alone and bool(compressed) and compressed <= bounded
+
+
+def _is_linear(term: object) -> bool:
+    """Whether zeros for what is not stored change nothing in a part of an expression."""
+    match term:
+        case Combine(operator=operator):
+            return operator in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
+    return True
 
 
 def _dense_levels(

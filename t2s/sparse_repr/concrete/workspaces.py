@@ -7,7 +7,7 @@ has these variables, and the sum stays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -15,6 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, rewrite, walk
+from t2s.sparse_repr.concrete.ir import Rescan
 from t2s.sparse_repr.concrete.order import LevelPath, choose_order
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.formats import Format, csf
@@ -35,6 +36,7 @@ from t2s.sparse_repr.notation.ir import (
 )
 from t2s.sparse_repr.notation.legality import make_assignment
 from t2s.sparse_repr.notation.support import vanishes
+from t2s.sparse_repr.semiring import PLUS_TIMES
 
 
 def precompute(
@@ -238,12 +240,15 @@ def _replaced(value: Expression, part: Expression, access: Access, needed: set[s
     return result
 
 
-def hoist_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, ...]:
+def hoist_sums(
+    assignment: Assignment, names: NameSupply, apart: Set[Sum] = frozenset()
+) -> tuple[Assignment, ...]:
     """The assignments to workspaces, and what is left of the assignment.
 
     ``sum(j,f, A(i,j)*X(j,f)*W(f,k))`` as one nest adds up ``X(j,f)*W(f,k)`` for every i again.  A
     sum of factors that not all loops change is computed once: first those of few variables.  So are
-    factors that join sparse operands, as ``B(s,j) + C(s,j)``, inside of a loop that they lack.
+    factors that join sparse operands, as ``B(s,j) + C(s,j)``, inside of a loop that they lack.  Of
+    the sums ``apart`` what is multiplied with a factor that is scanned again and again is one too.
     """
     before: list[Assignment] = []
     tensors = list(assignment.tensors)
@@ -262,6 +267,10 @@ def hoist_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, .
                 (group for one in factors if (group := _joined(factors, one, loops, now))),
                 None,
             )
+            if found is None and apart:
+                left = Sum(variables=tuple(summed), value=_product(factors))
+                rescan = _rescan(left, now) if left in apart else None
+                found = None if rescan is None else list(rescan.first)
             if found is None:
                 break
             rest = [factor for factor in factors if factor not in found]
@@ -349,6 +358,61 @@ def _loops(assignment: Assignment) -> tuple[str, ...]:
         )
         paths.append(path)
     return choose_order(all_variables(assignment), paths)
+
+
+def rescanned_sums(assignment: Assignment, inputs: Set[str]) -> tuple[Rescan, ...]:
+    """The sums of inputs in which a fiber is scanned again for every coordinate of a loop.
+
+    ``sum(j, A(i,j)*y(j))`` intersects each row of A with all of y.
+    """
+    sums = [term for term in walk(assignment.value) if isinstance(term, Sum)]
+    known = (t for t in sums if inputs >= {access.tensor for access in accesses(t)})
+    found = (_rescan(term, assignment) for term in known)
+    return tuple(rescan for rescan in found if rescan is not None)
+
+
+def _rescan(term: Sum, assignment: Assignment) -> Rescan | None:
+    """What is scanned again in a sum of a product of tensors, though it leaves out no other loops.
+
+    It is copied first, to be looked up; but if it masks the result, the others are summed first,
+    whose sum is looked up at what the mask stores.
+    """
+    factors = _factors(term.value)
+    inner_sums = any(isinstance(part, Sum) for part in walk(term.value))
+    if inner_sums or len(set(factors)) < len(factors) or assignment.semiring != PLUS_TIMES:
+        return None
+    order = tuple(name for name in _loops(assignment) if name in variables_of(term.value))
+    for part in factors:
+        rest = [other for other in factors if other != part]
+        stored = [one for one in accesses(part) if _compressed_variables(one, assignment)]
+        if len(stored) != 1 or set(variables_of(part)) != set(stored[0].variables):
+            continue
+        factor = stored[0]
+        format = assignment.tensor(factor.tensor).format
+        if not format.plain or format.coordinate_list:
+            continue
+        *outer, inner = (factor.variables[mode] for mode in format.modes)
+        *above, last = (level.full for level in format.levels)
+        places = [order.index(name) for name in (*outer, inner)]
+        scans = any(
+            inner in _compressed_variables(other, assignment)
+            for other in rest
+            if isinstance(other, Access)
+        )
+        again = order[places[-2] + 1 if outer else 0 : places[-1]]
+        if last or not all(above) or places != sorted(set(places)) or not scans or not again:
+            continue
+        masks = part == factor and set(factor.variables) == set(assignment.result.variables)
+        first = tuple(rest) if masks else (part,)
+        term = replace(term, value=_product(factors))
+        return Rescan(term=term, factor=factor, first=first, again=again[-1], order=order)
+    return None
+
+
+def _compressed_variables(access: Access, assignment: Assignment) -> set[str]:
+    format = assignment.tensor(access.tensor).format
+    pairs = zip(format.levels, format.parts, strict=True)
+    return {access.variables[part.mode] for level, part in pairs if not level.full}
 
 
 def _variables(factors: Sequence[Expression]) -> set[str]:

@@ -77,7 +77,8 @@ def _from_networkx(value: Any, what: str) -> Coordinates:
     try:
         adjacency = late_module("networkx").to_scipy_sparse_array(value, format="coo")
     except Exception as error:  # noqa: BLE001 - weights may be objects of any kind
-        _refuse(what, "has weights that are no numbers", "numbers as weights of edges", f"{error}")
+        wrong, expected = "has edge weights that are not numbers", "numbers as weights of edges"
+        _refuse(what, wrong, expected, f"{error}")
     return _from_scipy(adjacency, what)
 
 

@@ -188,7 +188,7 @@ def test_the_command_assembles_and_disassembles(store: Path, tmp_path: Path) -> 
         (["run", "long.tia", "--max-cycles", "9"], "had not ended after cycle 9, the limit"),
         (["run", "good.tia", "--rows", "2"], "error: 1 programs do not fill an array of 2 rows"),
         (["run", "good.tia", "--memory", "bad.txt"], "error: bad.txt has a word that is no number"),
-        (["run", "good.tia", "--memory", "bad.npy"], "error: bad.npy is no array"),
+        (["run", "good.tia", "--memory", "bad.npy"], "error: bad.npy holds no array"),
         (["run", "good.tia", "--memory", "none.txt"], "error: "),
         (["assemble", "good.tia", "--profile", "C"], "error: there is no profile C"),
         (["assemble", "odd.tia", "--strict"], "instruction 1 can never fire"),

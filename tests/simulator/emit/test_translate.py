@@ -254,7 +254,7 @@ REFUSED = {
     stepped: "the step of a range is a constant",
     over_items: "kernels have no such statement",
     of_numbers: "only arrays have elements, at numbers",
-    other_array: "alias is assigned to twice, and is no number",
+    other_array: "alias is assigned to twice, and is not a number",
 }
 
 
