@@ -106,6 +106,30 @@ def test_one_to_pes() -> None:
     agree(after(F).stream(F).unroll(x))
 
 
+@pytest.mark.parametrize("unrolled", ["j", "i j", "j i"])
+def test_one_column_of_pes(unrolled: str) -> None:
+    """A loop of one iteration, along which all results are the same, is no loop of the sender.
+
+    Its name may be that of another loop there: both have an ``i`` and a ``j``.
+    """
+    i, j = t2s.variables("i j")
+    a, b, w = (ImageParam(Int(32), 2, name=name) for name in ("A", "B", "W"))
+    k, m = RDom(0, 5, name="k"), RDom(0, 6, name="m")
+    hidden, out = Func("hidden", type=Int(32)), Func("out", type=Int(32))
+    hidden[i, j] = 0
+    hidden[i, j] += a[i, k] * b[k, j]
+    out[i, j] = 0
+    out[i, j] += hidden[i, m] * w[m, j]
+    out.bound(i, 0, 3).bound(j, 0, 1).stream(hidden)
+    out.unroll(*({"i": i, "j": j}[name] for name in unrolled.split()))
+    generator = np.random.default_rng(0)
+    shapes = {"A": (3, 5), "B": (5, 6), "W": (6, 1)}
+    arrays = {n: generator.integers(0, 9, s).astype(np.int32) for n, s in shapes.items()}
+    for engine in ("native", "python"):
+        found = t2s.simulate(out, arrays, engine=engine).outputs["out"]
+        assert (found == arrays["A"] @ arrays["B"] @ arrays["W"]).all()
+
+
 def test_tiles() -> None:
     F, U = product(), Func("U")
     F.tile(j, i, jj, ii, 2, 2).unroll(ii, jj).isolate_consumer(U)

@@ -44,14 +44,20 @@ def stream_loops(
 def axes(
     producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand
 ) -> tuple[SpatialLoop, ...]:
-    """The dimensions of the channel array: loops that are space on either side."""
+    """The dimensions of the channel array: loops that are space on either side.
+
+    A function whose results are taken as they come has loops of its own: it knows nothing of a loop
+    of the consumer that its results are the same for, which has one iteration then.
+    """
     result: list[SpatialLoop] = []
+    as_they_come = isinstance(operand.taken, StreamedResults)
     gathered, scattered = producer.gathering, consumer.scattering
     candidates = [
         *(
             loop
             for loop in stream_loops(producer, consumer, operand)
-            if scattered is None or loop.name != scattered.loop
+            if (scattered is None or loop.name != scattered.loop)
+            and not (as_they_come and loop.extent == const(1))
         ),
         *(
             loop
