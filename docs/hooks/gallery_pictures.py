@@ -68,6 +68,12 @@ def _product(operand: str, shape: tuple[int, ...], result: str) -> Picture:
     return lambda values: _run(values[result], given)
 
 
+def _layer(values: Values) -> tuple[Any, ...]:
+    """Of one layer of a network, on a small graph."""
+    inputs = values["network"](nodes=9, features=6, hidden=3)
+    return _run(values["design"](), {name: inputs[name] for name in "AXW"}, device="ideal")
+
+
 def _units(values: Values) -> tuple[Any, ...]:
     """Of a kernel for Capstan: the units of the chip that it takes."""
     return (values["kernel"].resources().picture(),)
@@ -123,6 +129,7 @@ def _own_function(values: Values) -> tuple[Any, ...]:
 
 
 PICTURES: Mapping[str, Picture] = {
+    "attention/attention.py": _made(),
     "block_matching/block_matching.py": _made(None),
     "capsule/capsule.py": _made(),
     "cgra/conv.py": _named("O", "ideal"),
@@ -140,13 +147,16 @@ PICTURES: Mapping[str, Picture] = {
     "external/own_vectors.py": _own_function,
     "external/sddmm.py": _scheduled,
     "external/tttp.py": _plans,
+    "fft/fft.py": _made(),
     "gbmv/gbmv.py": _made(),
     "gemm/chains.py": _named("C"),
     "gemm/dot_product.py": _named("C"),
     "gemm/gemm.py": _named("C"),
+    "gemm/int8.py": _made(),
     "gemm/ladder.py": _ladder,
     "gemm/systolic.py": _named("C"),
     "ger/ger.py": _made(),
+    "graphs/gcn.py": _layer,
     "lu/lu.py": _made(None),
     "mttkrp/mttkrp.py": _made(),
     "pairhmm/pairhmm.py": lambda values: (values["design"](values["TINY"]).lower().picture(),),

@@ -114,7 +114,7 @@ def test_a_start_that_differs_between_pes() -> None:
               --> f.bound(i, 0, 4).unroll(i).isolate_producer(start, loader).forward(loader, i)
               expected: a value that all PEs along i take in the same iterations of their loops
               given:    start[0], in the first iteration of k
-              hint:     leave out this forward: loader then sends start[0] to every PE
+              hint:     leave out this forward: loader then sends start[0] to each PE along i
             """):
         t2s.lower(f)
 

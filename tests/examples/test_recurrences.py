@@ -28,6 +28,7 @@ FILES = {
     "qr": "qr",
     "lu": "lu",
     "trsm": "trsm",
+    "fft": "fft",
 }
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -122,6 +123,19 @@ def trsm(size: int, columns: int) -> Case:
     return Case(outputs=[module.design(size, columns)], inputs=inputs, check=check)
 
 
+def fft(stages: int, batch: int, step: int) -> Case:
+    module = example("fft")
+    sizes = module.Sizes(stages=stages, batch=batch)
+    inputs = module.signals(sizes)
+    wanted = np.fft.fft(inputs["A_re"] + 1j * inputs["A_im"])
+
+    def check(out: Arrays) -> None:
+        found = module.spectrum(out["O_re"], out["O_im"])
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+    return Case(outputs=module.design(sizes, step), inputs=inputs, check=check)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     **{
         f"convolution-{name}": lambda name=name: convolution(name, 6, 3)
@@ -132,6 +146,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "qr": lambda: qr(4, 3, 2),
     "lu": lambda: lu(3, 2, 2),
     "trsm": lambda: trsm(3, 4),
+    "fft": lambda: fft(2, 2, 3),
 }
 
 LARGER: dict[str, Callable[[], Case]] = {
@@ -141,6 +156,7 @@ LARGER: dict[str, Callable[[], Case]] = {
     "qr": lambda: qr(5, 4, 3),
     "lu": lambda: lu(4, 3, 4),
     "trsm": lambda: trsm(5, 7),
+    **{f"fft-{step}": lambda step=step: fft(3, 3, step) for step in range(4)},
 }
 
 
@@ -231,6 +247,16 @@ def test_the_array_of_pairhmm_is_busy_on_the_ideal_device() -> None:
     assert sizes.firings == 784
     assert result == 784 + 7 + 23 + 4
     assert module.PUBLISHED.firings == 12_845_056
+
+
+def test_the_pipeline_of_the_fft_takes_an_element_in_each_cycle() -> None:
+    """And a stage starts half a transform and a cycle after the one before."""
+    for stages, batch in ((2, 1), (3, 4)):
+        points = 1 << stages
+        case = fft(stages, batch, 3)
+        result = t2s.simulate(t2s.lower(case.outputs), case.inputs)
+        case.check(result.outputs)
+        assert result.compute_cycles == points * batch + stages * (points // 2 + 1)
 
 
 @pytest.mark.slow

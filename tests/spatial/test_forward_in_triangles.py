@@ -128,6 +128,48 @@ def test_recurrences_on_a_triangle(lower: bool, operands: dict[str, np.ndarray])
     assert cycles == [SIZE + 2, 2 * SIZE + 1, 2 * SIZE + 1, 3 * SIZE]
 
 
+def started(sums: str, forwards: str) -> Func:
+    """Sums along k that start with ``start(0)``, at another k in each row of PEs or at the same."""
+    A, start = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 1, name="start")
+    C, loader, i, j = Func("C"), Func("loader"), Var("i"), Var("j")
+    k = RDom(*{"growing": (0, i + 1), "shrinking": (i, SIZE - i)}[sums], name="k")
+    C[i, j] = start[0]
+    C[i, j] += A[k, j]
+    C.bound(i, 0, SIZE).bound(j, 0, SIZE).unroll(i, j).isolate_producer(start, loader)
+    for name in forwards:
+        C.forward(loader, {"i": i, "j": j}[name])
+    return C
+
+
+def test_start_values_of_sums_that_start_at_different_iterations(
+    operands: dict[str, np.ndarray],
+) -> None:
+    """What is refused works as soon as its hint is followed, with or without the other forward."""
+    a, start = operands["A"], np.array([7], np.float32)
+    rows = np.tri(SIZE, dtype=np.float32)
+    hint = r"leave out this forward: loader then sends start\[0\] to each PE along i"
+    for forwards in ("i", "ij", "ji"):
+        with pytest.raises(t2s.UserError, match=hint):
+            t2s.lower(started("shrinking", forwards))
+    pes = []
+    for sums, forwards in (
+        ("shrinking", ""),
+        ("shrinking", "j"),
+        ("growing", "i"),
+        ("growing", "ij"),
+    ):
+        graph = t2s.lower(started(sums, forwards))
+        native, plain = (
+            t2s.simulate(graph, {"A": a, "start": start}, engine=engine)
+            for engine in ("native", "python")
+        )
+        expected = (rows if sums == "growing" else rows.T) @ a + start
+        assert np.allclose(native.outputs["C"], expected, rtol=1e-5), (sums, forwards)
+        assert native.cycles == plain.cycles
+        pes.append(graph.node("loader").pe_count)
+    assert pes == [SIZE**2, SIZE, SIZE, 1]
+
+
 def test_each_value_is_loaded_once(operands: dict[str, np.ndarray]) -> None:
     """B enters the triangle at its diagonal, and no PE loads what a neighbor has."""
     graph = symmetric(True, ("Aj", "Bi")).lower()

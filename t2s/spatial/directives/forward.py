@@ -252,7 +252,8 @@ def _check_neighbors(
         given=f"{text}, in the first iteration of {', '.join(late)}"
         if operand.taken is None
         else f"{text}, of which {operand.producer} sends all to every PE",
-        hint=f"leave out this forward: {operand.producer} then sends {text} to every PE",
+        hint=f"leave out this forward: {operand.producer} then sends {text} to each PE along "
+        f"{loop.name}",
     )
 
 
