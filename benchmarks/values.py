@@ -10,9 +10,10 @@ that their examples run with, and are small: what a run costs besides its loops 
 * **ns** is the latter per firing of all PEs that compute.
 * **rings** is the same by rings between PEs, firing by firing (the large GEMMs: with one tile).
 
-The limit is a plain compiled loop (numba) over one tile that stays in the cache, which rounds like
-the design; sgemm is numpy's product of the same size, which does not round between a multiplication
-and the addition.  All times are of one core's processor, the least of some runs.
+The limit is a plain loop over one tile that stays in the cache, which rounds like the design.
+numba compiles it, which t2s does not depend on (``python -m pip install numba``).  sgemm is numpy's
+product of the same size, which does not round between a multiplication and the addition.  All times
+are of one core's processor, the least of some runs.
 """
 
 from __future__ import annotations

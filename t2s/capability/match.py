@@ -114,7 +114,7 @@ def modes_of(variables: Sequence[str], fusion: Mapping[str, Mode]) -> tuple[Mode
 
 
 def states(part: PartForm, function: ExternalFunction, way: Way) -> Iterator[MatchState]:
-    """All ways to match a part with a function under these reshapings, which ``may_fix``."""
+    """All ways to match a part with a function under reshapings for which ``may_fix`` holds."""
     yield from _Matcher(part, function, way).states()
 
 

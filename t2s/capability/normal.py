@@ -34,7 +34,7 @@ from t2s.sparse_repr.notation.ir import (
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 MOST_SCALED = 4
-"""Terms with a coefficient of which all subsets are seen as products with a scalar."""
+"""Terms with a coefficient of which all subsets are tried as products with a scalar."""
 
 MOST_SUMMANDS = 64
 """Products that an expression is multiplied out to; a larger one is a factor as it is."""
@@ -246,7 +246,7 @@ def part_form(
 def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
     """The part with some of its coefficients as scalars, which a function may take as operands.
 
-    Such a scalar is named after its number, as no tensor is.  Equal numbers are one scalar.
+    Such a scalar is named after its number (``2``), as no tensor can be; equal ones are one scalar.
     """
     scaled = [at for at, one in enumerate(part.summands) if one.coefficient != 1]
     if part.semiring != PLUS_TIMES or len(scaled) > MOST_SCALED:
@@ -270,11 +270,11 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
 
 
 def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, Expression] | None:
-    """``B*C + B*D`` as ``B*T``: what ``T`` is, by this name, its value ``C + D``, and the product.
+    """``B*C + B*D`` as ``B*T``: the access of ``T``, its value ``C + D``, and the product.
 
-    ``None`` where terms have nothing in common, or sum over other variables.  What is added up has
-    to be dense: beside a sparse C all that it does not store is 0, whatever B is there, but C + D
-    is stored everywhere.
+    ``name`` is that of ``T``.  ``None`` where terms have nothing in common, or sum over other
+    variables.  What is added up has to be dense: beside a sparse C all that it does not store is 0,
+    whatever B is there, but C + D is stored everywhere.
     """
     first, *others = part.summands
     common = list(first.factors)

@@ -105,9 +105,9 @@ def _accepted_mappings(
 def _tries(
     part: PartForm, function: ExternalFunction, reshape: Reshape, asked: Asked
 ) -> Iterator[tuple[PartForm, Way]]:
-    """What may match, with the fewest fixed variables first.
+    """The forms of a part and the reshapings that may match, with the fewest fixed variables first.
 
-    That is the part as it is, or with numbers as scalars, which a function may take.
+    Besides the part as it is, a function with scalars among its operands may take numbers as such.
     """
     forms = [part]
     if any(not access.variables for access in accesses(function.capability.value)):
@@ -192,12 +192,14 @@ def fewest_fixed(
     for fixed, some in groupby(tries, key=lambda one: one[1].fixed):
         if found and len(fixed) > len(found[0]):
             break
-        every = (one for one in some if one[1].transposes == reshape.transpose)  # has all others
-        if fixed not in found and any(
-            True
-            for form, way in every
-            for _ in _accepted_mappings(form, function, way, reshape, extents or {})
-        ):
+        # with transposes there are all the mappings that there are without
+        most_general = (one for one in some if one[1].transposes == reshape.transpose)
+        found_here = (
+            one
+            for form, way in most_general
+            for one in _accepted_mappings(form, function, way, reshape, extents or {})
+        )
+        if fixed not in found and next(found_here, None) is not None:
             found.append(fixed)
     return tuple(found)
 
@@ -253,7 +255,8 @@ def _promotions(function: ExternalFunction) -> tuple[tuple[tuple[str, ...], _Ran
 class _Ranks:
     """The numbers of modes of all operands, sorted, and of the result.
 
-    ``exact`` are those of operands without lists, ``least`` of those with lists.
+    Of a function ``exact`` are those of operands without lists of variables, ``least`` the fewest
+    of those with lists; ``grows`` is whether the result has a list.  Of a part all are ``exact``.
     """
 
     exact: tuple[int, ...]
@@ -280,16 +283,20 @@ class _Ranks:
     def of_part(part: PartForm, fixed: tuple[str, ...], fused: tuple[Mode, ...]) -> _Ranks | None:
         """What a part has; ``None`` if fused variables are not beside each other everywhere."""
         fusion = {name: mode for mode in fused for name in mode}
-        exact = []
+        ranks = []
         for names in (*(access.variables for access in part.reads), part.free):
             modes = modes_of([name for name in names if name not in fixed], fusion)
             if modes is None:
                 return None
-            exact.append(len(modes))
-        return _Ranks(tuple(sorted(exact[:-1])), (), exact[-1])
+            ranks.append(len(modes))
+        *operands, result = ranks
+        return _Ranks(tuple(sorted(operands)), (), result)
 
     def takes(self, given: _Ranks) -> bool:
-        """Whether a part of some ranks may be what is wanted: there is no match if it cannot."""
+        """Whether a function of these ranks may match a part of ``given`` ranks.
+
+        It takes no search for names, so most pairs that cannot match are ruled out by it.
+        """
         if given.result < self.result or (given.result > self.result and not self.grows):
             return False
         left = list(given.exact)

@@ -1,33 +1,38 @@
 """Work that comes once before what is measured: compiling code, loading and probing libraries.
 
-A clock that measures says ``with preparations() as seconds``; whatever is in ``preparation`` until
-then puts its seconds there, and the clock takes them off.  Without such a clock nothing is kept.
+``timed`` runs something and gives its seconds without those that passed in ``preparation``.
+Outside of ``timed``, ``preparation`` changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _CLOCK: ContextVar[list[float] | None] = ContextVar("clock", default=None)
+"""The seconds of the preparations so far; ``None`` where nobody measures."""
 
 
-@contextmanager
-def preparations() -> Iterator[list[float]]:
-    """The seconds of each preparation, as they come."""
-    seconds: list[float] = []
-    before = _CLOCK.set(seconds)
+def timed(run: Callable[[], T]) -> tuple[T, float]:
+    """The result of ``run`` and the seconds that it took, without those of preparations."""
+    prepared: list[float] = []
+    before = _CLOCK.set(prepared)
     try:
-        yield seconds
+        begun = perf_counter()
+        result = run()
+        return result, perf_counter() - begun - sum(prepared)
     finally:
         _CLOCK.reset(before)
 
 
 @contextmanager
 def preparation() -> Iterator[None]:
-    """What is done here is no part of what is measured; a preparation inside of one is its part."""
+    """Take the time of what is done here off the time of ``timed``, nested preparations once."""
     clock = _CLOCK.get()
     before = _CLOCK.set(None)
     begun = perf_counter()

@@ -84,7 +84,7 @@ def from_design(
     name = design.name
 
     def run(arrays: Mapping[str, Any]) -> tuple[Any, int]:
-        sizes = _sizes_of(design, capability, {**known}, open_sizes, arrays)
+        sizes = _sizes_of(design, capability, known, open_sizes, arrays)
         result = simulate(made, {**arrays, **sizes}, device=on, progress=False)
         return result.outputs[name], result.cycles
 
@@ -104,15 +104,16 @@ def from_design(
 
 
 _SAMPLES = (1009, 2003)
-"""Sizes, and each Param has another one: from them it is seen which extent is which Param."""
+"""Two sizes at which a design with open Params is frozen, a little more for each further Param: an
+extent that is as large as a Param in both is that Param."""
 
 
 def _sized(
     design: TemporalFunc[Any], known: Mapping[str, int]
 ) -> tuple[Capability, Mapping[str, tuple[str, int]]]:
-    """What a design computes, and where the Params without a value are: a mode of an operand.
+    """What a design computes, and which mode of which operand each Param without a value is.
 
-    Extents that are one Param have to be equal, and are whatever they are otherwise.
+    The condition of the capability asks extents that are the same Param to be equal, no more.
     """
     names = sorted(structural_parameters(output_funcs(design)) - set(known))
     if not names:
@@ -154,7 +155,10 @@ def _sizes_of(
     places: Mapping[str, tuple[str, int]],
     arrays: Mapping[str, Any],
 ) -> dict[str, int]:
-    """The values of all Params in a call.  Raises ``UserError`` if its operands are of no size."""
+    """The values of all Params in a call.
+
+    Raises ``UserError`` if the design has no size at which it takes operands of these shapes.
+    """
     given = {name: np.shape(arrays[tensor])[mode] for name, (tensor, mode) in places.items()}
     sizes = {**known, **given}
     if places:
@@ -163,8 +167,8 @@ def _sizes_of(
             shape = np.shape(arrays[access.tensor])
             asked = tuple(extents[name] for name in access.variables)
             if asked != shape:
-                sides = (" x ".join(map(str, one)) for one in (asked, shape))
-                why = f"it asks for {access.tensor} of {{}}, and is given {{}}".format(*sides)
+                wanted, found = (" x ".join(map(str, one)) for one in (asked, shape))
+                why = f"it asks for {access.tensor} of {wanted}, and is given {found}"
                 raise _no_open_size(design, why)
     return sizes
 
@@ -174,13 +178,13 @@ def _equal(variable: str, size: WholeNumber | VariableExtent) -> Compared:
 
 
 def _no_open_size(design: TemporalFunc[Any], why: str) -> UserError:
-    name = min(structural_parameters(output_funcs(design)))
+    names = sorted(structural_parameters(output_funcs(design)))
     return UserError(
         f"{design.name} has no size that follows from its operands: {why}",
         location=design.written[-1].location,
         expected="bounds from 0 to a number or to a Param, or values of the Params",
-        given=", ".join(sorted(structural_parameters(output_funcs(design)))),
-        hint=f"external.from_design({design.name}, {name}=64)",
+        given=", ".join(names),
+        hint=f"external.from_design({design.name}, {names[0]}=64)",
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
-from t2s.core.preparation import preparations
+from t2s.core.preparation import timed
 from t2s.core.svg import SvgPicture
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
@@ -207,12 +207,9 @@ class _PlanRun:
         records = []
         final: Value | None = None
         for step in self.program.steps:
-            with preparations() as prepared:
-                begun = time.perf_counter()
-                value, record = self._step(step)
-                taken = time.perf_counter() - begun - sum(prepared)
+            (value, record), seconds = timed(partial(self._step, step))
             if record.times is None:
-                record.times = PlanTimes(measured=taken)
+                record.times = PlanTimes(measured=seconds)
             records.append(record.result(step))
             target = target_of(step)
             if target == self.program.result:
@@ -295,11 +292,8 @@ class _PlanRun:
 
     def _instead(self, step: CallStep, note: str) -> tuple[Value, StepRecord]:
         """The statement of a call that is not made; what reads it may be on a device."""
-        with preparations() as prepared:
-            begun = time.perf_counter()
-            value = self._computed(step.meaning)
-            taken = time.perf_counter() - begun - sum(prepared)
-        record = StepRecord(note=note, times=PlanTimes(measured=taken))
+        value, seconds = timed(lambda: self._computed(step.meaning))
+        record = StepRecord(note=note, times=PlanTimes(measured=seconds))
         hardware = step.mapping.function.hardware
         if hardware is not None and hardware.link is not None and record.times is not None:
             record.moved = bytes_of(value)

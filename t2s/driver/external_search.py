@@ -215,7 +215,7 @@ class FoundPlans(NotebookDisplay):
 class SearchBar(LateBar):
     """Shows how many plans a search has tried."""
 
-    def told(self, tried: int, text: str) -> None:
+    def show(self, tried: int, text: str) -> None:
         """So many plans were predicted; ``text`` has the functions of the last one."""
         self._show(tried, None, plans=f"{tried:,} plans", text=text)
 
@@ -285,7 +285,7 @@ def search(
     mapped: tuple[MappedPart, ...] = ()
     interrupted = False
     with SearchBar(progress) as bar:
-        found = PlanSearch(task, bar.told)
+        found = PlanSearch(task, bar.show)
         try:
             mapped = candidates(made, known, allowed, facts.extents)
             found.run()

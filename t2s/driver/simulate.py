@@ -7,7 +7,7 @@ The consumers bring heavy libraries, so they are imported inside the functions t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from t2s.core.checks import checked_kind
@@ -59,41 +59,16 @@ def simulate(
     inputs that do not fit, ``DeadlockError`` if the design stops before its end.  A design that is
     too large for the device runs too; ``warnings`` of the result say so, and its text shows them.
     """
-    from t2s.simulator.run import simulate as simulate_graph
-
-    if isinstance(design, ChipKernel):
-        _check_chip(design, device, stalls)
-        return design.simulate(
-            {} if inputs is None else inputs,
-            memory=memory,
-            engine=engine,
-            max_cycles=max_cycles,
-            progress=progress,
-        )
-    found = design_of(design)
-    begun = found.begin({} if inputs is None else inputs)
-    target = device_for(found, device, memory)
-
-    def run(stage: Stage) -> SimResult:
-        graph = graph_on(found, stage, target)
-        result = with_page(
-            stage,
-            lambda: simulate_graph(
-                graph,
-                stage.arrays,
-                parameters=stage.scalars,
-                device=target,
-                engine=engine,
-                max_cycles=max_cycles,
-                progress=progress,
-                stalls=stalls,
-            ),
-            climb_of,
-        )
-        warnings = over_budget(stage.graph, result.device)
-        return replace(result, warnings=warnings, warn=over_budget)
-
-    return begun.run(run)
+    given = {} if inputs is None else inputs
+    options = _RunOptions(
+        device=device,
+        memory=memory,
+        engine=engine,
+        max_cycles=max_cycles,
+        progress=progress,
+        stalls=stalls,
+    )
+    return _run_of(design).result(given, options)
 
 
 def cycles(
@@ -113,44 +88,115 @@ def cycles(
     cut short has no count: it raises ``CycleLimitError`` at ``max_cycles`` and ``RunInterrupted``
     at Ctrl-C, both with what was measured until then as ``result``.
     """
-    from t2s.simulator.report.cut_short import whole
-    from t2s.simulator.run import simulate as simulate_graph
-    from t2s.simulator.run import simulate_cycles
+    options = _RunOptions(
+        device=device, memory=memory, max_cycles=max_cycles, progress=progress, stalls=stalls
+    )
+    return _run_of(design).cycles(inputs, options)
 
-    if isinstance(design, ChipKernel):
-        _check_chip(design, device, stalls)
-        given = {} if inputs is None else inputs
-        result = design.simulate(given, memory=memory, max_cycles=max_cycles, progress=progress)
-        return int(result.cycles)
-    found = design_of(design)
-    begun = found.begin(inputs)
-    target = device_for(found, device, memory)
-    options: dict[str, Any] = {
-        "device": target,
-        "max_cycles": max_cycles,
-        "progress": progress,
-        "stalls": stalls,
-    }
 
-    def run(stage: Stage) -> SimResult:
-        graph, scalars = graph_on(found, stage, target), stage.scalars
-        if inputs is not None and graph.machines:
-            return whole(
-                with_page(
-                    stage,
-                    lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **options),
-                    climb_of,
-                )
-            )
-        if inputs is not None and stage.arrays:
-            scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
-        return whole(
-            with_page(
-                stage, lambda: simulate_cycles(graph, parameters=scalars, **options), climb_of
-            )
+@dataclass(frozen=True, kw_only=True)
+class _RunOptions:
+    """The arguments of ``simulate`` beside the design and its inputs."""
+
+    device: str | Device
+    memory: str | Dram | None
+    engine: str = "native"
+    max_cycles: int | None
+    progress: bool | None
+    stalls: RandomStalls | None
+
+
+def _run_of(design: object) -> _ChipRun | _StagedRun:
+    return _ChipRun(design) if isinstance(design, ChipKernel) else _StagedRun(design_of(design))
+
+
+@dataclass(frozen=True)
+class _ChipRun:
+    """A kernel on the chip that it is compiled for."""
+
+    kernel: ChipKernel
+
+    def result(self, inputs: Mapping[str, Any], options: _RunOptions) -> Any:
+        _check_chip(self.kernel, options.device, options.stalls)
+        return self.kernel.simulate(
+            inputs,
+            memory=options.memory,
+            engine=options.engine,
+            max_cycles=options.max_cycles,
+            progress=options.progress,
         )
 
-    return int(begun.run(run).cycles)
+    def cycles(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> int:
+        return int(self.result({} if inputs is None else inputs, options).cycles)
+
+
+@dataclass(frozen=True)
+class _StagedRun:
+    """The stages of a design on a device, one after the other."""
+
+    design: Design
+
+    def result(self, inputs: Mapping[str, Any], options: _RunOptions) -> Any:
+        from t2s.simulator.run import simulate as simulate_graph
+
+        begun = self.design.begin(inputs)
+        target = device_for(self.design, options.device, options.memory)
+
+        def run(stage: Stage) -> SimResult:
+            graph = graph_on(self.design, stage, target)
+            result = with_page(
+                stage,
+                lambda: simulate_graph(
+                    graph,
+                    stage.arrays,
+                    parameters=stage.scalars,
+                    device=target,
+                    engine=options.engine,
+                    max_cycles=options.max_cycles,
+                    progress=options.progress,
+                    stalls=options.stalls,
+                ),
+                climb_of,
+            )
+            warnings = over_budget(stage.graph, result.device)
+            return replace(result, warnings=warnings, warn=over_budget)
+
+        return begun.run(run)
+
+    def cycles(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> int:
+        """The count alone: values are computed only where control depends on them."""
+        from t2s.simulator.report.cut_short import whole
+        from t2s.simulator.run import simulate as simulate_graph
+        from t2s.simulator.run import simulate_cycles
+
+        begun = self.design.begin(inputs)
+        target = device_for(self.design, options.device, options.memory)
+        common: dict[str, Any] = {
+            "device": target,
+            "max_cycles": options.max_cycles,
+            "progress": options.progress,
+            "stalls": options.stalls,
+        }
+
+        def run(stage: Stage) -> SimResult:
+            graph, scalars = graph_on(self.design, stage, target), stage.scalars
+            if inputs is not None and graph.machines:
+                return whole(
+                    with_page(
+                        stage,
+                        lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **common),
+                        climb_of,
+                    )
+                )
+            if inputs is not None and stage.arrays:
+                scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
+            return whole(
+                with_page(
+                    stage, lambda: simulate_cycles(graph, parameters=scalars, **common), climb_of
+                )
+            )
+
+        return int(begun.run(run).cycles)
 
 
 def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls | None) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import cast
 
@@ -57,7 +58,7 @@ MOST_TERMS = 100_000
 """Most terms (operators, reads, numbers) of one definition."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _State:
     """What is known while the functions are visited, consumers first."""
 
@@ -70,6 +71,18 @@ class _State:
     def resolve(self, node: Expr) -> Expr:
         """The expression with the values of the parameters that are known."""
         return simplify(replace_parameters(node, self.constants))
+
+    @cached_property
+    def reads_of_all_branches(self) -> dict[str, list[AccessRange]]:
+        """Reads as if every branch were taken, for inputs in branches that no iteration takes.
+
+        Such a branch may be there for other sizes than these, and its input has a shape too.
+        """
+        found: dict[str, list[AccessRange]] = {}
+        for written in self.written:
+            for access in unconditional_ranges(*written):
+                found.setdefault(access.source, []).append(access)
+        return found
 
 
 def freeze(
@@ -313,15 +326,9 @@ def _target_ranges(definition: Definition) -> list[AccessRange]:
     return access_ranges(replace(definition, value=written))
 
 
-def _as_if_taken(symbol: ImageParam, state: _State) -> list[AccessRange]:
-    """Reads of an input in branches that no iteration takes, as may be for sizes of 1."""
-    found = (unconditional_ranges(*written) for written in state.written)
-    return [access for ranges in found for access in ranges if access.source == symbol.name]
-
-
 def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:
     accesses = state.ranges.get(symbol.name, [])
-    needed = hull(accesses or _as_if_taken(symbol, state), symbol.rank)
+    needed = hull(accesses or state.reads_of_all_branches.get(symbol.name, []), symbol.rank)
     shape: list[int] = []
     for position in range(symbol.rank):
         found = needed[position] if needed is not None else None

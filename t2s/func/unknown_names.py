@@ -16,6 +16,7 @@ _OWN_PLACE = (
     "a Func with an update has a loop nest of its own; isolate_producer(G, P) gives another one a "
     "place, and stream(G) connects two by a channel instead of memory"
 )
+_ON_CHIP = "P.buffer(Q, x) keeps what Q sends in one iteration of x on the chip"
 _SPACE = "unroll(x) makes a PE of each iteration; split(x, x, xx, n) first for n of them"
 HALIDE: Mapping[str, str] = {
     "vectorize": "split(x, x, xx, n) and then vload(A, B), if the operands are vectors along xx, "
@@ -30,10 +31,10 @@ HALIDE: Mapping[str, str] = {
     "compute_at": _OWN_PLACE,
     "compute_with": "stream(G) runs a Func at the pace of what it reads",
     "compute_inline": "a Func without updates is computed inside of the Funcs that read it",
-    "store_root": "P.buffer(Q, x) keeps what Q sends in one iteration of x on the chip",
-    "store_at": "P.buffer(Q, x) keeps what Q sends in one iteration of x on the chip",
-    "store_in": "P.buffer(Q, x) keeps what Q sends in one iteration of x on the chip",
-    "hoist_storage": "P.buffer(Q, x) keeps what Q sends in one iteration of x on the chip",
+    "store_root": _ON_CHIP,
+    "store_at": _ON_CHIP,
+    "store_in": _ON_CHIP,
+    "hoist_storage": _ON_CHIP,
     "prefetch": "isolate_producer(A, P) loads A ahead of its use, and P.depth(n) says how far",
     "rfactor": "split(k, k, kk, n).unroll(kk) sums up in n PEs, and vload in lanes; reassociate() "
     "allows it for floats",

@@ -47,8 +47,8 @@ class LoopValues:
         semiring, type = self.stage.semiring, self.stage.type
         known = constant(value, semiring)
         if known is not None:
-            if not isinstance(value, Number):  # -(1) is no uint8, and computed in it 255
-                known = _computed_in(type, known)
+            if not isinstance(value, Number):
+                known = _computed_in(type, known)  # -(1), for example, is 255 in uint8
             return _LoopValue(Const(value=known, type=type), stored=FALSE, vanishes=False)
         match value:
             case Access():

@@ -125,18 +125,18 @@ class PlanBuilder:
     def take(self, directives: Iterable[LoopDirective]) -> None:
         """The next directives, in order."""
         asked = Asked()
-        said: list[FixVariables | PromoteOperand] = []
+        unused: list[FixVariables | PromoteOperand] = []
         for one in directives:
             match one:
                 case FixVariables(variables=names):
                     check_variables(self.assignment, names, one.location)
-                    asked, said = replace(asked, fixed=(*asked.fixed, *names)), [*said, one]
+                    asked, unused = replace(asked, fixed=(*asked.fixed, *names)), [*unused, one]
                 case PromoteOperand(tensor=tensor, position=position):
                     more = (*asked.promoted, (tensor, position))
-                    asked, said = replace(asked, promoted=more), [*said, one]
+                    asked, unused = replace(asked, promoted=more), [*unused, one]
                 case BindPart() | MapPart():
                     self._call(one, asked)
-                    asked, said = Asked(), []
+                    asked, unused = Asked(), []
                 case Precompute(format=None, over=None):
                     self._precompute(one)
                 case StoreInOrder():
@@ -153,10 +153,10 @@ class PlanBuilder:
                         "transpose",
                         hint="sparse.compile without external functions takes all directives",
                     )
-        if said:
+        if unused:
             raise UserError(
                 "fix and promote are for the function that is bound next, and there is none",
-                location=said[0].location,
+                location=unused[0].location,
                 expected="bind or map behind it",
             )
 
@@ -196,7 +196,8 @@ class PlanBuilder:
         try:
             mapping = self._mapping(part, function, reshape, asked, one)
         except UserError:
-            factored = self._with_common_factor(part, function, reshape, asked, one)
+            mapped = isinstance(one, MapPart)
+            factored = self._with_common_factor(part, function, reshape, asked) if mapped else None
             if factored is None:
                 raise
             mapping, taken = factored, replace(taken, value=factored.part)
@@ -268,11 +269,10 @@ class PlanBuilder:
         function: ExternalFunction,
         reshape: Reshape,
         asked: Asked,
-        one: BindPart | MapPart,
     ) -> PartMapping | None:
         """The mapping of ``B*C + B*D`` as one product, behind a step that computes ``C + D``."""
         names = self.names.copy()
-        found = with_common_factor(part, names.fresh("T")) if isinstance(one, MapPart) else None
+        found = with_common_factor(part, names.fresh("T"))
         if found is None:
             return None
         inner, value, product = found

@@ -8,7 +8,7 @@ its own (papers/002, Table 5).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
 from t2s.capability.description import ExternalFunction
@@ -37,67 +37,65 @@ MOST_OPERANDS = 5
 """Factors of a product, and terms of a sum, of which all subsets are parts."""
 
 
-Fixed = tuple[str, ...]
+_Numbered = list[tuple[ExternalFunction, list[tuple[int, ...]]]]
+"""Functions with the sets of variables that they fix, by the numbers of the variables in a part."""
 
 
-@dataclass
 class FixedVariables:
     """Which variables of parts are fixed in calls of functions.
 
     It is found once for parts that differ in the names of their tensors and variables only, since a
-    search meets them again and again.
+    search meets them again and again, and once for functions that differ in their types only, such
+    as ``sgemm`` and ``dgemm``.
     """
 
-    functions: Sequence[ExternalFunction]
-    reshape: Reshape
-    extents: Mapping[str, int]
-    _formats: list[Format] = field(default_factory=list)
-    _known: dict[object, list[tuple[ExternalFunction, list[tuple[int, ...]]]]] = field(
-        default_factory=dict
-    )
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        functions: Sequence[ExternalFunction],
+        reshape: Reshape,
+        extents: Mapping[str, int],
+    ) -> None:
+        self.functions, self.reshape, self.extents = functions, reshape, extents
+        self._formats: list[Format] = []
+        self._known: dict[object, _Numbered] = {}
         self._alike: dict[object, list[ExternalFunction]] = {}
-        for one in self.functions:
+        for one in functions:
+            # a checker may look at anything, so its function is like no other
             plain = replace(one.capability, types=()) if one.checker is None else id(one)
             self._alike.setdefault((plain, one.hardware is None), []).append(one)
 
-    def of(self, part: PartForm) -> Iterator[tuple[ExternalFunction, Fixed]]:
+    def of(self, part: PartForm) -> Iterator[tuple[ExternalFunction, tuple[str, ...]]]:
         """The functions that compute a part, each with every set of variables it may fix."""
-        names: dict[str, int] = {}
-        key = self._key(part, names)
+        numbers: dict[str, int] = {}
+        key = self._key(part, numbers)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = list(self._found(part, names))
-        variables = tuple(names)
+            found = self._known[key] = self._found(part, numbers)
+        variables = tuple(numbers)
         for function, sets in found:
             for one in sets:
                 yield function, tuple(variables[number] for number in one)
 
-    def _found(
-        self, part: PartForm, names: Mapping[str, int]
-    ) -> Iterator[tuple[ExternalFunction, list[tuple[int, ...]]]]:
+    def _found(self, part: PartForm, numbers: Mapping[str, int]) -> _Numbered:
         fixed: dict[ExternalFunction, list[tuple[int, ...]]] = {}
         for first, *others in self._alike.values():
             sets = fewest_fixed(part, first, self.reshape, self.extents)
-            numbers = [tuple(names[name] for name in one) for one in sets]
-            fixed |= dict.fromkeys((first, *others), numbers)
-        for one in self.functions:
-            if fixed[one]:
-                yield one, fixed[one]
+            numbered = [tuple(numbers[name] for name in one) for one in sets]
+            fixed |= dict.fromkeys((first, *others), numbered)
+        return [(one, fixed[one]) for one in self.functions if fixed[one]]
 
-    def _key(self, part: PartForm, names: dict[str, int]) -> object:
-        """What parts that are alike have in common; variables are numbered in ``names``."""
+    def _key(self, part: PartForm, numbers: dict[str, int]) -> object:
+        """What parts that are alike have in common; adds the variables to ``numbers``."""
         tensors: dict[str, int] = {}
         terms: list[object] = []
         for term in walk(part.value):
             match term:
                 case Access():
-                    used = (names.setdefault(name, len(names)) for name in term.variables)
+                    used = (numbers.setdefault(name, len(numbers)) for name in term.variables)
                     number = tensors.setdefault(term.tensor, len(tensors))
                     terms.append((number, *used))
                 case Sum():
-                    used = (names.setdefault(name, len(names)) for name in term.variables)
+                    used = (numbers.setdefault(name, len(numbers)) for name in term.variables)
                     terms.append(("sum", *used))
                 case Combine():
                     terms.append(term.operator)
@@ -106,14 +104,15 @@ class FixedVariables:
                 case Negative():
                     terms.append("negative")
         for name in part.variables:
-            names.setdefault(name, len(names))
+            numbers.setdefault(name, len(numbers))
         stored = tuple(
-            (self._number(part.formats[name]), part.properties.get(name)) for name in tensors
+            (self._number_of(part.formats[name]), part.properties.get(name)) for name in tensors
         )
-        known = tuple(self.extents.get(name) for name in names)
+        known = tuple(self.extents.get(name) for name in numbers)
         return tuple(terms), stored, known, part.semiring
 
-    def _number(self, format: Format) -> int:
+    def _number_of(self, format: Format) -> int:
+        """Equal formats have equal numbers, which are faster to hash."""
         if format not in self._formats:
             self._formats.append(format)
         return self._formats.index(format)

@@ -80,7 +80,7 @@ def predict_steps(
     machine: HostMachine,
     before: Prediction | None = None,
 ) -> Prediction:
-    """How long steps will take, the first of which are predicted already ``before``."""
+    """How long steps will take; ``before`` is the prediction of the first ones, if there is any."""
     first = before or Prediction(steps=(), tensors=facts.tensors)
     found = _Predictor(formats, facts, machine, dict(first.tensors))
     more = found.predicted(steps[len(first.steps) :])

@@ -113,7 +113,7 @@ class HostMachine(Term):
         return rates.seconds(work) if rates is not None else self.call + work * self.step
 
     def least_seconds(self, function: ExternalFunction) -> float:
-        """No call of a function is shorter."""
+        """Seconds that every call of a function takes at least."""
         rates = self.rates_of(function)
         return min(seconds for _, seconds in rates.points) if rates is not None else self.call
 

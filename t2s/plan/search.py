@@ -87,11 +87,11 @@ class SearchTask:
 MOST_BYTES = 1 << 33
 """Of a workspace; plans with larger ones are not among those that a search finds."""
 
-Told = Callable[[int, str], None]
+Progress = Callable[[int, str], None]
+"""Is called with the number of plans so far, and the names of the functions of the last one."""
 
-Path = tuple[int, ...]
+_Path = tuple[int, ...]
 """Which choices led to a plan: of equally fast plans the first one is kept."""
-
 
 _Call = tuple[ExternalFunction, tuple[str, ...], str]
 """A function, what is fixed, and what it computes, with workspaces named after what they are."""
@@ -101,10 +101,10 @@ _Call = tuple[ExternalFunction, tuple[str, ...], str]
 class _PlanRow:
     """A row of choices: a plan before what is left, and what its steps take.
 
-    ``meanings`` are what its workspaces are, without other workspaces.
+    ``meanings`` are what its workspaces hold, as expressions of the operands alone.
     """
 
-    path: Path = ()
+    path: _Path = ()
     directives: tuple[LoopDirective, ...] = ()
     builder: PlanBuilder
     done: Prediction
@@ -117,7 +117,7 @@ class _Choice:
     """A longer row before it is planned: it takes ``least`` seconds."""
 
     row: _PlanRow
-    path: Path
+    path: _Path
     directives: tuple[LoopDirective, ...]
     least: float
     call: _Call
@@ -133,14 +133,14 @@ class PlanSearch:
     """
 
     task: SearchTask
-    told: Told
+    progress: Progress
     bounds: bool = True
     tried: int = 0
 
     def __post_init__(self) -> None:
         task = self.task
         self._fixed = FixedVariables(task.functions, task.reshape, task.facts.extents)
-        self._kept: list[tuple[float, Path, RankedPlan]] = []
+        self._kept: list[tuple[float, _Path, RankedPlan]] = []
         self._rest = _RestBound(task)
 
     @property
@@ -216,7 +216,7 @@ class PlanSearch:
         except UserError:
             return
         self.tried += 1
-        self.told(self.tried, ", ".join(call.mapping.function.name for call in program.calls))
+        self.progress(self.tried, ", ".join(call.mapping.function.name for call in program.calls))
         prediction = predict_steps(
             program.steps, builder.formats, task.facts, task.machine, row.done
         )
@@ -251,7 +251,7 @@ class PlanSearch:
         result = self.task.assignment.result.tensor
         return call.target != result and facts.itemsize * count > MOST_BYTES
 
-    def _is_hopeless(self, least: float, path: Path) -> bool:
+    def _is_hopeless(self, least: float, path: _Path) -> bool:
         """Whether plans that take so long at least, and begin so, are not among the best."""
         if not self.bounds or len(self._kept) < self.task.limit:
             return False
@@ -294,7 +294,13 @@ class PlanSearch:
 
 
 class _RestBound:
-    """How long what a plan does takes at least: what is left, and a call before it is planned."""
+    """Seconds that what is left takes at least, and a call before it is planned.
+
+    Attributes
+    ----------
+    loops: loops over what is left, whatever it is.
+    call: a call of the fastest of the functions.
+    """
 
     def __init__(self, task: SearchTask) -> None:
         self._task = task
@@ -311,6 +317,7 @@ class _RestBound:
             or (isinstance(term, Combine) and term.operator is Op.MULTIPLY)
             for term in walk(task.assignment.value)
         )
+        # the most operands that a call takes; no part of a product is a sum of several terms
         self._most = max(
             (
                 len(accesses(one.capability.value))
@@ -365,7 +372,10 @@ class _RestBound:
         return seconds if always else min(seconds, machine.loops.start)
 
     def after(self, reads: Sequence[Access], part: Expression) -> float:
-        """Of what is left of some reads behind a part: loops, or calls that take some of them."""
+        """Seconds of what is left of some reads behind a part: loops, or calls that take some.
+
+        A call that takes n of them leaves one, that of its workspace: n - 1 fewer.
+        """
         left = len(reads) - len(accesses(part)) + 1
         if left <= 1:
             return 0.0
@@ -380,7 +390,7 @@ class _RestBound:
         fixed: tuple[str, ...],
         tensors: Mapping[str, TensorFacts],
     ) -> float:
-        """Of the calls for a part with some variables fixed, however its operands are seen."""
+        """Seconds of the calls for a part, in whatever layouts a function takes its operands."""
         task = self._task
         if function.hardware is not None or function.capability.condition != ALWAYS:
             return self._least(function)

@@ -9,7 +9,7 @@ the design.  The program is verified after every one of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -94,18 +94,8 @@ def build_spatial(
     owners = {name: kernel.name for kernel in spatial.kernels for name in _covered(kernel)}
     for function in program.functions:
         if function.name in owners:
-            unrolling: Directive | None = None
-            for name, directive in funcs[function.name].journal:
-                owner = owners[name] if name == function.name else name
-                if isinstance(directive, IsolateProducer | IsolateConsumer) and unrolling:
-                    spatial = run_pass(spatial, _delays(owners[function.name], unrolling))
-                    unrolling = None
-                step = _step(name, owner, directive, constants)
+            for step in _steps(funcs[function.name], owners[function.name], constants):
                 spatial = run_pass(spatial, step)
-                if isinstance(directive, Unroll | SpaceTimeTransform) and name == function.name:
-                    unrolling = directive
-            if unrolling is not None:
-                spatial = run_pass(spatial, _delays(owners[function.name], unrolling))
     for function in program.functions:
         placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -123,11 +113,25 @@ def build_spatial(
     return spatial
 
 
-def _delays(owner: str, unrolling: Directive) -> Pass:
-    """PEs start one after the other where values would be needed before they are computed.
+def _steps(func: ScheduledFunc, owner: str, constants: Mapping[str, int]) -> Iterator[Pass]:
+    """The directives of a Func in the order written, and the delays of its PEs.
 
-    The parts that are isolated take over the loops, so it is done before.
+    Parts that are isolated take over the loops, so the delays come before the first of them.
     """
+    unrolling: Directive | None = None
+    for name, directive in func.journal:
+        if isinstance(directive, IsolateProducer | IsolateConsumer) and unrolling is not None:
+            yield _delays(owner, unrolling)
+            unrolling = None
+        yield _step(name, owner if name == func.name else name, directive, constants)
+        if isinstance(directive, Unroll | SpaceTimeTransform) and name == func.name:
+            unrolling = directive
+    if unrolling is not None:
+        yield _delays(owner, unrolling)
+
+
+def _delays(owner: str, unrolling: Directive) -> Pass:
+    """PEs start one after the other where values would be needed before they are computed."""
 
     def run(program: SpatialProgram) -> SpatialProgram:
         kernel = program.kernel(owner)

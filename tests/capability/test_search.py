@@ -258,11 +258,11 @@ def test_functions_of_libraries_that_are_not_there_are_skipped() -> None:
 def test_an_interrupted_search_returns_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from t2s.driver.external_search import SearchBar
 
-    def told(self: Any, tried: int, text: str) -> None:
+    def show(self: Any, tried: int, text: str) -> None:
         if tried == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(SearchBar, "told", told)
+    monkeypatch.setattr(SearchBar, "show", show)
     found = external.search(A, FEW, shapes=SHAPES, densities={"B": 0.1})
     assert found.interrupted
     assert len(found.plans) == 2

@@ -121,6 +121,11 @@ class Instruction:
         return self.destination.channels if isinstance(self.destination, ToOutputs) else ()
 
     @property
+    def line_text(self) -> str:
+        """`` (line 12)``, for messages; empty for an instruction that is from no text."""
+        return "" if self.position is None else f" (line {self.position.line})"
+
+    @property
     def unchecked(self) -> tuple[int, ...]:
         """The input channels that it reads or takes from without a check in its trigger.
 

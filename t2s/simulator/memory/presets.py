@@ -36,11 +36,6 @@ from t2s.simulator.memory.spec import Coordinate, Dram, Timing, Units, mapping_o
 IDEAL = "ideal"
 """The name of the memory without banks: the device's latency and bandwidth, whatever is asked."""
 
-_READ_QUEUE = 32
-_WRITE_QUEUE, _WRITE_BATCH = 26, 19
-_CONTROLLERS = 80
-_OPEN_BURSTS = 32
-
 _DDR4_2133 = Timing(
     CL=15,
     CWL=11,
@@ -151,31 +146,38 @@ _HBM2E = Dram(
 )
 """Pseudo-channels take turns every 256 bytes, bank groups every burst."""
 
-_HBM2E_1800 = Dram(
-    name="hbm2e-1800",
-    description="four stacks of HBM2E, 16 GiB in 32 channels of 128 bits, 1800 GB/s",
-    clock_hz=Fraction(1_757_812_500),
-    channels=32,
-    groups=4,
-    banks=4,
-    rows=1 << 14,
-    columns=1 << 5,
-    burst_bytes=64,
-    burst_clocks=2,
-    mapping=mapping_of(
-        (Coordinate.CHANNEL, 5),
-        (Coordinate.GROUP, 2),
-        (Coordinate.COLUMN, 5),
-        (Coordinate.BANK, 2),
-        (Coordinate.ROW, 14),
-    ),
-    timing=_HBM_OF_RAMULATOR,
-    read_queue=_READ_QUEUE,
-    write_queue=_WRITE_QUEUE,
-    write_batch=_WRITE_BATCH,
-    controllers=_CONTROLLERS,
-    open_bursts=_OPEN_BURSTS,
-    units=Units(load_lines=512, store_lines=512, outstanding=1024),
+
+def _behind_capstan(memory: Dram) -> Dram:
+    """A memory with the queues and the controllers of Capstan in front of it."""
+    return replace(
+        memory,
+        read_queue=32,
+        write_queue=26,
+        write_batch=19,
+        controllers=80,
+        open_bursts=32,
+    )
+
+
+_HBM2E_1800 = _behind_capstan(
+    replace(
+        _HBM2E,
+        name="hbm2e-1800",
+        description="four stacks of HBM2E, 16 GiB in 32 channels of 128 bits, 1800 GB/s",
+        clock_hz=Fraction(1_757_812_500),
+        channels=32,
+        rows=1 << 14,
+        burst_bytes=64,
+        mapping=mapping_of(
+            (Coordinate.CHANNEL, 5),
+            (Coordinate.GROUP, 2),
+            (Coordinate.COLUMN, 5),
+            (Coordinate.BANK, 2),
+            (Coordinate.ROW, 14),
+        ),
+        timing=_HBM_OF_RAMULATOR,
+        units=Units(load_lines=512, store_lines=512, outstanding=1024),
+    )
 )
 """Channels take turns every burst of 64 bytes, and bank groups every 32 of them: units ask for so
 much at once that each channel uses a row several times while it is open."""
@@ -183,14 +185,7 @@ much at once that each channel uses a row several times while it is open."""
 _ALL = (
     _ddr4_2133(1, "ddr4-2133", "one channel of DDR4-2133, 8 GiB, 17.1 GB/s"),
     _ddr4_2133(2, "ddr4-2133x2", "two channels of DDR4-2133, 16 GiB, 34.1 GB/s"),
-    replace(
-        _ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s"),
-        read_queue=_READ_QUEUE,
-        write_queue=_WRITE_QUEUE,
-        write_batch=_WRITE_BATCH,
-        controllers=_CONTROLLERS,
-        open_bursts=_OPEN_BURSTS,
-    ),
+    _behind_capstan(_ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s")),
     _HBM2E,
     _HBM2E_1800,
 )

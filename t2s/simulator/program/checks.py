@@ -68,7 +68,7 @@ def _outside(
     if bounds is not None and bounds[0] >= 0 and bounds[1] <= last:
         return None
     if domain.long is not None and domain.long.loop in index_names(index):
-        raise UndividedLoop
+        raise UndividedLoop  # an address outside may be that of any iteration
     values = domain.value(index)
     if values.size == 0 or (int(values.min()) >= 0 and int(values.max()) <= last):
         return None

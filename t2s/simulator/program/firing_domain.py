@@ -311,7 +311,7 @@ def _time(
     """The time axes and the loop indices over them: one axis per loop where the nest is a box.
 
     Loops from the first one that another's bounds depend on to the last one with such bounds are
-    one axis together: the list of their iterations.
+    one axis together: the list of their iterations.  With ``divided`` a long loop may be two axes.
     """
     first, end = _dependent(node)
     extents: list[int] = []

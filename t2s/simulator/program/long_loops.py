@@ -157,7 +157,11 @@ def _linear(expr: Expr, loop: str, known: Mapping[str, Array]) -> tuple[int, int
 
 
 def _base(extent: int, modulus: int, any_length: bool) -> int | None:
-    """About the square root of an extent: a multiple of the modulus, and a divisor if it must."""
+    """About the square root of an extent, where rows and columns together are fewest.
+
+    It is a multiple of the modulus, and divides the extent unless ``any_length`` is possible: only
+    the outermost loop may end inside of its last row.
+    """
     if modulus > _MOST_REMAINDERS:
         return None
     root = isqrt(extent)
@@ -178,6 +182,12 @@ def _as_long(
     breaks: set[int],
     terms: frozenset[Expr],
 ) -> LongLoop:
+    """The loop as (extent / base) x base iterations.
+
+    ``breaks`` are the first and the last iteration, and those at which a comparison changes.  Rows
+    of the first axis without a break are like their neighbors without one; of their columns those
+    are alike that lie between the same columns of breaks and have one remainder by ``modulus``.
+    """
     inside = sorted(at for at in breaks if 0 <= at < extent)
     rows = -(-extent // base)
     starts = sorted({0} | {at // base + more for at in inside for more in (0, 1)} - {rows})

@@ -385,7 +385,7 @@ def _access_cycles(program: SimProgram) -> int:
     if rate is None:
         return 0
     # credit is counted in fractions of a byte, in integers of 64 bits too
-    moved = int(program.control.rows[:, 3].max(initial=0)) + 1
+    moved = int(program.control.rows[:, MOVED_BYTES].max(initial=0)) + 1
     if max(rate.numerator, moved * rate.denominator) >= MOST_CYCLES:
         return MOST_CYCLES
     return -(-moved * rate.denominator // max(1, rate.numerator))

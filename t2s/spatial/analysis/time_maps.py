@@ -174,7 +174,10 @@ MOST_TRIED = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedStarts:
-    """A schedule for unrolled loops: PEs start ``skews`` of the loop ``time`` after one another."""
+    """A schedule for unrolled loops: PEs do not start together.
+
+    Of neighbors along ``spaces[n]`` the second one is ``skews[n]`` iterations of ``time`` later.
+    """
 
     spaces: tuple[SpatialLoop, ...]
     time: SpatialLoop

@@ -187,7 +187,7 @@ def _to_neighbors(
     They go in the direction in which they enter at fewer PEs.
     """
     _check_neighbors(kernel, operand, loop, directive)
-    starting = [*(kernel.reduction_loops if operand.at_start else ())]
+    starting = list(kernel.reduction_loops) if operand.at_start else []
     starting += [x for x in kernel.loops if x.name in operand.forwards]
     domain = _needed(kernel, operand)
     domain = domain.restricted(*(equals(Index(name=x.name), x.minimum) for x in starting))
@@ -209,15 +209,23 @@ def _to_neighbors(
         leaves=tidy(kernel.over_domain(leaves)),
         capacity=directive.capacity,
     )
-    changed = replace(
-        operand,
-        condition=conjunction(operand.condition, apply(Op.NOT, hop.arrives)),
-        neighbors=(*operand.neighbors, hop),
-    )
-    program = _narrow_producers(program, kernel, changed)
-    pinned = pin(kernel, changed.condition)
-    changed = replace(changed, pinned=(*changed.pinned, *pinned.values))
+    changed = replace(operand, neighbors=(*operand.neighbors, hop))
+    program, changed = _entering(program, kernel, changed, hop.arrives)
     return program.with_kernel(kernel.with_operand(operand, changed))
+
+
+def _entering(
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, passed: Expr | None
+) -> tuple[SpatialProgram, KernelOperand]:
+    """The operand where it still comes from its producers, which send no more than that.
+
+    Neighbors pass it on where ``passed`` holds.
+    """
+    entry = None if passed is None else apply(Op.NOT, passed)
+    operand = replace(operand, condition=conjunction(operand.condition, entry))
+    program = _narrow_producers(program, kernel, operand)
+    pinned = pin(kernel, operand.condition)
+    return program, replace(operand, pinned=(*operand.pinned, *pinned.values))
 
 
 def _neighbors(kernel: SpatialKernel, domain: LoopDomain, loop: SpatialLoop, step: int) -> Any:
@@ -313,12 +321,8 @@ def forward_timed(
     before = translated(domain.points, [moved.get(x.name, 0) for x in stepped])
     has_neighbor = condition(domain, before.intersect(domain.points))
     passed = None if has_neighbor is None else tidy(kernel.over_domain(has_neighbor))
-    entry = apply(Op.NOT, passed) if passed is not None else None
     member = _member(kernel, operand, moved, passed)
-    changed = replace(operand, condition=conjunction(operand.condition, entry))
-    program = _narrow_producers(program, kernel, changed)
-    pinned = pin(kernel, changed.condition)
-    changed = replace(changed, pinned=(*changed.pinned, *pinned.values))
+    program, changed = _entering(program, kernel, operand, passed)
     kernel = _reading(kernel.with_operand(operand, changed), operand, member)
     return program.with_kernel(kernel)
 

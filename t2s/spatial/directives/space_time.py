@@ -89,7 +89,8 @@ def space_time_transform(kernel: SpatialKernel, directive: SpaceTimeTransform) -
 def with_delayed_starts(kernel: SpatialKernel, directive: Directive) -> SpatialKernel:
     """A kernel with unrolled loops, with the schedule by which values are there in time.
 
-    It is unchanged if it needs no schedule, and if none is legal; ``directive`` unrolled.
+    It is unchanged if it needs no schedule, and if none is legal.  ``directive`` is the one that
+    unrolled the loops.
     """
     delays = None if _isolated(kernel) else delayed_starts(kernel)
     if delays is None:

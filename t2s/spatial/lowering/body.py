@@ -32,7 +32,7 @@ from t2s.spatial.analysis.capacity import hop_capacity, neighbor_capacity
 from t2s.spatial.analysis.conditions import placed_condition
 from t2s.spatial.analysis.padding import memory_guard
 from t2s.spatial.ir import SpatialKernel
-from t2s.spatial.loop_nest import shifted
+from t2s.spatial.loop_nest import SpatialLoop, shifted
 from t2s.spatial.lowering.body_builder import (
     Body,
     BodyBuilder,
@@ -120,20 +120,18 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     value: Expr = receive_from(builder, wanted, channel, element, entry)
     passed: list[tuple[Channel, Expr | None]] = []
     for there in reversed(operand.neighbors):
-        hop = hop_channel(
+        reached = conjunction(placed(builder, there.needed), at_edge)
+        arrives, leaves = (
+            builder.first_lane(placed_condition(kernel, on)) for on in (there.arrives, there.leaves)
+        )
+        hop, neighbor = _from_neighbor(
             builder,
-            f"{operand.source}_along_{there.loop}",
-            element,
+            operand,
             next(loop for loop in kernel.loops if loop.name == there.loop),
             frozenset([*absent, *operand.forwards]),
             neighbor_capacity(kernel, there),
+            conjunction(reached, arrives),
             reverse=there.step < 0,
-        )
-        reached = conjunction(placed(builder, there.needed), at_edge)
-        arrives, leaves = (placed_condition(kernel, on) for on in (there.arrives, there.leaves))
-        arrives, leaves = builder.first_lane(arrives), builder.first_lane(leaves)
-        neighbor = receive_from(
-            builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, arrives)
         )
         value = Select(condition=arrives, if_true=neighbor, if_false=value, type=element)
         passed.append((hop, conjunction(reached, leaves)))
@@ -143,16 +141,13 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
         loop, outer = hops[position], hops[:position]
         reached = conjunction(needed, *(at_first(other) for other in outer))
         inside = apply(Op.GREATER, Index(name=loop.name), loop.minimum)
-        hop = hop_channel(
+        hop, neighbor = _from_neighbor(
             builder,
-            f"{operand.source}_along_{loop.name}",
-            element,
+            operand,
             loop,
             frozenset([*absent, *(other.name for other in outer)]),
             hop_capacity(kernel, operand, position),
-        )
-        neighbor = receive_from(
-            builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, inside)
+            conjunction(reached, inside),
         )
         value = Select(condition=at_first(loop), if_true=value, if_false=neighbor, type=element)
         not_last = apply(Op.LESS, Index(name=loop.name), loop.last)
@@ -162,6 +157,24 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     for hop, condition in passed:
         builder.statements.append(Send(channel=hop.name, value=value, condition=condition))
     builder.operands[operand.name] = value
+
+
+def _from_neighbor(
+    builder: BodyBuilder,
+    operand: KernelOperand,
+    loop: SpatialLoop,
+    absent: frozenset[str],
+    capacity: int,
+    arrives: Expr | None,
+    *,
+    reverse: bool = False,
+) -> tuple[Channel, Expr]:
+    """The channels between neighbors along a loop, and what comes from there where ``arrives``."""
+    element = builder.links.types[builder.links.incoming[operand.name]].element
+    name = f"{operand.source}_along_{loop.name}"
+    hop = hop_channel(builder, name, element, loop, absent, capacity, reverse=reverse)
+    passed = f"{operand.name}_passed"
+    return hop, receive_from(builder, passed, hop.name, element, arrives)
 
 
 def _load(builder: BodyBuilder, read: Read, address: tuple[Expr, ...] | None) -> None:

@@ -139,13 +139,13 @@ def _state(
         if not waits and not instruction.outputs:
             candidates = candidates[: number + 1]  # it fires whatever there is
             break
-    sets = [_waited(instruction, pending) for instruction in candidates]
-    common = set[int]().union(*sets[:1]).intersection(*sets)
+    waited = [_waited(instruction, pending) for instruction in candidates]
+    always = set[int]().union(*waited[:1]).intersection(*waited)
     for number, first in enumerate(candidates):
         for second in candidates[number + 1 :]:
-            _check_pair(program, name, (first, second), pending, common)
+            _check_pair(program, name, (first, second), pending, always)
     groups: dict[frozenset[int], list[Instruction]] = {}
-    used = [channels.union(i.unchecked) for i, channels in zip(candidates, sets, strict=True)]
+    used = [channels.union(i.unchecked) for i, channels in zip(candidates, waited, strict=True)]
     common = set[int]().union(*used[:1]).intersection(*used)
     for instruction, channels in zip(candidates, used, strict=True):
         groups.setdefault(frozenset(channels), []).append(instruction)
@@ -214,8 +214,7 @@ def _waited(instruction: Instruction, pending: Collection[int]) -> set[int]:
 
 
 def _shown(number: int, instruction: Instruction) -> str:
-    line = "" if instruction.position is None else f" (line {instruction.position.line})"
-    return f"instruction {number}{line}"
+    return f"instruction {number}{instruction.line_text}"
 
 
 def reachable(states: Sequence[PredicateState]) -> tuple[Instruction, ...]:

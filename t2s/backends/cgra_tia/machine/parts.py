@@ -368,10 +368,9 @@ class PlacedCell(PlacedPart):
         self.fired(now)
 
     def _without_token(self, instruction: Instruction, channel: int) -> UserError:
-        position = instruction.position
-        line = f" (line {position.line})" if position is not None else ""
         number = self.cell.program.instructions.index(instruction)
-        return empty_channel(f"instruction {number}{line} of the cell {self.name!r}", channel)
+        text = f"instruction {number}{instruction.line_text} of the cell {self.name!r}"
+        return empty_channel(text, channel)
 
     def _scratchpad(self, instruction: Instruction, values: Sequence[Word]) -> Word:
         loads = instruction.opcode is Opcode.LSW

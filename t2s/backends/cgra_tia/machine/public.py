@@ -270,15 +270,13 @@ def _wait(element: PublicElement) -> str:
         fifo = element.obstacle(instruction)
         if fifo is None:
             continue
-        position = instruction.position
-        line = f" (line {position.line})" if position is not None else ""
         if fifo.full and fifo in element.outputs:
             state = f"waits for room in {fifo}"
         elif fifo.tokens:
             state = f"waits for another tag than {fifo.tokens[0][0]} in {fifo}"
         else:
             state = f"waits for a token in {fifo}"
-        reasons.append(f"instruction {number}{line} {state}")
+        reasons.append(f"instruction {number}{instruction.line_text} {state}")
     if not reasons:
         width = max(len(element.program.instructions), 8)
         return (

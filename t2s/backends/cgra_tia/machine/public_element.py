@@ -266,8 +266,7 @@ class PublicElement:
         """Raise ``UserError`` if an instruction fires that uses a channel without a token."""
         if self.inputs[channel].tokens:
             return
-        position = self.program.instructions[number].position
-        line = f" (line {position.line})" if position is not None else ""
+        line = self.program.instructions[number].line_text
         raise empty_channel(f"instruction {number}{line} of {self.name}", channel)
 
     def _scratch(self, address: int, instruction: Instruction) -> int:

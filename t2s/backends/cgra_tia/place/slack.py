@@ -80,7 +80,9 @@ def rate_limit(design: PlacedDesign) -> RateLimit | None:
 
     Not seen are circles of unknown tokens.
     """
-    limits = (channel_limit(design), _instruction_limit(design))
+    firers = Firers(netlist=design.netlist)
+    waits = _waits(design, firers)
+    limits = (_channel_limit(design, firers, waits), _instruction_limit(design, waits))
     return min((limit for limit in limits if limit is not None), key=_rate_of, default=None)
 
 
@@ -88,11 +90,9 @@ def _rate_of(limit: RateLimit) -> Fraction:
     return limit.rate
 
 
-def _instruction_limit(design: PlacedDesign) -> RateLimit | None:
+def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> RateLimit | None:
     """The cell that needs most instructions for a token, if it has tokens enough to matter."""
-    firers = Firers(netlist=design.netlist)
     traffic: dict[str, int | None] = {}
-    waits = branch_waits(design.netlist, firers, design.fabric, _latencies(design))
     for wait in waits:
         known, part = wait.traffic, wait.sink.end.part
         before = traffic.get(part, 0)
@@ -118,7 +118,12 @@ def _instruction_limit(design: PlacedDesign) -> RateLimit | None:
 def channel_limit(design: PlacedDesign) -> RateLimit | None:
     """What keeps a design from a firing in every cycle, as far as channels and turns do."""
     firers = Firers(netlist=design.netlist)
-    waits = branch_waits(design.netlist, firers, design.fabric, _latencies(design))
+    return _channel_limit(design, firers, _waits(design, firers))
+
+
+def _channel_limit(
+    design: PlacedDesign, firers: Firers, waits: Sequence[BranchWait]
+) -> RateLimit | None:
     capacities = [
         branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
     ]
@@ -175,8 +180,11 @@ def _as_limit(circle: TokenCircle, waits: Sequence[BranchWait], names: Sequence[
     )
 
 
-def _latencies(design: PlacedDesign) -> list[int]:
-    return [branch.latency for net in design.netlist.nets for branch in design.branches[net.name]]
+def _waits(design: PlacedDesign, firers: Firers) -> list[BranchWait]:
+    latencies = [
+        branch.latency for net in design.netlist.nets for branch in design.branches[net.name]
+    ]
+    return branch_waits(design.netlist, firers, design.fabric, latencies)
 
 
 def with_slack(

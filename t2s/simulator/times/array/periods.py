@@ -112,14 +112,14 @@ class _Level:
     one goes and looks leave one half as often.  So a period is found soon after it has passed
     once, however long it is.  A *mark* saves snapshots: it is a number that equal states have in
     common (``machine.mark``).  A mark that comes back before the next anchor is due makes an
-    anchor besides: the period is short.
+    extra anchor: the period is short.
     Looks come in stretches, with pauses between them where looks take long.
     """
 
     pause: int
     most: int
     anchors: list[_Anchor] = field(default_factory=list)
-    besides: _Anchor | None = None
+    extra: _Anchor | None = None
     recent: set[int | None] = field(default_factory=set)
     spacing: int = 1
     looks: int = 0
@@ -132,14 +132,14 @@ class _Level:
         """Start again: something further out has moved on."""
         self.anchors.clear()
         self.recent.clear()
-        self.besides = None
+        self.extra = None
         self.spacing, self.looks = 1, 0
         self.stretch = self.left = _EAGER
         self.asleep_until = 0
 
     def alike(self, mark: int | None) -> list[Snapshot]:
         """The snapshots of anchors of a mark, the latest first."""
-        anchors = self.anchors if self.besides is None else [*self.anchors, self.besides]
+        anchors = self.anchors if self.extra is None else [*self.anchors, self.extra]
         found = [anchor for anchor in anchors if anchor.mark is None or anchor.mark == mark]
         return [anchor.seen for anchor in sorted(found, key=lambda anchor: -anchor.look)]
 
@@ -153,9 +153,9 @@ class _Level:
                 kept = [one for one in self.anchors if one.look % self.spacing == 0]
                 self.anchors = [one for one in kept if one.mark is not None]
         elif mark in self.recent and (
-            self.besides is None or self.besides.look <= self.looks - self.spacing
+            self.extra is None or self.extra.look <= self.looks - self.spacing
         ):
-            self.besides = take(self.looks)
+            self.extra = take(self.looks)
         self.recent.add(mark)
         if self.left == self.stretch:
             self.began = cycle

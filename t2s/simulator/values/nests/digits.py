@@ -202,13 +202,14 @@ class DigitFrame:
             condition = TRUE
         _, key = self._form(condition, known)
         if key not in self._products:
-            self._products[key] = self._within_bounds(self._where(condition, known))
+            self._products[key] = self._within_bounds(self._where_true(condition, known))
         return self._products[key]
 
-    def _where(self, condition: Expr, known: Mapping[str, Array]) -> Product:
-        """The same, at values of loops that digits may go beyond.
+    def _where_true(self, condition: Expr, known: Mapping[str, Array]) -> Product:
+        """The values of digits at which a condition holds, those beyond the bounds of loops too.
 
-        Most conditions of large arrays are about the place, and rule it out before any loop.
+        Most conditions of large arrays are about the place, and rule it out before any digit is
+        looked at, so masks are made for digits in a condition only.
         """
         masks: dict[int, Array] = {}
         for factor in conjuncts(condition):
