@@ -108,6 +108,16 @@ def test_fused_loops() -> None:
     assert padded(agree(p.C)) == {"B": (8, 8), "C": (4, 8)}
 
 
+def test_a_fused_loop_that_is_split_twice() -> None:
+    """24 iterations, padded to 25 and to 30: the second end reaches no further than the first."""
+    p = product()
+    p.C.fuse(p.j, p.i, f).split(f, f, ii, 5).split(f, f, i2, 3)
+    assert padded(agree(p.C)) == {"A": (5, 8), "C": (5, 6)}
+    p = product()
+    p.C.fuse(p.j, p.i, f).split(f, f, ii, 5).tile(f, ii, i2, jj, 3, 1)
+    assert padded(agree(p.C)) == {"A": (5, 8), "C": (5, 6)}
+
+
 def test_spatial_reduction_with_a_padded_end() -> None:
     """The partial result crosses PEs that have nothing to add."""
     p = product()
