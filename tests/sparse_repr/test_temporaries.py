@@ -319,3 +319,22 @@ def test_statements_cost_what_their_best_kernels_do() -> None:
     for one in statements(banded(40)):
         cycles, best = one.cycles(engine="python")
         assert cycles <= ALLOWED * best, (one.name, cycles, best)
+
+
+def test_a_temporary_that_makes_the_iterations_is_not_looked_up() -> None:
+    """Three of 16 scales are stored: the scaled matrix has few entries, and is walked."""
+    text = "Y(i,j) = sum(s, A(i,s)*(sum(r, B(s,r)*(C(r,j)/d(j)))*x(s)))"
+    kernel = _kernel(text, {"A": "ds", "B": "ds", "C": "ss", "x": "s", "Y": "ds"})
+    generator = np.random.default_rng(0)
+    scale = np.zeros(16)
+    scale[[6, 12, 14]] = -2.0, 1.0, 2.0
+    shapes = {"A": (24, 16), "B": (16, 11), "C": (11, 24)}
+    shares = {"A": 0.6, "B": 0.3, "C": 0.1}
+    inputs = {
+        name: np.where(generator.random(shape) < shares[name], generator.integers(1, 9, shape), 0.0)
+        for name, shape in shapes.items()
+    } | {"x": scale, "d": np.arange(1.0, 25)}
+    result = kernel.simulate(inputs, engine="python")
+    product = inputs["B"] @ (inputs["C"] / inputs["d"])
+    assert np.allclose(result.output, inputs["A"] @ (product * scale[:, None]))
+    assert result.stages[-1].cycles < 300

@@ -8,8 +8,10 @@ The outermost level is dense also where that one bounds its own loop, inside of 
 the temporary is located into, and not scanned again in every iteration around.  All other levels
 are compressed, and so is one where a ``skip`` asks for an intersection.
 
-If a sparse operand bounds all loops over compressed levels, a dense array is looked up faster than
+If a sparse input bounds all loops over compressed levels, a dense array is looked up faster than
 levels are intersected.  It takes room, so whether it is one depends on the sizes in a call.
+Another temporary does not do as the bound: which of two has fewer entries is known when they are
+computed.
 """
 
 from __future__ import annotations
@@ -77,6 +79,9 @@ def choose_formats(
         pairs = zip(format.levels, format.parts, strict=True)
         return all(level.full for level, part in pairs if part.mode == mode)
 
+    def given_level_is_full(access: Access, variable: str) -> bool:
+        return access.tensor in undecided or level_is_full(access, variable)
+
     def is_nearly_full(access: Access) -> bool:
         return access.tensor in known and known[access.tensor].nearly
 
@@ -92,12 +97,15 @@ def choose_formats(
                 continue
             found, said = known.pop(access.tensor), undecided[access.tensor]
             bounded = {v for v in access.variables if _is_bounded(one, access, v, level_is_full)}
+            given = {
+                v for v in access.variables if _is_bounded(one, access, v, given_level_is_full)
+            }
             made = _format(access, order, _dense_levels(found, order, bounded, skipped))
             if said is not None:
                 made = replace(made, levels=tuple(said))
             elif (
                 one is assignments[-1] or all(o.full for o in formats[one.result.tensor].levels)
-            ) and _is_looked_up(one, access, made, bounded - skipped):
+            ) and _is_looked_up(one, access, made, given - skipped):
                 roomy.add(access.tensor)
                 if access.tensor in dense:
                     made = _format(access, order, lambda *_: True)
