@@ -109,9 +109,9 @@ def test_no_runs() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 def test_ctrl_c_ends_all_runs() -> None:
-    # Each takes a good second; the signal arrives in the middle of the first two.
-    runs = [Run(chain(20_000_000), name=f"{n}") for n in range(4)]
-    t2s.simulate_many([Run(chain(4))])  # compiles and loads
+    # Each takes a good second, cycle by cycle; the signal arrives in the middle of the first two.
+    runs = [Run(chain(20_000_000), name=f"{n}", engine="table") for n in range(4)]
+    t2s.simulate_many([Run(chain(4), engine="table")])  # compiles and loads
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.7)
     started = time.monotonic()
