@@ -3,14 +3,14 @@
 Each row is a published FPGA design, written in t2s with the published array, tiles and sizes
 (PairHMM: with larger batches).
 
-* **Array utilisation** is (steps of one PE) / cycles.  Ours is simulated at the published clock;
+* **Array utilization** is (steps of one PE) / cycles.  Ours is simulated at the published clock;
   theirs is the published throughput / (what all PEs do in one step x clock).
 * **Cycles** are those of the whole published problem, to the cycle, by fast-forward: most of them
   are skipped because they repeat others exactly, and the table says how many were stepped through.
 * **DSP blocks** are those of ``t2s.resources``; **lines** are those of the function that makes the
   design, without comments, docstring and ``return``.
 
-Ours is flagged where it is more than 2 % (utilisation) or 3 % (DSP blocks) off.
+Ours is flagged where it is more than 2 % (utilization) or 3 % (DSP blocks) off.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ TTMC_REASON = (
 PAIRHMM_REASON = (
     "the published throughput is 5 to 7 % below one step per cycle; no reason is given for it. Ours"
     " interleaves 32 x 16 tables, the published array 14 x 14: a value takes 485 cycles from one"
-    " side of our array to the other, and with 196 tables its utilisation would be 0.40. Ours takes"
+    " side of our array to the other, and with 196 tables its utilization would be 0.40. Ours takes"
     " reads of different lengths, so every PE adds to the sum: 9 DSP blocks in each, or 1,392 if"
     " only the last row did. It is too large for an Arria 10"
 )
@@ -160,7 +160,7 @@ class Counted:
     steps: int
 
     @property
-    def utilisation(self) -> float:
+    def utilization(self) -> float:
         return self.steps / self.cycles
 
 
@@ -175,17 +175,17 @@ class Measured:
     lines: int
 
     @property
-    def published_utilisation(self) -> float:
+    def published_utilization(self) -> float:
         return self.row.published / self.peak
 
     @property
     def throughput(self) -> float:
-        return self.counted.utilisation * self.peak
+        return self.counted.utilization * self.peak
 
     @property
     def ratio(self) -> float:
-        """Our utilisation over theirs."""
-        return self.counted.utilisation / self.published_utilisation
+        """Our utilization over theirs."""
+        return self.counted.utilization / self.published_utilization
 
 
 @cache
@@ -254,7 +254,7 @@ def flagged(off: float, band: float) -> str:
 
 def table(measured: list[Measured]) -> Table:
     shown = Table(title="ours / published", title_justify="left")
-    for header in ("design", "MHz", "cycles", "stepped", "utilisation", "off", "throughput"):
+    for header in ("design", "MHz", "cycles", "stepped", "utilization", "off", "throughput"):
         shown.add_column(header, justify="left" if header == "design" else "right")
     for header in ("DSP blocks", "off", "lines"):
         shown.add_column(header, justify="right")
@@ -266,7 +266,7 @@ def table(measured: list[Measured]) -> Table:
             f"{row.megahertz:g}",
             f"{counted.cycles:,}",
             f"{counted.cycles - counted.skipped:,}",
-            f"{counted.utilisation:.3f} / {item.published_utilisation:.3f}",
+            f"{counted.utilization:.3f} / {item.published_utilization:.3f}",
             flagged(item.ratio - 1, BAND),
             f"{item.throughput:,.{digits}f} / {row.published:,g} {row.family.unit.name}",
             f"{item.dsp_blocks:,} / {row.dsp_blocks:,}",
@@ -280,7 +280,7 @@ def remarks(measured: list[Measured]) -> Iterator[str]:
     for item in measured:
         if abs(item.ratio - 1) > BAND:
             reason = item.row.reason or "not explained"
-            yield f"* {item.row.name}: {item.ratio - 1:+.1%} utilisation: {reason}."
+            yield f"* {item.row.name}: {item.ratio - 1:+.1%} utilization: {reason}."
 
 
 def main(names: list[str]) -> None:

@@ -135,7 +135,7 @@ def counted(cycles: int) -> Measured:
 def test_rows_outside_of_the_band_are_explained() -> None:
     assert list(remarks([counted(1010)])) == []
     (text,) = remarks([counted(1100)])
-    assert text == "* T2S-Tensor TTM: -8.4% utilisation: not explained."
+    assert text == "* T2S-Tensor TTM: -8.4% utilization: not explained."
     assert flagged(-0.05, BAND) == "[bold red]-5.0% *[/]"
     assert flagged(0.015, BAND) == "+1.5%"
 

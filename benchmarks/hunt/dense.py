@@ -10,6 +10,7 @@ longest legal beginning is judged.  The oracle is ``naive``.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -208,13 +209,18 @@ def legal_beginning(program: Program) -> tuple[str, Any, Verdict | None]:
 def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
     """Draw a program and judge it."""
     program = generate(choices)
+    return judged(program, lambda text, graph: _agrees(program, text, graph, hardware))
+
+
+def judged(program: Program, agrees: Callable[[str, t2s.Graph], None]) -> tuple[str, Verdict]:
+    """Judge a program by what its text and its graph compute."""
     try:
         text, graph, verdict = legal_beginning(program)
         if graph is None:
             return text, verdict or Verdict(kind=Kind.LEGAL)
     except Exception as error:  # noqa: BLE001 - every exception is a finding
         return program.text(), verdict_of(error)
-    found = guarded(lambda: _agrees(program, text, graph, hardware))
+    found = guarded(lambda: agrees(text, graph))
     if found.kind is Kind.REFUSED:
         found = replace(found, kind=Kind.WRONG, detail=f"late: {found.detail}")
     if found.kind is not Kind.LEGAL:

@@ -9,20 +9,19 @@ computes each stage to the last bit in whatever order, and every consumer of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import t2s
 from benchmarks.hunt.choices import Choices
-from benchmarks.hunt.dense import executed, legal_beginning
+from benchmarks.hunt.dense import executed, judged
 from benchmarks.hunt.directives import schedule
 from benchmarks.hunt.formulas import Program
 from benchmarks.hunt.judge import graph_agrees, same
 from benchmarks.hunt.naive import DTYPES, Loop, Stage
-from benchmarks.hunt.run import guarded
-from benchmarks.hunt.verdict import Kind, Verdict, verdict_of
+from benchmarks.hunt.verdict import Verdict
 
 EXTENTS = (5, 3, 7, 1, 9, 11, 13, 4, 6, 2)
 NARROW = {"Int(8)": (-128, 127), "UInt(8)": (0, 255), "Int(16)": (-32768, 32767)}
@@ -248,19 +247,7 @@ def _definition(text: str, reader: str, name: str) -> str:
 def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
     """Draw a pipeline and judge it."""
     pipeline = generate(choices)
-    program = pipeline.program
-    try:
-        text, graph, verdict = legal_beginning(program)
-        if graph is None:
-            return text, verdict or Verdict(kind=Kind.LEGAL)
-    except Exception as error:  # noqa: BLE001 - every exception is a finding
-        return program.text(), verdict_of(error)
-    found = guarded(lambda: _agrees(pipeline, text, graph, hardware))
-    if found.kind is Kind.REFUSED:
-        found = replace(found, kind=Kind.WRONG, detail=f"late: {found.detail}")
-    if found.kind is not Kind.LEGAL:
-        return text, found
-    return program.text(), verdict or found
+    return judged(pipeline.program, lambda text, graph: _agrees(pipeline, text, graph, hardware))
 
 
 def _agrees(pipeline: Pipeline, text: str, graph: t2s.Graph, hardware: bool) -> None:

@@ -8,7 +8,7 @@ from math import log10
 from pathlib import Path
 
 WIDTH, HEIGHT, LEFT, BOTTOM, EDGE = 640, 320, 70, 60, 16
-COLOURS = ("#2f6fb0", "#d1792b", "#4d9a57", "#b0413e", "#7d5ba6", "#8a6d3b", "#555555", "#d08fb5")
+COLORS = ("#2f6fb0", "#d1792b", "#4d9a57", "#b0413e", "#7d5ba6", "#8a6d3b", "#555555", "#d08fb5")
 
 Series = Mapping[str, Mapping[str, float]]
 """Of each series, values by the name of their place; a series may lack some."""
@@ -47,7 +47,7 @@ def bars(title: str, series: Series, up: str = "cycles") -> str:
             y = scale.height(value)
             drawn.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-                f'height="{HEIGHT - BOTTOM - y:.1f}" fill="{COLOURS[number]}">'
+                f'height="{HEIGHT - BOTTOM - y:.1f}" fill="{COLORS[number]}">'
                 f"<title>{escape(name)}, {escape(place)}: {value:,.0f}</title></rect>"
             )
     return _figure(title, series, scale, places, up, drawn)
@@ -64,7 +64,7 @@ def lines(title: str, series: Series, up: str = "cycles") -> str:
             for place, value in points.items()
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in at)
-        color = COLOURS[number]
+        color = COLORS[number]
         drawn.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         drawn += [
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}">'
@@ -110,7 +110,7 @@ def _figure(
     for number, name in enumerate(series):
         x = LEFT + step * number
         parts.append(
-            f'<rect x="{x:.1f}" y="{floor + 34}" width="10" height="10" fill="{COLOURS[number]}"/>'
+            f'<rect x="{x:.1f}" y="{floor + 34}" width="10" height="10" fill="{COLORS[number]}"/>'
         )
         parts.append(_text(x + 14, floor + 43, "start", name))
     return "\n".join([*parts, "</svg>"])

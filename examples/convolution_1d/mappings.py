@@ -71,7 +71,7 @@ def main() -> None:
     generator = np.random.default_rng(0)
     x, w = (generator.integers(-9, 9, size, np.int32) for size in (20, 5))
     expected = np.convolve(x, w[::-1], "valid")
-    print(f"{'':<37}{'PEs':>5}{'compute cycles':>16}{'utilisation':>13}{'on arria10':>12}")
+    print(f"{'':<37}{'PEs':>5}{'compute cycles':>16}{'utilization':>13}{'on arria10':>12}")
     for name, mapping in MAPPINGS.items():
         graph = design(name).lower()
         result = t2s.simulate(graph, {"x": x, "w": w})
@@ -80,7 +80,7 @@ def main() -> None:
         busy = result.nodes["Z"].firings / (pes * cycles)
         board = t2s.cycles(graph, device="arria10")
         print(f"{name}  {mapping.title:<32}{pes:>5}{cycles:>16}{busy:>13.0%}{board:>12}")
-    print("\nutilisation = firings / (PEs x cycles from the first to the last firing)")
+    print("\nutilization = firings / (PEs x cycles from the first to the last firing)")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def matrices(graph: Graph) -> dict[str, np.ndarray]:
 
 def main() -> None:
     print(f"C = A B, {SIZE} x {SIZE} x {SIZE}, float32, arria10\n")
-    print(f"{'step':<47}{'PEs':>4}{'cycles':>11}{'faster':>9}{'utilisation':>13}")
+    print(f"{'step':<47}{'PEs':>4}{'cycles':>11}{'faster':>9}{'utilization':>13}")
     before = None
     for step, title in enumerate(STEPS):
         graph = design(step).lower()

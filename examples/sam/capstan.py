@@ -4,7 +4,7 @@ Two bit vectors are joined by ``and`` or ``or``, and for every bit of the result
 loop gets the addresses of both operands' values (the ranks of the bit), the address to which its
 result goes, and the coordinate.  With blocks that is a bitvector scanner for each operand and an
 intersecter or a unioner of bits: references, coordinates, and the place in which a level writer
-stores what it gets.  The body is arrays, an ALU and a writer.  Capstan's is vectorised; a stream of
+stores what it gets.  The body is arrays, an ALU and a writer.  Capstan's is vectorized; a stream of
 ours carries one element per cycle, so the body is in ``lanes`` copies instead, to which elements
 are dealt.
 """

@@ -2,7 +2,7 @@
 
 * fixed: constant for a call, with loops around it.  A fixed sum is taken by these loops.
 * fused: neighbors in every operand become one mode.
-* promoted: a variable of the capability has extent 1, so it is specialised and matched as usual.
+* promoted: a variable of the capability has extent 1, so it is specialized and matched as usual.
 * transposed: modes are seen in another order, by steps where the function takes them.
 """
 

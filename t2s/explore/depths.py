@@ -10,7 +10,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.explore.depth_fit import ChannelFit, DepthFit, DepthFront, FrontPoint
-from t2s.explore.fit import Depths, DepthSearch, Timings, minimise, unbounded
+from t2s.explore.fit import Depths, DepthSearch, Timings, minimize, unbounded
 from t2s.explore.front import Point, RamCost, all_combinations, pareto, step_down, try_all
 from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Channel, Graph
@@ -123,7 +123,7 @@ class _Fitting:
         if self.before_cycles is not None and self.before_cycles < result.cycles:
             allowed = self._allowed(self.before_cycles)
             self.state = DepthSearch(cycles=allowed, upper=before, best=before)
-        minimise(self.timings, self.state, _bits(self.program), self._keep)
+        minimize(self.timings, self.state, _bits(self.program), self._keep)
 
     def _allowed(self, cycles: int) -> int:
         return cycles + int(cycles * self.slack)

@@ -128,7 +128,7 @@ def _all_tokens(program: SimProgram) -> Depths:
     )
 
 
-def minimise(
+def minimize(
     timings: Timings,
     start: DepthSearch,
     weights: Sequence[int],

@@ -101,9 +101,9 @@ class Interpretation:
     def define(self, function: Function, definition: Definition) -> None:
         """Execute one definition over its whole domain."""
         pure = [dimension for dimension in definition.domain if not dimension.reduction]
-        vectorised = [] if order_matters(definition) else pure
-        scalar = [dimension for dimension in definition.domain if dimension not in vectorised]
-        base, exists = _grid(vectorised, self.scalars)
+        vectorized = [] if order_matters(definition) else pure
+        scalar = [dimension for dimension in definition.domain if dimension not in vectorized]
+        base, exists = _grid(vectorized, self.scalars)
         for point, inside in _points(scalar, base):
             self._assign(function, definition, {**base, **point}, np.logical_and(exists, inside))
 
@@ -308,7 +308,7 @@ def _points(
 ) -> Iterator[tuple[dict[str, Array], Any]]:
     """Points of the scalar dimensions in order, with the mask of where they exist.
 
-    Bounds that depend on vectorised dimensions differ between elements: the dimension then runs
+    Bounds that depend on vectorized dimensions differ between elements: the dimension then runs
     over the hull of its bounds, and the mask tells which elements take part.
     """
     if not dimensions:

@@ -116,7 +116,7 @@ def by_lanes(indices: tuple[Expr, ...]) -> bool:
 
 
 class Role(Enum):
-    """What a PE array is for; utilisation counts ``COMPUTE`` nodes only."""
+    """What a PE array is for; utilization counts ``COMPUTE`` nodes only."""
 
     COMPUTE = "compute"
     RELAY = "relay"

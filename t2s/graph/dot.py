@@ -17,7 +17,7 @@ _SHAPES: Mapping[Role, str] = MappingProxyType(
 
 
 def graph_to_dot(graph: Graph) -> str:
-    """One shape per node (by role) and one edge per channel, labelled; render with ``dot -Tsvg``.
+    """One shape per node (by role) and one edge per channel, labeled; render with ``dot -Tsvg``.
 
     A label shows a node's name, role, space domain and loops, and the tensors in shared banks that
     it uses; and a channel's name, element type, array shape and depth.

@@ -16,7 +16,7 @@ from t2s.loops.stage_memory import Operand, StageRun, run_stage
 from t2s.sparse_repr.binding import Binding, add_stage_views, final_result
 from t2s.sparse_repr.concrete.external_loops import order_in_memory, program_in_loops
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, View, result_of
-from t2s.sparse_repr.concrete.materialise import as_blocks_need_it, read_tensor_view
+from t2s.sparse_repr.concrete.materialize import as_blocks_need_it, read_tensor_view
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_dense

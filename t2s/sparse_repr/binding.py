@@ -22,7 +22,7 @@ from t2s.sparse_repr.concrete.ir import (
     reads_of,
     result_of,
 )
-from t2s.sparse_repr.concrete.materialise import (
+from t2s.sparse_repr.concrete.materialize import (
     as_blocks_need_it,
     read_tensor_view,
     source_coordinates,

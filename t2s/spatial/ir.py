@@ -64,7 +64,7 @@ class SpatialKernel(Term):
     work: what one iteration does, by kind.
     condition: static condition under which an iteration produces a value (``None``: always).
     active: which iterations of the nest there are, over the loops (``None``: all).
-    vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
+    vectorized: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
     """
@@ -79,7 +79,7 @@ class SpatialKernel(Term):
     work: Work
     condition: Expr | None = None
     active: Expr | None = None
-    vectorised: Directive | None = None
+    vectorized: Directive | None = None
     reshaped: Directive | None = None
     capacity: int | None = None
     location: SourceLocation

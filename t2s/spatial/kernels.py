@@ -210,7 +210,7 @@ def as_system(kernel: SpatialKernel) -> SpatialKernel:
             vector_operands=work.vector_operands,
             vector_store=work.vector_store,
         ),
-        vectorised=kernel.vectorised,
+        vectorized=kernel.vectorized,
         reshaped=kernel.reshaped,
         capacity=kernel.capacity,
         location=kernel.location,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2s.backends.opencl_fpga.digit_counters import digit_of
 from t2s.backends.opencl_fpga.kernel_ast import KernelDefinition
-from t2s.backends.opencl_fpga.lower import analyse, lower_design
+from t2s.backends.opencl_fpga.lower import analyze, lower_design
 from t2s.backends.opencl_fpga.scope import KernelDesign, file_scope
 from t2s.core.expr import Expr, apply, const, digits, evaluate
 from t2s.core.ops import Op
@@ -70,7 +70,7 @@ def numbers(loops: list[Loop], values: list[Expr]) -> Graph:
 
 
 def kernel_of(design: Graph) -> KernelDefinition:
-    found = analyse(design)
+    found = analyze(design)
     assert isinstance(found, KernelDesign)
     return lower_design(found, file_scope(found)).kernels[0]
 

@@ -10,7 +10,7 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int, RDom
 from t2s.backends.opencl_fpga import emulator_available
-from t2s.backends.opencl_fpga.lower import analyse
+from t2s.backends.opencl_fpga.lower import analyze
 from t2s.backends.opencl_fpga.scope import KernelDesign
 from tests.spatial.programs import random_inputs
 
@@ -67,7 +67,7 @@ DESIGNS: dict[str, Callable[[], Func]] = {
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_they_are_kernels_of_their_own(name: str) -> None:
-    design = analyse(t2s.lower(DESIGNS[name]()))
+    design = analyze(t2s.lower(DESIGNS[name]()))
     assert isinstance(design, KernelDesign)
     assert design.source is not None
     assert len(design.graph.nodes) > len(design.source.nodes)

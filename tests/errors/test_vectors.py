@@ -158,7 +158,7 @@ def test_vector_store_on_a_consumer_of_single_values() -> None:
     with refused("""
             vstore(C) on unloader: C sends single values to unloader
               --> unloader.vstore(p.C)
-              expected: a vectorised C
+              expected: a vectorized C
               hint:     write C.vload(...) or C.vstore(C), with a loop innermost that is not a
                         reduction
             """):

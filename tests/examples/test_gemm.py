@@ -86,7 +86,7 @@ def test_every_step_of_the_ladder_pays_or_costs_nothing(
     ladder.main()
     title, _, header, *rows, _, definition = capsys.readouterr().out.splitlines()
     assert title == "C = A B, 64 x 64 x 64, float32, arria10"
-    assert header.split() == ["step", "PEs", "cycles", "faster", "utilisation"]
+    assert header.split() == ["step", "PEs", "cycles", "faster", "utilization"]
     assert definition == "utilization = firings / (PEs x cycles) of the multiplying PEs"
 
     shape = re.compile(r"(\d) (.+?) +(\d+) +([\d,]+) +(?:([\d.]+)x)? +([\d.]+)%")

@@ -215,7 +215,7 @@ def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[
 def test_mappings_take_as_many_cycles_as_in_the_textbook(
     mapping: str, pes: int, cycles: int
 ) -> None:
-    """16 results of 5 taps are 80 steps; of PEs x cycles they are the utilisation."""
+    """16 results of 5 taps are 80 steps; of PEs x cycles they are the utilization."""
     case = convolution(mapping, 16, 5)
     graph = t2s.lower(case.outputs)
     result = t2s.simulate(graph, case.inputs)

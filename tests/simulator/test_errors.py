@@ -142,7 +142,7 @@ def test_inputs_may_have_any_memory_layout() -> None:
     assert list(result.outputs["Y"]) == [3, 2, 1, 0]
 
 
-def parametrised() -> Graph:
+def parametrized() -> Graph:
     """A chain whose trip count ``count`` and addend ``shift`` are parameters."""
     count = Parameter(name="count", type=INT32)
     graph = chain(4)
@@ -163,18 +163,18 @@ def test_parameters_drive_loops_and_values() -> None:
     inputs = {"X": np.arange(4, dtype=np.int32)}
     for engine in ("python", "native"):
         result = simulate(
-            parametrised(), inputs, parameters={"count": 3, "shift": 5}, engine=engine
+            parametrized(), inputs, parameters={"count": 3, "shift": 5}, engine=engine
         )
         assert result.cycles == 5
         assert list(result.outputs["Y"]) == [5, 6, 7, 0]
 
 
 def test_cycles_need_only_the_parameters_of_control() -> None:
-    assert simulate_cycles(parametrised(), parameters={"count": 4}).cycles == 6
+    assert simulate_cycles(parametrized(), parameters={"count": 4}).cycles == 6
 
 
 def test_missing_parameter() -> None:
-    error = error_of(lambda: simulate_cycles(parametrised(), parameters={"shift": 1}))
+    error = error_of(lambda: simulate_cycles(parametrized(), parameters={"shift": 1}))
     assert error.message == "the parameter count is missing"
     assert called_here(error)
     assert str(error).endswith(
@@ -185,21 +185,21 @@ def test_missing_parameter() -> None:
         '  hint:     pass it by name: {"count": ...}'
     )
     inputs = {"X": np.zeros(4, np.int32)}
-    text = text_of(lambda: simulate(parametrised(), inputs, parameters={"count": 1}))
+    text = text_of(lambda: simulate(parametrized(), inputs, parameters={"count": 1}))
     assert text.startswith("the parameter shift is missing\n  --> ")
     assert "given:    X, count\n" in text
     assert "note:     shift is declared here\n  --> design.py:32" in text
 
 
 def test_unknown_parameter() -> None:
-    text = text_of(lambda: simulate_cycles(parametrised(), parameters={"size": 1}))
+    text = text_of(lambda: simulate_cycles(parametrized(), parameters={"size": 1}))
     assert text.startswith("the program has no input size\n  --> ")
     assert text.endswith("expected: count, shift\n  given:    size")
 
 
 @pytest.mark.parametrize("value", [2.5, "three", [1, 2], float("nan"), None, np.int64(3)])
 def test_unfit_parameter(value: object) -> None:
-    text = text_of(lambda: simulate_cycles(parametrised(), parameters={"count": value}))
+    text = text_of(lambda: simulate_cycles(parametrized(), parameters={"count": value}))
     assert text.startswith("the parameter count has the wrong type\n  --> ")
     assert f"expected: an int32 scalar\n  given:    {value!r} of type " in text
     assert "note:     count is declared here\n  --> design.py:31" in text
@@ -207,7 +207,7 @@ def test_unfit_parameter(value: object) -> None:
 
 
 def test_an_integer_parameter_may_not_overflow() -> None:
-    text = text_of(lambda: simulate_cycles(parametrised(), parameters={"count": 2**40}))
+    text = text_of(lambda: simulate_cycles(parametrized(), parameters={"count": 2**40}))
     assert text.startswith("the parameter count does not fit into int32\n  --> ")
     assert f"expected: {-(2**31)} to {2**31 - 1}\n  given:    {2**40}\n" in text
     assert "note:     count is declared here\n  --> design.py:31" in text
@@ -227,7 +227,7 @@ def test_a_float_parameter_may_not_overflow() -> None:
 
 
 def test_negative_trip_count() -> None:
-    text = text_of(lambda: simulate_cycles(parametrised(), parameters={"count": -2}))
+    text = text_of(lambda: simulate_cycles(parametrized(), parameters={"count": -2}))
     assert text.startswith("loop 'n' of 'load' has a negative trip count")
     assert "expected: an extent of at least 0 in every iteration of the loops around it" in text
     assert "given:    -2, from count" in text
@@ -254,7 +254,7 @@ def test_too_many_firings() -> None:
 
 def test_no_firings_at_all() -> None:
     for engine in ("python", "native"):
-        result = simulate_cycles(parametrised(), parameters={"count": 0}, engine=engine)
+        result = simulate_cycles(parametrized(), parameters={"count": 0}, engine=engine)
         assert result.finished
         assert (result.cycles, result.utilization, result.compute_cycles) == (0, 0.0, 0)
         assert "0.0%" in str(result)

@@ -191,8 +191,8 @@ def stencil(extents: Extents, type: Type, flag: bool) -> Program:
     i, j, scale = Var("i"), Var("j"), Param(type, name="scale")
     out = Func("Z")
     sides = a[i - 2, j] + a[i - 1, j + 1]
-    centre = t2s.select(a[i, j] > 4, b[j], scale) if flag else b[j] * scale
-    out[i, j] = sides * 2 + centre
+    center = t2s.select(a[i, j] > 4, b[j], scale) if flag else b[j] * scale
+    out[i, j] = sides * 2 + center
     out.bound(i, 2, rows).bound(j, 1, columns)
     second = Access(operand=b, varies=("j",), contiguous="j")
     first = Access(operand=a, varies=("i", "j"), contiguous="j")

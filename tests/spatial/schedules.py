@@ -139,7 +139,7 @@ class Scheduler:
         if self.unrolled:
             self.program.func.unroll(*(place.variable for place in self.unrolled))
 
-    def vectorise(self) -> None:
+    def vectorize(self) -> None:
         """Load everything that varies along the innermost loop in time as vectors."""
         func = self.program.func
         inner = next((p for p in self.loops if p not in self.unrolled), None)
@@ -358,7 +358,7 @@ def scheduled_programs(
     if early:
         scheduler.unroll()
     if scheduler.chance(2):
-        scheduler.vectorise()
+        scheduler.vectorize()
     if not first:
         scheduler.isolate_all()
     if not early:

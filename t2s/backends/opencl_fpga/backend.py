@@ -9,7 +9,7 @@ from t2s.backends.base import RunOptions, Unsupported, refusal
 from t2s.backends.opencl_fpga.emit import emit_host, emit_kernels
 from t2s.backends.opencl_fpga.emulator import run_files
 from t2s.backends.opencl_fpga.host import host_program
-from t2s.backends.opencl_fpga.lower import analyse, lower_design
+from t2s.backends.opencl_fpga.lower import analyze, lower_design
 from t2s.backends.opencl_fpga.scope import file_scope, file_stem
 from t2s.core.collector import without_collections
 from t2s.core.ops import Array
@@ -27,7 +27,7 @@ class OpenCLBackend:
     @without_collections()
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
-        found = analyse(graph)
+        found = analyze(graph)
         return found if isinstance(found, list) else []
 
     @without_collections()
@@ -36,7 +36,7 @@ class OpenCLBackend:
 
         Raises ``UnsupportedError`` if ``supports`` is not empty.
         """
-        design = analyse(graph)
+        design = analyze(graph)
         if isinstance(design, list):
             raise refusal(self.name, graph, design)
         scope, stem = file_scope(design), file_stem(graph)

@@ -30,7 +30,7 @@ MOST_KERNELS = 256
 """Most kernels that PEs which cannot keep step are given, one each."""
 
 
-def analyse(graph: Graph) -> KernelDesign | list[Unsupported]:
+def analyze(graph: Graph) -> KernelDesign | list[Unsupported]:
     """Decide how every node and channel is built; the problems if there are any.
 
     The PEs of a node are one kernel where they can keep step.  Where they cannot, as when each

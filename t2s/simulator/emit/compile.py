@@ -1,4 +1,4 @@
-"""From LLVM code to machine code: read, optimised, compiled, and kept on disk."""
+"""From LLVM code to machine code: read, optimized, compiled, and kept on disk."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _object_code(text: str, target: Any, effort: Effort) -> bytes:
         builder = binding.create_pass_builder(target, tuning)
         builder.getModulePassManager().run(module, builder)
     else:
-        _optimise(module, target)
+        _optimize(module, target)
     return bytes(target.emit_object(module))
 
 
@@ -172,7 +172,7 @@ def _target_machine(effort: Effort) -> Any:
     )
 
 
-def _optimise(module: Any, machine: Any) -> None:
+def _optimize(module: Any, machine: Any) -> None:
     """Stack slots become registers, and what that leaves is tidied up.
 
     All that LLVM would do at level 2 takes five times as long, and the code is not faster: what

@@ -1,4 +1,4 @@
-"""What a dynamic RAM is: its organisation, its timing, its address mapping.
+"""What a dynamic RAM is: its organization, its timing, its address mapping.
 
 All times are in cycles of the memory's command clock (data moves on both edges of it, so a burst of
 8 beats takes 4 cycles); the names are those of the JEDEC standards (JESD79-4 for DDR4, JESD235 for

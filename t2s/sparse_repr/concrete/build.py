@@ -31,7 +31,7 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
     split_names,
 )
-from t2s.sparse_repr.concrete.materialise import Written, walked_format, written_result
+from t2s.sparse_repr.concrete.materialize import Written, walked_format, written_result
 from t2s.sparse_repr.concrete.merge import covered_loops, is_everywhere
 from t2s.sparse_repr.concrete.notes import (
     check_directives,

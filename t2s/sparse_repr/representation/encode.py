@@ -1,4 +1,4 @@
-"""From the entries of a matrix to the arrays of its representation, vectorised."""
+"""From the entries of a matrix to the arrays of its representation, vectorized."""
 
 from __future__ import annotations
 

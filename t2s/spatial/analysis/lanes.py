@@ -142,7 +142,7 @@ def check_contiguity(program: SpatialProgram) -> SpatialProgram:
     """
     hosts = {kernel.name for kernel in program.kernels if kernel.on_host}
     for kernel in program.kernels:
-        loop, directive = kernel.vector_loop, kernel.vectorised
+        loop, directive = kernel.vector_loop, kernel.vectorized
         if loop is None or directive is None or kernel.name in hosts:
             continue
         subject, location = f"{directive.text} on {kernel.function}", directive.location
@@ -167,7 +167,7 @@ def _free_parts(kernel: SpatialKernel) -> Iterator[Expr]:
 def check_complete(kernel: SpatialKernel) -> None:
     """Before lowering: everything that varies was asked for, and vector results are stored so."""
     check_system_lanes(kernel)
-    loop, directive, work = kernel.vector_loop, kernel.vectorised, kernel.work
+    loop, directive, work = kernel.vector_loop, kernel.vectorized, kernel.work
     if loop is None or directive is None or not isinstance(work, Calculation):
         return
     check_lanes(kernel, directive)

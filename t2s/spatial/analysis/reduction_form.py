@@ -1,4 +1,4 @@
-"""Recognising the form of an update: ``previous (op) term``."""
+"""Recognizing the form of an update: ``previous (op) term``."""
 
 from __future__ import annotations
 

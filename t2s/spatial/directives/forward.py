@@ -5,7 +5,7 @@ Before -> after, for PEs ``jj`` of C that all need ``A[i, k]``::
     forward(A_feeder, jj)    A_feeder: for jj: send to C[jj]   ->   A_feeder: send to C[0]
                                                                     C[jj]: receive from C[jj-1]
 
-The loop disappears from all producers of the operand (dependence localisation, T2S-Tensor §IV.A).
+The loop disappears from all producers of the operand (dependence localization, T2S-Tensor §IV.A).
 
 **In an array with a schedule** operands move along the array by it.
 

@@ -91,7 +91,7 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
                 expected=f"one of {', '.join(sorted(sources))}",
                 given=operand,
             )
-    program = _vectorise(program, kernel, directive)
+    program = _vectorize(program, kernel, directive)
     kernel = program.kernel(name)
     work = _calculation(kernel, directive)
     marked = replace(work, vector_operands=(*work.vector_operands, *directive.operands))
@@ -107,7 +107,7 @@ def _sources(kernel: SpatialKernel) -> set[str]:
 
 
 def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
-    """Mark the results as stored by vectors; vectorises the function if ``vload`` has not."""
+    """Mark the results as stored by vectors; vectorizes the function if ``vload`` has not."""
     kernel = program.kernel(name)
     function = program.find(directive.function)
     if kernel.members and directive.function in _named(kernel):
@@ -123,11 +123,11 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
         raise UserError(
             f"{directive.text} on {name}: {function.name} sends single values to {name}",
             location=directive.location,
-            expected=f"a vectorised {function.name}",
+            expected=f"a vectorized {function.name}",
             hint=f"write {function.name}.vload(...) or {function.name}.vstore({function.name}), "
             "with a loop innermost that is not a reduction",
         )
-    program = _vectorise(program, function, directive)
+    program = _vectorize(program, function, directive)
     function = program.kernel(function.name)
     vector = function.vector_loop
     if vector is not None and vector.reduction:
@@ -163,7 +163,7 @@ def _calculation(
     )
 
 
-def _vectorise(
+def _vectorize(
     program: SpatialProgram, kernel: SpatialKernel, directive: Directive
 ) -> SpatialProgram:
     if kernel.vector_loop is not None:
@@ -219,7 +219,7 @@ def _with_vector(kernel: SpatialKernel, name: str, directive: Directive) -> Spat
         else loop
         for loop in kernel.loops
     )
-    return replace(kernel, loops=loops, vectorised=directive)
+    return replace(kernel, loops=loops, vectorized=directive)
 
 
 def _widen_upstream(
@@ -299,7 +299,7 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
             else own
             for own in relay.loops
         )
-        program = program.with_kernel(replace(relay, loops=lanes, vectorised=directive))
+        program = program.with_kernel(replace(relay, loops=lanes, vectorized=directive))
     return program
 
 

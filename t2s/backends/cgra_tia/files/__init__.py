@@ -80,7 +80,7 @@ def text_of(design: PlacedDesign) -> str:
         for cell in design.netlist.cells
     }
     programs = [
-        _labelled(row, column, cells.get((row, column)))
+        _labeled(row, column, cells.get((row, column)))
         for row in range(fabric.rows)
         for column in range(fabric.columns)
     ]
@@ -94,7 +94,7 @@ def text_of(design: PlacedDesign) -> str:
     return print_programs(programs, fabric.core, header)
 
 
-def _labelled(row: int, column: int, cell: NetCell | None) -> CellProgram:
+def _labeled(row: int, column: int, cell: NetCell | None) -> CellProgram:
     """A program with a label, and comments where it has none."""
     place = f"r{row:02}_c{column:02}"
     if cell is None:

@@ -24,16 +24,16 @@ module fifo #(
   /*verilator no_inline_module*/
   logic [WIDTH-1:0] slots [STORAGE];
   logic [31:0] write_at, read_at, visible;
-  logic [PIPELINE-1:0] travelling;  // bit n: a value was pushed n + 1 cycles ago
+  logic [PIPELINE-1:0] traveling;  // bit n: a value was pushed n + 1 cycles ago
   logic arriving;
 
-  assign arriving = latency == 1 ? push : travelling[latency - 2];
+  assign arriving = latency == 1 ? push : traveling[latency - 2];
   assign space = held < capacity;
   assign valid = visible != 0;
   assign token = slots[read_at];
 
   always_ff @(posedge clock) begin
-    travelling <= PIPELINE'({travelling, push});
+    traveling <= PIPELINE'({traveling, push});
     held <= held + 32'(push) - 32'(pop);
     visible <= visible + 32'(arriving) - 32'(pop);
     if (push) begin
@@ -47,7 +47,7 @@ module fifo #(
     if (push && !reset && held == STORAGE) $fatal(1, "%m has no room: it holds %0d tokens", STORAGE);
 `endif
     if (reset) begin
-      travelling <= '0;
+      traveling <= '0;
       held <= 0;
       visible <= 0;
       write_at <= 0;

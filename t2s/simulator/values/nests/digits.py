@@ -104,7 +104,7 @@ class DigitSum:
     tables: Mapping[int, Numbers]
 
 
-def normalised(base: int, tables: Mapping[int, Numbers]) -> DigitSum:
+def normalized(base: int, tables: Mapping[int, Numbers]) -> DigitSum:
     """A sum whose tables start with 0; tables of zeros are left out."""
     kept = {}
     for digit, table in tables.items():
@@ -193,7 +193,7 @@ class DigitFrame:
         """The value of an integer expression."""
         form, key = self._form(expr, known)
         if key not in self._sums:
-            self._sums[key] = normalised(*self._split(form, known))
+            self._sums[key] = normalized(*self._split(form, known))
         return self._sums[key]
 
     def points(self, condition: Expr | None, known: Mapping[str, Array]) -> Product:

@@ -25,7 +25,7 @@ from t2s.simulator.values.nests.digits import (
     Numbers,
     Opaque,
     Product,
-    normalised,
+    normalized,
     picked,
     positions,
     size,
@@ -273,7 +273,7 @@ def full(
     """Base and tables over all values of the digits; 0 stands where nothing is defined."""
     base, tables = reference.base, {}
     for digit, (table, values) in enumerate(zip(reference.tables, points, strict=True)):
-        at = normalised(0, {digit: table})
+        at = normalized(0, {digit: table})
         base += at.base
         if at.tables:
             where = positions(everything[digit], values)
