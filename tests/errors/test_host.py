@@ -75,6 +75,24 @@ def test_results_of_a_system_without_an_unloader() -> None:
         t2s.lower(S)
 
 
+def test_results_of_a_system_that_the_device_reads() -> None:
+    S, T = Func("S", Int(32)), Func("T")
+    S[i] = t2s.select(i == 0, 0, S[i - 1]) + x[i]
+    T[i] = S[7 - i]
+    T.bound(i, 0, 8)
+    S.isolate_consumer_chain(Func("U"), on_host("E"))
+    with refused(
+        """
+            isolate_consumer_chain(U, E) on S: S is read by the device, and E is on the host
+              --> S.isolate_consumer_chain(Func("U"), on_host("E"))
+              expected: an output: T
+              hint:     the host takes results from memory when the design has ended
+            """,
+        UnsupportedError,
+    ):
+        t2s.lower(T)
+
+
 def test_gathering_where_the_device_stores_for_the_host() -> None:
     p = product()
     ii, jj, U = Var("ii"), Var("jj"), Func("U")

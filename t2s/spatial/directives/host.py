@@ -70,35 +70,35 @@ def check_serializer(
 
 
 def check_deserializer(
-    program: SpatialProgram, kernel: SpatialKernel, directive: IsolateConsumer
+    program: SpatialProgram,
+    name: str,
+    kernel: SpatialKernel,
+    function: str,
+    directive: IsolateConsumer,
 ) -> None:
-    """A host function can take the results from the chain of ``directive``."""
-    check_device_stores(kernel.name, kernel, directive)
-    deserializer, subject = directive.consumers[-1], f"{directive.text} on {kernel.name}"
-    output = kernel.function in program.temporal.outputs
-    readers = _readers(program, kernel.function) if output else []
+    """A host function can take the results of ``function`` from the chain of ``directive``.
+
+    ``name`` is what the user gave the directive to: a kernel, or a member of a system.
+    """
+    *chain, deserializer = directive.consumers
+    subject = f"{directive.text} on {name}"
+    if not chain and not isinstance(kernel.work, StoreUnit):
+        raise UserError(
+            f"{subject}: nothing on the device stores what {deserializer} takes from memory",
+            location=directive.location,
+            expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
+        )
+    output = function in program.temporal.outputs
+    readers = _readers(program, function) if output else []
     if readers or not output:
         raise UnsupportedError(
-            f"{subject}: {kernel.function} is read by the device, and {deserializer} is on the "
-            "host",
+            f"{subject}: {function} is read by the device, and {deserializer} is on the host",
             location=directive.location,
             expected="an output that no other function reads"
             if readers
             else f"an output: {', '.join(program.temporal.outputs)}",
             given=f"read by {', '.join(readers)}" if readers else None,
             hint="the host takes results from memory when the design has ended",
-        )
-
-
-def check_device_stores(name: str, kernel: SpatialKernel, directive: IsolateConsumer) -> None:
-    """Something on the device stores the results of the Func ``name`` for the host."""
-    *chain, deserializer = directive.consumers
-    if not chain and not isinstance(kernel.work, StoreUnit):
-        raise UserError(
-            f"{directive.text} on {name}: nothing on the device stores what {deserializer} takes "
-            "from memory",
-            location=directive.location,
-            expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
         )
 
 

@@ -28,7 +28,6 @@ from t2s.spatial.analysis.occurrences import Occurrence, find_occurrence, occurr
 from t2s.spatial.directive import IsolateConsumer, IsolateProducer
 from t2s.spatial.directives.host import (
     check_deserializer,
-    check_device_stores,
     check_serializer,
 )
 from t2s.spatial.directives.streaming import share
@@ -222,7 +221,7 @@ def isolate_consumer(
             expected="the function that computes the output, or the last consumer of its chain",
         )
     if directive.on_host:
-        check_deserializer(program, kernel, directive)
+        check_deserializer(program, name, kernel, kernel.function, directive)
     target = kernel.store
     program = program.with_kernel(kernel.without_store())
     return _consumer_chain(program, kernel, directive, target, None)
@@ -242,7 +241,7 @@ def isolate_result(
             given=function if result is None else f"{function}, saved by {result.consumer}",
         )
     if directive.on_host:
-        check_device_stores(function, kernel, directive)
+        check_deserializer(program, function, kernel, function, directive)
     program = program.with_kernel(kernel.with_consumer(result, directive.consumers[0]))
     target = StoreTarget(tensor=function, indices=result.indices)
     return _consumer_chain(program, program.kernel(name), directive, target, result)
