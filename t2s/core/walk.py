@@ -49,7 +49,7 @@ def _term_names_of(kind: type[Any]) -> tuple[str, ...]:
 def children(term: Term) -> list[Term]:
     """The direct sub-terms, in field order."""
     found: list[Term] = []
-    for name in _term_names_of(type(term)):
+    for name in _term_names_of(cast(Any, type(term))):
         value = getattr(term, name)
         if isinstance(value, Term):
             found.append(value)
@@ -89,7 +89,7 @@ def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    for name in _term_names_of(type(term)):
+    for name in _term_names_of(cast(Any, type(term))):
         value = getattr(term, name)
         new: object = value
         if isinstance(value, Term):
