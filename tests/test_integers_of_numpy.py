@@ -226,3 +226,22 @@ def test_fractions_of_numpy() -> None:
         fit = t2s.fit_depths(F, slack=number(0.1), progress=False)
         assert fit.cycles == t2s.cycles(fit.apply(F))
     assert graphs[0] == graphs[1]
+
+
+@pytest.mark.parametrize(
+    ("subscript", "expected"),
+    [
+        (lambda i, p: i + np.int64(1) + p, [4, 5, 6, 7]),
+        (lambda i, p: (i + np.int64(1) + p) % np.int64(8), [4, 5, 6, 7]),
+    ],
+)
+def test_subscripts_mix_them_with_parameters_of_their_type(
+    subscript: Callable[..., Any], expected: list[int]
+) -> None:
+    """A constant becomes int32 only where all of the subscript does."""
+    i, p = t2s.Var("i"), t2s.Param(Int(64), name="p")
+    A, C = ImageParam(Int(32), 1, name="A"), Func("C")
+    C[i] = A[subscript(i, p)]
+    C.bound(i, 0, 4)
+    result = t2s.simulate(C, {"A": np.arange(8, dtype=np.int32), "p": 3})
+    assert result.outputs["C"].tolist() == expected

@@ -7,6 +7,7 @@ directly or inside tuples, in field order.  Nothing else in t2s traverses trees 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -31,14 +32,30 @@ def _names_of(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def children(term: Term) -> Iterator[Term]:
+PLAIN = frozenset(("str", "int", "float", "bool", "tuple", "None", "Type", "Op", "SourceLocation"))
+"""What has no terms inside: a field whose annotation says nothing else is not looked at."""
+
+
+@cache
+def _term_names_of(kind: type[Any]) -> tuple[str, ...]:
+    """The names of the fields that may hold terms; most terms are leaves."""
+    return tuple(
+        field.name
+        for field in dataclasses.fields(kind)
+        if not (isinstance(field.type, str) and PLAIN.issuperset(re.findall(r"\w+", field.type)))
+    )
+
+
+def children(term: Term) -> list[Term]:
     """The direct sub-terms, in field order."""
-    for name in field_names(term):
+    found: list[Term] = []
+    for name in _term_names_of(cast(Any, type(term))):
         value = getattr(term, name)
         if isinstance(value, Term):
-            yield value
+            found.append(value)
         elif isinstance(value, tuple):
-            yield from (item for item in value if isinstance(item, Term))
+            found += [item for item in value if isinstance(item, Term)]
+    return found
 
 
 def walk(term: Term) -> Iterator[Term]:
@@ -47,7 +64,9 @@ def walk(term: Term) -> Iterator[Term]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting.extend(reversed(tuple(children(node))))
+        if inside := children(node):
+            inside.reverse()
+            waiting += inside
 
 
 def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator[Term]:
@@ -62,14 +81,15 @@ def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator
             continue
         seen.add(id(node))
         yield node
-        if into is None or into(node):
-            waiting.extend(reversed(tuple(children(node))))
+        if (into is None or into(node)) and (inside := children(node)):
+            inside.reverse()
+            waiting += inside
 
 
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    for name in field_names(term):
+    for name in _term_names_of(cast(Any, type(term))):
         value = getattr(term, name)
         new: object = value
         if isinstance(value, Term):
@@ -94,6 +114,10 @@ def rewrite(
     they are.
     """
     done: dict[int, Term] = {}
+
+    def replaced(child: Term) -> Term:
+        return done[id(child)]
+
     waiting: list[tuple[Term, bool]] = [(term, False)]
     while waiting:
         node, entered = waiting.pop()
@@ -102,12 +126,11 @@ def rewrite(
         if into is not None and not into(node):
             done[id(node)] = node
             continue
-        inside = () if entered else tuple(x for x in children(node) if id(x) not in done)
-        if inside:
+        if not entered and (inside := [x for x in children(node) if id(x) not in done]):
             waiting.append((node, True))
-            waiting.extend((child, False) for child in reversed(inside))
+            waiting += [(child, False) for child in reversed(inside)]
             continue
-        rebuilt = rebuild(node, lambda child: done[id(child)])
+        rebuilt = rebuild(node, replaced)
         replacement = rule(rebuilt)
         done[id(node)] = rebuilt if replacement is None else replacement
     return cast(T, done[id(term)])

@@ -8,6 +8,7 @@ node: what it does next depends on the tokens that it sees.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from t2s.core.expr import Expr, evaluate
 from t2s.core.location import SourceLocation
+from t2s.core.ops import Array
 from t2s.core.walk import Term
 from t2s.graph.body import Register, Role, SpaceDimension, Statement
 from t2s.graph.machine import Machine
@@ -79,13 +81,17 @@ class PEArray(Term):
     @property
     def there(self) -> NDArray[np.bool_]:
         """At which points of the space domain there is a PE; as long as ``place_count``."""
-        if self.exists is None:
+        return self.where(self.exists, {})
+
+    def where(self, condition: Expr | None, known: Mapping[str, Array]) -> NDArray[np.bool_]:
+        """At which points of the space domain a condition on them holds, and on what is known."""
+        if condition is None:
             return np.ones(self.place_count, bool)
         ranges = (np.arange(d.minimum, d.minimum + d.extent, dtype=np.int32) for d in self.space)
         names = [dimension.name for dimension in self.space]
         points = dict(zip(names, np.ix_(*ranges), strict=True))
         with np.errstate(all="ignore"):
-            there = np.asarray(evaluate(self.exists, dict(points)))
+            there = np.asarray(evaluate(condition, {**known, **points}))
         return np.broadcast_to(there, [d.extent for d in self.space]).reshape(-1).astype(bool)
 
     def has_pe(self, point: tuple[int, ...]) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any, cast
+
 from t2s.core.expr import Index, Select, apply, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32
-from t2s.core.walk import Term, children, rebuild, rewrite, walk
+from t2s.core.walk import PLAIN, Term, children, rebuild, rewrite, walk
 from t2s.graph.nodes import PEArray
 from tests.hand_graphs import systolic_gemm
 
@@ -60,3 +63,20 @@ def test_rewriting_is_bottom_up() -> None:
         return {"i": j, "j": i}[term.name] if isinstance(term, Index) else None
 
     assert rewrite(SUM, swap) == apply(Op.ADD, j, i)
+
+
+def test_no_field_that_is_passed_over_holds_a_term() -> None:
+    """The walker goes by annotations; here every field is looked at."""
+
+    def all_inside(term: Term) -> list[Term]:
+        values = [getattr(term, field.name) for field in dataclasses.fields(cast(Any, term))]
+        items = [item for v in values for item in (v if isinstance(v, tuple) else (v,))]
+        return [item for item in items if isinstance(item, Term)]
+
+    graph = systolic_gemm(2, 2, 2)
+    assert all(children(term) == all_inside(term) for term in walk(graph))
+    kinds: list[type[Any]] = [Term]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    assert len(kinds) > 40
+    assert not {kind.__name__ for kind in kinds} & PLAIN

@@ -13,7 +13,7 @@ import t2s
 from benchmarks import engine
 from t2s import Float, Graph, Int
 from t2s.core.errors import InternalError
-from t2s.core.expr import Broadcast, Index, LaneNumbers, Select, apply, const
+from t2s.core.expr import Broadcast, Expr, Index, LaneNumbers, Select, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import BFloat
 from t2s.core.walk import rewrite
@@ -22,6 +22,8 @@ from t2s.graph.interpret import interpret_graph
 from t2s.graph.semantics import space_points
 from t2s.simulator.values import compute as values
 from t2s.simulator.values.compute import compute_values, compute_with_rings
+from t2s.simulator.values.nests import network
+from t2s.simulator.values.nests.digits import Product
 from t2s.simulator.values.nests.groups import group_of
 from t2s.simulator.values.nests.plan import Plan, plan_of
 from tests.examples.systolic import Sizes, dot_product, gemm
@@ -241,3 +243,27 @@ def test_conditions_of_vectors_choose_lane_by_lane(moving: bool) -> None:
     changed = replace(graph, nodes=nodes)
     given = np.arange(16, dtype=np.int32)
     agree(changed, {"x": given})
+
+
+def test_conditions_about_the_place_spare_a_look_at_every_pe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The network is the same as if each PE were asked about each channel."""
+    graph = t2s.lower(gemm(Float(32), SMALL))
+    looked: list[int] = []
+    points = network.TracedPE.points
+
+    def counted(pe: network.TracedPE, condition: Expr | None) -> Product:
+        looked.append(pe.number)
+        return points(pe, condition)
+
+    monkeypatch.setattr(network.TracedPE, "points", counted)
+    found = network.network_of(graph, {})
+    fewer = len(looked)
+    monkeypatch.setattr(network, "_places", lambda *_: None)
+    all_asked = network.network_of(graph, {})
+    assert found.opaque == all_asked.opaque
+    assert found.pes.keys() == all_asked.pes.keys()
+    for ends in ("sender", "sent", "receiver", "received"):
+        assert getattr(found, ends) == getattr(all_asked, ends)
+    assert fewer < 0.8 * (len(looked) - fewer)

@@ -17,7 +17,14 @@ from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, hal
 from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
 from t2s.backends.cgra_tia.place.route import MOST_ROUNDS, Path, Terminals, routed
 from t2s.backends.cgra_tia.place.sites import KINDS, Sites, parts_of, problem_of, sites_of
-from t2s.backends.cgra_tia.place.slack import RateCause, channel_limit, shortages, with_slack
+from t2s.backends.cgra_tia.place.slack import (
+    RateCause,
+    TimedBranches,
+    channel_limit,
+    shortages,
+    timed_branches,
+    with_slack,
+)
 from t2s.backends.cgra_tia.place.template import shaped_start
 from t2s.core.checks import whole
 from t2s.core.errors import UserError, warn
@@ -86,10 +93,9 @@ def place_netlist(
         seed=number,
         balanced=balanced,
     )
-    design, paths = _relayed(design, paths, sites, progress)
-    branches = with_slack(design.netlist, fabric, paths, balanced=balanced)
-    design = replace(design, branches=branches)
-    _warn_of_rate(design)
+    design, paths, timed = _relayed(design, paths, sites, progress)
+    design = replace(design, branches=with_slack(timed, fabric, paths, balanced=balanced))
+    _warn_of_rate(design, timed)
     return design
 
 
@@ -112,15 +118,15 @@ def _checked(seed: int, moves: int | None, parts: int) -> tuple[int, int]:
 
 def _relayed(
     design: PlacedDesign, paths: Paths, sites: Sites, progress: Progress | None
-) -> tuple[PlacedDesign, Paths]:
+) -> tuple[PlacedDesign, Paths, TimedBranches]:
     """The design, with relays where channels have to hold more tokens than they can.
 
     It stays as it is where no cells are left for them, or no wires.
     """
     fabric = design.fabric
+    timed = timed_branches(design.netlist, fabric, paths, balanced=design.balanced)
     for _ in range(_ROUNDS_OF_RELAYS):
-        wanted = shortages(design.netlist, fabric, paths, balanced=design.balanced)
-        grown = with_relays(design.netlist, fabric, wanted)
+        grown = with_relays(design.netlist, fabric, shortages(timed, fabric))
         taken = set(design.sites.values())
         cells = (sites.places[number] for number in sites.of_kind[KINDS.index(CellKind.CONTROL)])
         free = [site for site in cells if site not in taken]
@@ -133,7 +139,8 @@ def _relayed(
         except UserError:
             break
         design = replace(design, netlist=grown.netlist, sites=places)
-    return design, paths
+        timed = timed_branches(design.netlist, fabric, paths, balanced=design.balanced)
+    return design, paths, timed
 
 
 def _check_ends(netlist: Netlist) -> None:
@@ -250,12 +257,12 @@ def _in_order(problem: Problem, sites: Sites) -> list[int]:
     return start
 
 
-def _warn_of_rate(design: PlacedDesign) -> None:
+def _warn_of_rate(design: PlacedDesign, timed: TimedBranches) -> None:
     """Warn if channels, or circles of tokens, keep the design from a firing in every cycle.
 
     Not if its results come at addresses that it computes: then data say when something fires.
     """
-    limit = channel_limit(design)
+    limit = channel_limit(design, timed.firers, timed.waits)
     netlist = design.netlist
     if (
         limit is None

@@ -34,6 +34,9 @@ _BESIDE = 6
 _MODULUS, _FACTOR = (1 << 31) - 1, 48_271
 """The generator: a state is the one before times the factor, modulo a prime."""
 
+_NOWHERE = 1 << 40
+"""Beyond all rows and columns."""
+
 _TABLED = 64
 """An increase of the cost by as much as this is never accepted."""
 
@@ -79,24 +82,15 @@ class Problem:
     width: int
 
 
-Box = tuple[int, int, int, int]
-"""The first and the last row, and the first and the last column."""
-
-
-def boxes_of(problem: Problem, sites: Sequence[int]) -> list[Box]:
-    """Of each net the box around its parts."""
-    boxes = []
-    for first, last in pairwise(problem.parts_from):
-        parts = problem.parts_of[first:last]
-        rows = [problem.rows[sites[part]] for part in parts]
-        columns = [problem.columns[sites[part]] for part in parts]
-        boxes.append((min(rows), max(rows), min(columns), max(columns)))
-    return boxes
-
-
 def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
     """Of each net the height plus the width of the box around its parts."""
-    return [bottom - top + right - left for top, bottom, left, right in boxes_of(problem, sites)]
+    costs = []
+    for first, last in pairwise(problem.parts_from):
+        there = [sites[part] for part in problem.parts_of[first:last]]
+        rows = [problem.rows[site] for site in there]
+        columns = [problem.columns[site] for site in there]
+        costs.append(max(rows) - min(rows) + max(columns) - min(columns))
+    return costs
 
 
 def annealed(
@@ -128,12 +122,9 @@ def annealed(
     at = [-1] * len(problem.rows)
     for part, site in enumerate(start):
         at[site] = part
-    costs = half_perimeters(problem, start)
-    boxes = [number for box in boxes_of(problem, start) for number in box]
-    room = [0] * len(costs)
-    state = [
-        array(numbers) for numbers in (start, at, costs, boxes, room, room, boxes, [_seeded(seed)])
-    ]
+    of_nets = [0] * (len(problem.parts_from) - 1)
+    room = (of_nets, [0] * len(start), of_nets * 8, of_nets, of_nets)
+    state = [array(numbers) for numbers in (start, at, *room, [_seeded(seed)])]
     for number, temperature in enumerate(_temperatures(first)):
         done, goal = (moves * step // _TEMPERATURES for step in (number, number + 1))
         window = max(_BESIDE, problem.width * (_TEMPERATURES - number) // _TEMPERATURES)
@@ -191,10 +182,10 @@ def improve(
     sites: Integers,
     at: Integers,
     costs: Integers,
+    part_costs: Integers,
     boxes: Integers,
     marks: Integers,
     touched: Integers,
-    fresh: Integers,
     random: Integers,
     accepted: Integers,
     grid: int,
@@ -202,17 +193,25 @@ def improve(
     window: int,
     moves: int,
 ) -> None:
-    """Try some moves at one temperature; changes all of the state from ``sites`` on.
+    """Try some moves at one temperature; changes ``sites``, ``at`` and ``random``.
 
     A move takes a part to one of the ``window`` sites nearest to it, or to one beside a part that
-    it is connected to; what is there goes where the part was.  A part that leaves the inside of a
-    net's box can only make it larger, which spares a look at all parts of the large nets.
-    ``marks`` and ``touched`` are room for an item for each net, ``fresh`` for a box of each.
+    it is connected to; what is there goes where the part was.  Nearly all moves are refused, so
+    how much longer nets may get is drawn first, and a move is given up when even nets of no length
+    could not make up for those looked at so far.  A net with both parts stays as it is; of any
+    other one the box without the part that moves is known.
+
+    The rest of the state is found here: the ``costs`` of nets, the sum of those of a part, and the
+    ``boxes`` as ``_measure`` describes them.  ``marks`` and ``touched`` are room for an item for
+    each net.
     """
     state = random[0]
     parts, places = len(kinds), len(rows)
+    for part in range(parts):
+        part_costs[part] = 0
     for net in range(len(costs)):
-        marks[net] = -1
+        marks[net], costs[net] = -1, 0
+        _measure(net, rows, columns, parts_of, parts_from, sites, costs, part_costs, boxes)
     for move in range(moves):
         state = state * _FACTOR % _MODULUS
         part = state % parts
@@ -233,50 +232,83 @@ def improve(
         other = at[there]
         if there == here or (other >= 0 and not allowed[kinds[other] * places + here]):
             continue
-        sites[part] = there
+        state = state * _FACTOR % _MODULUS
+        most = 0
+        while most < _TABLED - 1 and state < accepted[most + 1]:
+            most += 1
+        most += part_costs[part]
         if other >= 0:
-            sites[other] = here
-        change, size, moved, before = 0, 0, part, here
+            most += part_costs[other]
+            for index in range(nets_from[other], nets_from[other + 1]):
+                marks[nets_of[index]] = move
+        least, size, moved, row, column = 0, 0, part, rows[here], columns[here]
+        new_row, new_column = rows[there], columns[there]
         while moved >= 0:
-            row, column = rows[before], columns[before]
             for index in range(nets_from[moved], nets_from[moved + 1]):
                 net = nets_of[index]
-                if marks[net] == move:
+                if (marks[net] == move) == (moved == part):
+                    marks[net] = -1
+                    most -= costs[net]
                     continue
-                marks[net] = move
-                top, bottom = boxes[4 * net], boxes[4 * net + 1]
-                left, right = boxes[4 * net + 2], boxes[4 * net + 3]
-                if top < row and row < bottom and left < column and column < right:
-                    site = sites[moved]
-                    top, bottom = min(top, rows[site]), max(bottom, rows[site])
-                    left, right = min(left, columns[site]), max(right, columns[site])
-                else:
-                    begin = parts_from[net]
-                    site = sites[parts_of[begin]]
-                    top = bottom = rows[site]
-                    left = right = columns[site]
-                    for member in range(begin + 1, parts_from[net + 1]):
-                        site = sites[parts_of[member]]
-                        top, bottom = min(top, rows[site]), max(bottom, rows[site])
-                        left, right = min(left, columns[site]), max(right, columns[site])
-                change += bottom - top + right - left - costs[net]
                 touched[size] = net
-                fresh[4 * size], fresh[4 * size + 1] = top, bottom
-                fresh[4 * size + 2], fresh[4 * size + 3] = left, right
                 size += 1
-            moved, before = (other if moved == part else -1), there
-        state = state * _FACTOR % _MODULUS
-        if change <= 0 or (change < _TABLED and state < accepted[change]):
+                box = 8 * net
+                top, bottom = boxes[box], boxes[box + 1]
+                left, right = boxes[box + 2], boxes[box + 3]
+                second, last_but_one = boxes[box + 4], boxes[box + 5]
+                top = min(new_row, second if row == top else top)
+                bottom = max(new_row, last_but_one if row == bottom else bottom)
+                second, last_but_one = boxes[box + 6], boxes[box + 7]
+                left = min(new_column, second if column == left else left)
+                right = max(new_column, last_but_one if column == right else right)
+                least += bottom - top + right - left
+                if least > most:
+                    break
+            if least > most:
+                break
+            moved = other if moved == part else -1
+            row, column, new_row, new_column = new_row, new_column, row, column
+        if least <= most:
+            sites[part] = there
+            if other >= 0:
+                sites[other] = here
             at[here], at[there] = other, part
             for index in range(size):
                 net = touched[index]
-                top, bottom = fresh[4 * index], fresh[4 * index + 1]
-                left, right = fresh[4 * index + 2], fresh[4 * index + 3]
-                boxes[4 * net], boxes[4 * net + 1] = top, bottom
-                boxes[4 * net + 2], boxes[4 * net + 3] = left, right
-                costs[net] = bottom - top + right - left
-        else:
-            sites[part] = here
-            if other >= 0:
-                sites[other] = there
+                _measure(net, rows, columns, parts_of, parts_from, sites, costs, part_costs, boxes)
     random[0] = state
+
+
+def _measure(
+    net: int,
+    rows: Integers,
+    columns: Integers,
+    parts_of: Integers,
+    parts_from: Integers,
+    sites: Integers,
+    costs: Integers,
+    part_costs: Integers,
+    boxes: Integers,
+) -> None:
+    """Find what a net costs, its box, and where the edges are without one of the parts on them.
+
+    Where several parts are on an edge, it stays where it is; else it is at the next one inward.
+    """
+    site = sites[parts_of[parts_from[net]]]
+    top = bottom = rows[site]
+    left = right = columns[site]
+    low, high, leftmost, rightmost = _NOWHERE, -1, _NOWHERE, -1
+    for member in range(parts_from[net] + 1, parts_from[net + 1]):
+        site = sites[parts_of[member]]
+        row, column = rows[site], columns[site]
+        low, high = min(low, max(top, row)), max(high, min(bottom, row))
+        leftmost, rightmost = min(leftmost, max(left, column)), max(rightmost, min(right, column))
+        top, bottom = min(top, row), max(bottom, row)
+        left, right = min(left, column), max(right, column)
+    box = 8 * net
+    boxes[box], boxes[box + 1], boxes[box + 2], boxes[box + 3] = top, bottom, left, right
+    boxes[box + 4], boxes[box + 5], boxes[box + 6], boxes[box + 7] = low, high, leftmost, rightmost
+    change = bottom - top + right - left - costs[net]
+    costs[net] += change
+    for member in range(parts_from[net], parts_from[net + 1]):
+        part_costs[parts_of[member]] += change

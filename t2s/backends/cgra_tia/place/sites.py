@@ -168,14 +168,15 @@ def _near(fabric: CgraFabric, sites: Sites) -> tuple[Integers, list[int], int]:
         if not count:
             continue
         numbers = np.array(there)
-        rows = np.array([sites.places[site].row for site in there])
-        columns = np.array([sites.places[site].column for site in there])
+        rows = np.array([sites.places[site].row for site in there], dtype=np.int32)
+        columns = np.array([sites.places[site].column for site in there], dtype=np.int32)
         listed = min(width, count)
-        for cell in range(grid):
-            row, column = divmod(cell, fabric.columns)
-            distances = np.abs(rows - row) + np.abs(columns - column)
-            keys = distances * count + np.arange(count)  # no two are equal
-            nearest = np.sort(np.partition(keys, listed - 1)[:listed])
-            table[kind, cell, :listed] = numbers[nearest % count]
+        across = np.abs(columns - np.arange(fabric.columns, dtype=np.int32)[:, None])
+        for row in range(fabric.rows):
+            distances = np.abs(rows - row) + across
+            keys = distances * count + np.arange(count, dtype=np.int32)  # no two are equal
+            nearest = np.sort(np.partition(keys, listed - 1, axis=1)[:, :listed], axis=1)
+            first = row * fabric.columns
+            table[kind, first : first + fabric.columns, :listed] = numbers[nearest % count]
     listed_of = [min(width, len(there)) for there in sites.of_kind]
     return table.ravel(), listed_of, width

@@ -82,7 +82,7 @@ def rate_limit(design: PlacedDesign) -> RateLimit | None:
     """
     firers = Firers(netlist=design.netlist)
     waits = _waits(design, firers)
-    limits = (_channel_limit(design, firers, waits), _instruction_limit(design, waits))
+    limits = (channel_limit(design, firers, waits), _instruction_limit(design, waits))
     return min((limit for limit in limits if limit is not None), key=_rate_of, default=None)
 
 
@@ -115,15 +115,10 @@ def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> Rat
     return found
 
 
-def channel_limit(design: PlacedDesign) -> RateLimit | None:
-    """What keeps a design from a firing in every cycle, as far as channels and turns do."""
-    firers = Firers(netlist=design.netlist)
-    return _channel_limit(design, firers, _waits(design, firers))
-
-
-def _channel_limit(
+def channel_limit(
     design: PlacedDesign, firers: Firers, waits: Sequence[BranchWait]
 ) -> RateLimit | None:
+    """What keeps a design from a firing in every cycle, as far as channels and turns do."""
     capacities = [
         branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
     ]
@@ -187,16 +182,32 @@ def _waits(design: PlacedDesign, firers: Firers) -> list[BranchWait]:
     return branch_waits(design.netlist, firers, design.fabric, latencies)
 
 
-def with_slack(
-    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
-) -> dict[str, tuple[Branch, ...]]:
-    """The branches of all nets by name, for their paths in the order of nets and sinks.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedBranches:
+    """All branches with their latencies, and how many tokens wait in each, as far as that goes."""
 
-    Raises ``UserError`` for circles that never start and for what cannot hold its tokens.
+    firers: Firers
+    waits: Sequence[BranchWait]
+    rooms: Sequence[int]
+
+
+def timed_branches(
+    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
+) -> TimedBranches:
+    """The branches for their paths in the order of nets and sinks.
+
+    Raises ``UserError`` for circles that never start.
     """
     firers = Firers(netlist=netlist)
     waits = _timed(firers, fabric, paths, balanced)
-    rooms = _rooms(firers, waits, fabric)
+    return TimedBranches(firers=firers, waits=waits, rooms=_rooms(firers, waits, fabric))
+
+
+def with_slack(
+    timed: TimedBranches, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
+) -> dict[str, tuple[Branch, ...]]:
+    """The branches of all nets by name; raises ``UserError`` if one cannot hold its tokens."""
+    netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
     found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
     capacities: list[int] = []
     for wait, room in zip(waits, rooms, strict=True):
@@ -219,18 +230,15 @@ def with_slack(
     return {name: tuple(branches) for name, branches in found.items()}
 
 
-def shortages(
-    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
-) -> dict[tuple[str, int], int]:
+def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int], int]:
     """The branches, by net and number of the sink, that cannot hold what waits in them.
 
     And how many more channels of this fabric it would take, one after the other.
     """
-    firers = Firers(netlist=netlist)
-    waits = _timed(firers, fabric, paths, balanced)
+    netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
     found = {}
     numbers = (number for net in netlist.nets for number in range(len(net.sinks)))
-    for wait, room, number in zip(waits, _rooms(firers, waits, fabric), numbers, strict=True):
+    for wait, room, number in zip(waits, rooms, numbers, strict=True):
         depth = fabric.most_depth + 1
         excess = room - wait.latency - depth
         if wait.asked > wait.latency - wait.pipeline + depth:

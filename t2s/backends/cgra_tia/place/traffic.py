@@ -93,7 +93,7 @@ def _bounded(
 ) -> bool:
     """Bound what leaves a cell by an input that all of its instructions take from."""
     prologue, steady = program
-    always = [port for port in range(64) if all(port in i.takes for i in steady)] if steady else []
+    always = sorted(set.intersection(*(set(i.takes) for i in steady))) if steady else []
     ends = [sources.get(Endpoint(part=cell.name, port=port)) for port in always]
     known = [bound[end] for end in ends if end is not None and end in bound]
     if not known:

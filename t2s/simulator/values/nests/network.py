@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 
-from t2s.core.expr import Expr
+import numpy as np
+
+from t2s.core.expr import Expr, Local, Parameter, Read, conjuncts, index_names
 from t2s.core.ops import Array
+from t2s.core.walk import distinct
 from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import PEArray
@@ -112,22 +115,26 @@ def network_of(graph: Graph, parameters: Mapping[str, Array]) -> TracedNetwork:
             network.opaque.add(node.name)
             continue
         try:
-            _add(network, node, NodeDigits(graph, node, parameters))
+            _add(network, node, NodeDigits(graph, node, parameters), parameters)
         except Opaque:
             network.opaque.add(node.name)
             network.pes = {place: pe for place, pe in network.pes.items() if place[0] != node.name}
     return network
 
 
-def _add(network: TracedNetwork, node: PEArray, digits: NodeDigits) -> None:
+def _add(
+    network: TracedNetwork, node: PEArray, digits: NodeDigits, parameters: Mapping[str, Array]
+) -> None:
+    accesses = [statement for statement in node.body if isinstance(statement, Receive | Send)]
+    possible = [_places(node, access.condition, parameters) for access in accesses]
     for number, point in enumerate(space_points(node)):
         if not node.has_pe(point):
             continue
         frame, known = digits.frame(point)
         pe = TracedPE(node=node, number=number, frame=frame, known=known)
         network.pes[(node.name, number)] = pe
-        for statement in node.body:
-            if not isinstance(statement, Receive | Send):
+        for statement, places in zip(accesses, possible, strict=True):
+            if places is not None and number not in places:
                 continue
             count = size(pe.points(statement.condition))
             if not count:
@@ -142,6 +149,33 @@ def _add(network: TracedNetwork, node: PEArray, digits: NodeDigits) -> None:
                 raise Opaque
             ends[end] = (node.name, number)
             counts[end] = count
+
+
+def _places(
+    node: PEArray, condition: Expr | None, parameters: Mapping[str, Array]
+) -> frozenset[int] | None:
+    """The PEs that the factors of a condition about the place alone do not rule out.
+
+    ``None`` if there are no such factors.  Of the many channels of a large array most reach a few
+    PEs each, so all PEs are looked at in one go.
+    """
+    space = {dimension.name for dimension in node.space}
+    factors = [
+        factor
+        for factor in conjuncts(condition)
+        if factor.type.lanes == 1
+        and (names := index_names(factor))
+        and names <= space
+        and not any(
+            isinstance(term, Local | Read)
+            or (isinstance(term, Parameter) and term.name not in parameters)
+            for term in distinct(factor)
+        )
+    ]
+    if not factors:
+        return None
+    possible = np.logical_and.reduce([node.where(factor, parameters) for factor in factors])
+    return frozenset(np.flatnonzero(possible).tolist())
 
 
 def longest(network: TracedNetwork, channel: str) -> int:
