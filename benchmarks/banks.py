@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from matrix_files import FOLDER
 from rich.console import Console
 from rich.table import Table
 from spmv import DEVICE, RAM_WORDS, example, matrix_of
@@ -66,7 +67,7 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--matrices", type=Path, default=FOLDER)
     parser.add_argument("--only", nargs="+", default=list(MATRICES))
     parser.add_argument("--machines", type=int, nargs="+", default=[8])
     parser.add_argument("--banks", type=int, nargs="+", default=[8, 16])

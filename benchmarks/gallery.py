@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from matrix_files import FOLDER, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -101,7 +102,7 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
     if chosen.results.exists():
         known = dict(json.loads(line) for line in chosen.results.read_text().splitlines())
     type = TYPES[chosen.type]
-    for path in sorted(folder.glob("*.mtx")):
+    for path in matrix_files(folder):
         if chosen.only and path.stem not in chosen.only:
             continue
         try:
@@ -127,7 +128,7 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--matrices", type=Path, default=FOLDER)
     parser.add_argument("--results", type=Path, default=Path("gallery.jsonl"))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--chains", nargs="*", default=[], help="names of representations")

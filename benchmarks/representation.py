@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from matrix_files import FOLDER, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -70,7 +71,7 @@ def _seconds(A: t2s.Parameter, matrix: sparse.csr_array) -> float:
 
 def schedules(folder: Path, machines: tuple[int, ...]) -> Iterator[list[str]]:
     """A row for each matrix: name, size, and padding with balance of every policy."""
-    for path in sorted(folder.glob("*.mtx")):
+    for path in matrix_files(folder):
         try:
             matrix = t2s.read_matrix(path, Float(32))
         except t2s.UserError:
@@ -94,7 +95,7 @@ def main() -> None:
     parser.add_argument("what", choices=["build", "schedules"])
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--nnz", type=int, default=5_000_000)
-    parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--matrices", type=Path, default=FOLDER)
     parser.add_argument("--machines", type=int, nargs="+", default=[4, 16])
     chosen = parser.parse_args()
     table = Table(title="Time and memory of building" if chosen.what == "build" else "Policies")

@@ -43,6 +43,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+from matrix_files import FOLDER, matrix_file, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -133,14 +134,14 @@ GENERATED = "Trefethen_20000"
 
 def matrices(folder: Path) -> tuple[str, ...]:
     """The names of all matrices of a folder, and of one that is generated."""
-    return (*sorted(path.stem for path in folder.glob("*.mtx")), GENERATED)
+    return (*(path.stem for path in matrix_files(folder)), GENERATED)
 
 
 def matrix_of(folder: Path, name: str) -> sparse.csr_array:
     """A matrix by its name."""
     if name == GENERATED:
         return trefethen(20_000)
-    return t2s.read_matrix(folder / f"{name}.mtx", Float(32))
+    return t2s.read_matrix(matrix_file(folder, name), Float(32))
 
 
 def trefethen(size: int) -> sparse.csr_array:
@@ -283,7 +284,7 @@ def cells(row: Row) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--matrices", type=Path, default=FOLDER)
     parser.add_argument("--machines", type=int, nargs="+", default=list(COUNTS))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--results", type=Path, default=Path("spmv.jsonl"))

@@ -1,6 +1,6 @@
 """Sparse products on Intel's FPGA emulator: equal to the simulator's, matrix by matrix.
 
-    python benchmarks/spmv_emulated.py                 the matrices of SMALL, both designs
+    python benchmarks/spmv_emulated.py                 the small matrices here, both designs
     python benchmarks/spmv_emulated.py --only karate   some of them, or others of --matrices
 
 Every product is emitted as OpenCL, built and run on the emulator, and simulated.  The vectors y of
@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from matrix_files import FOLDER, matrix_file, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -23,21 +24,6 @@ from spmv import example
 import t2s
 from t2s import Float
 
-SMALL = (
-    "Trec5",
-    "lpi_galenet",
-    "lpi_itest6",
-    "LFAT5",
-    "lagraph_A",
-    "lagraph_ldbc_wcc_example",
-    "relat3",
-    "lpi_bgprtr_from_mps",
-    "karate",
-    "lp_afiro",
-    "lp_sc50b_from_mps",
-    "ch4-4-b1",
-    "bcsstm02",
-)
 TIME_LIMIT = 600
 
 
@@ -58,9 +44,9 @@ def compare(y: t2s.Func, matrix: sparse.csr_array) -> tuple[bool, float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--matrices", type=Path, default=FOLDER)
     parser.add_argument("--machines", type=int, default=4)
-    parser.add_argument("--only", nargs="*", default=list(SMALL))
+    parser.add_argument("--only", nargs="*", default=[path.stem for path in matrix_files(FOLDER)])
     chosen = parser.parse_args()
     count = chosen.machines
     designs = {
@@ -73,7 +59,7 @@ def main() -> None:
         table.add_column(head, justify="right", no_wrap=True)
     wrong = 0
     for name in chosen.only:
-        matrix = t2s.read_matrix(chosen.matrices / f"{name}.mtx", Float(32))
+        matrix = t2s.read_matrix(matrix_file(chosen.matrices, name), Float(32))
         for design, make in designs.items():
             same, error, seconds = compare(make(), matrix)
             wrong += not same or error > 1

@@ -1,4 +1,4 @@
-"""Designs of the Sparse Abstract Machine (papers/001) and their inputs, for ``streams.py``."""
+"""Designs of the Sparse Abstract Machine [SAM] and their inputs, for ``streams.py``."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Goal:
 
 LIMIT_NS = 3.0
 """Nanoseconds per firing of the fastest prototype there is, values and times of whole streams in
-channels without bounds (``../shared/simulation_speed.md``, section 4), at the same clock."""
+channels without bounds, at the same clock."""
 
 TIMES_SAM, TIMES_DAM = Goal(200, 1000), Goal(5, 15)
 FIRINGS = Goal(50, inf)
@@ -234,7 +234,7 @@ def elementwise_table(designs: Iterable[Measured]) -> Table:
 
 
 def product_designs(depths: tuple[int, ...]) -> Iterator[Measured]:
-    """Matrix products on the inputs of papers/001, Figs. 11 and 12, or of their statistics.
+    """Matrix products on the inputs of [SAM, Figs. 11 and 12], or of their statistics.
 
     Two of them take so few milliseconds that what every run costs once is a large part; they are
     shown with matrices four times as wide and high, too.

@@ -15,7 +15,7 @@ from tests.sampling import sampled
 
 
 def gemm() -> Func:
-    """The program of DESIGN.md §7, with a sum over 4 and tiles of 2 x 2."""
+    """A matrix product of tiles of 2 x 2, with a sum over 4."""
     A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
     i, j, k = Var("i"), Var("j"), RDom(0, 4, name="k")
     C = Func("C")

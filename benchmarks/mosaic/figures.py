@@ -1,4 +1,4 @@
-"""The figures of papers/002: ``python -m benchmarks.mosaic.figures 16 [--quick]``; all, if none.
+"""The figures of [Mosaic]: ``python -m benchmarks.mosaic.figures 16 [--quick]``; all, if none.
 
 Each prints milliseconds of our loops and of calls of the libraries that are there, what is the
 fastest at each point, and what the paper found.

@@ -1,4 +1,4 @@
-"""The functions of papers/002, Table 5: descriptions over numpy, whatever libraries are there.
+"""The functions of [Mosaic, Table 5]: descriptions over numpy, whatever libraries are there.
 
 The counts are about descriptions.  Nine functions are those of CBLAS, a second and a third dot and
 matrix product under other names, a second vector add that overwrites, and an add of eight elements.

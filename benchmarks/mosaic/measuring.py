@@ -1,4 +1,4 @@
-"""What the figures of papers/002 have in common: plans side by side, and who wins where.
+"""What the figures of [Mosaic] have in common: plans side by side, and who wins where.
 
 A figure has points (a size, a density, a matrix), and at each point plans of one statement: our
 compiled loops, and calls of every function of every library that is there whose statement is the
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure of papers/002.
+    """A figure of [Mosaic].
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class MeasuredFigure:
             lines.append(f"{point:{wide}} " + " ".join(cells))
         for point, best, times in self.winners():
             lines.append(f"  {point}: {best}, {times:.2f} x of loops")
-        return "\n".join((*lines, f"  papers/002: {self.figure.published}"))
+        return "\n".join((*lines, f"  published: {self.figure.published}"))
 
 
 def plans_of(figure: Figure) -> dict[str, external.ExternalPlan]:

@@ -1,4 +1,4 @@
-"""Figures 17 and 20 of papers/002: a block-sparse matrix times a dense one, 5 % and 20 % stored."""
+"""Figures 17 and 20 of [Mosaic]: a block-sparse matrix times a dense one, 5 % and 20 % stored."""
 
 from __future__ import annotations
 

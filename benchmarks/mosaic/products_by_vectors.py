@@ -1,4 +1,4 @@
-"""Figures 12, 13, 14 and 18 of papers/002: matrices and a tensor times a vector."""
+"""Figures 12, 13, 14 and 18 of [Mosaic]: matrices and a tensor times a vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 16, 19 and 22 of papers/002: a sampled product over density, size, and matrices."""
+"""Figures 16, 19 and 22 of [Mosaic]: a sampled product over density, size, and matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 15 and 21 of papers/002: sums of sparse matrices, as lists of coordinates and by rows."""
+"""Figures 15 and 21 of [Mosaic]: sums of sparse matrices, as lists of coordinates and by rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mappings that a search finds (papers/002, Table 5): counts, and the published ones, and seconds.
+"""Mappings that a search finds [Mosaic, Table 5]: counts, and the published ones, and seconds.
 
 A mapping is a pair of a part, as it is printed with its operands in each order, and a function; the
 published counts have the empty mapping too.  ``calls`` are different calls: operands that may be

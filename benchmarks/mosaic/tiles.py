@@ -1,7 +1,7 @@
 """Milliseconds in which tiles are found, beside their calls, and those that the largest tile makes.
 
-A mapping has tiles where its condition does not hold of whole operands (papers/002, section 6.3,
-which asks for the largest tile).  Each search has 100 ms.
+A mapping has tiles where its condition does not hold of whole operands [Mosaic, sec. 6.3,
+which asks for the largest tile].  Each search has 100 ms.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Sparse tensor algebra on streams: the experiments of papers/001, one file each."""
+"""Sparse tensor algebra on streams: the experiments of [SAM], one file each."""

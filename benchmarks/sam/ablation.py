@@ -1,4 +1,4 @@
-"""What each block is needed for (papers/001, Table 2): ``python benchmarks/sam/ablation.py LIST``.
+"""What each block is needed for [SAM, Table 2]: ``python benchmarks/sam/ablation.py LIST``.
 
 ``LIST`` is that of ``website.py``.  Every algorithm is compiled, and a row counts those whose graph
 has a block that the row takes away: they could not be expressed without it.  Two rows take an

@@ -1,4 +1,4 @@
-"""The expressions of papers/001, Table 1, and the blocks published for each."""
+"""The expressions of [SAM, Table 1], and the blocks published for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of ExTensor's tiles (papers/001, Fig. 15): ``python benchmarks/sam/extensor.py``.
+"""The study of ExTensor's tiles [SAM, Fig. 15]: ``python benchmarks/sam/extensor.py``.
 
 X(i,j) = B(i,k) C(k,j) of square matrices with a constant number of uniformly random entries, over
 their dimension.  All three variables are split into tiles of 128, as large as a PE takes, and one

@@ -1,4 +1,4 @@
-"""Random inputs with the statistics of those of papers/001, Figs. 11 and 12."""
+"""Random inputs with the statistics of those of [SAM, Figs. 11 and 12]."""
 
 from __future__ import annotations
 

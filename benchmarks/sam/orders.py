@@ -1,4 +1,4 @@
-"""The six orders of a matrix product (papers/001, Fig. 12): ``python benchmarks/sam/orders.py``.
+"""The six orders of a matrix product [SAM, Fig. 12]: ``python benchmarks/sam/orders.py``.
 
 X(i,j) = B(i,k) C(k,j) with 250 x 100 and 100 x 250 uniformly random matrices, 95 % sparse, with as
 many entries as the published ones.  Cycles with channels without bounds beside the published ones,

@@ -1,4 +1,4 @@
-"""Sampled products, fused and not (papers/001, Fig. 11): ``python benchmarks/sam/sddmm.py``.
+"""Sampled products, fused and not [SAM, Fig. 11]: ``python benchmarks/sam/sddmm.py``.
 
 X(i,j) = B(i,j) C(i,k) D(j,k): B is 250 x 100, 95 % sparse, with as many entries as the published
 one; C and D are dense and full of ones.  "fused" intersects B with the dense levels,

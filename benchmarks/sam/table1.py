@@ -1,4 +1,4 @@
-"""Blocks of the expressions of papers/001, Table 1: ``python benchmarks/sam/table1.py``.
+"""Blocks of the expressions of [SAM, Table 1]: ``python benchmarks/sam/table1.py``.
 
 Every cell is the number of blocks here; where it differs, the published one is behind it, and the
 last column says why.  The chart shows all blocks of each expression.

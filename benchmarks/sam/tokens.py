@@ -1,4 +1,4 @@
-"""Tokens of the streams of matrices (papers/001, Fig. 14): ``python benchmarks/sam/tokens.py DIR``.
+"""Tokens of the streams of matrices [SAM, Fig. 14]: ``python benchmarks/sam/tokens.py DIR``.
 
 X(i,j) = B(i,j) with B compressed in both modes, for the MatrixMarket files of a directory: what the
 coordinate streams behind the two scanners carry in each cycle of the run, in percent: values,

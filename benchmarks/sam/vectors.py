@@ -1,4 +1,4 @@
-"""Products of vectors in six ways (papers/001, Fig. 13): ``python benchmarks/sam/vectors.py``.
+"""Products of vectors in six ways [SAM, Fig. 13]: ``python benchmarks/sam/vectors.py``.
 
 x(i) = b(i) c(i) with 2000 coordinates: dense levels, coordinates, coordinates that are skipped,
 coordinates in blocks of 64, bitvectors in words of 64, and bit trees.  Inputs are uniformly random,

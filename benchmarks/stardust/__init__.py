@@ -1,1 +1,1 @@
-"""The experiments of Stardust (papers/000), beside its published numbers."""
+"""The experiments of [Stardust], beside its published numbers."""

@@ -1,6 +1,6 @@
 """Run times over the DRAM's bandwidth: ``python -m benchmarks.stardust.bandwidth [--quick]``.
 
-Figure 10 of papers/000: twelve bandwidths from 20 to 2000 GB/s.  The memories are the HBM2E of 1800
+Figure 10 of [Stardust]: twelve bandwidths from 20 to 2000 GB/s.  The memories are the HBM2E of 1800
 GB/s with longer or shorter bursts: its channels, banks and rows, and their times in nanoseconds as
 they are, rounded up to whole clocks.  Each kernel runs once and is timed again; times are relative
 to those at the highest bandwidth.  The picture goes to ``build/stardust/figure_10.svg``, or to

@@ -1,4 +1,4 @@
-"""Data of table 8 of papers/000: made where there is a recipe, stand-ins where there is none.
+"""Data of table 8 of [Stardust]: made where there is a recipe, stand-ins where there is none.
 
 Trefethen_20000 is made exactly.  The other matrices and the tensor of facebook are not available:
 the stand-ins have their extents and their number of entries, and a structure of that kind (blocks

@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     runs = 4 if options.quick else 40
     headers = ("kernel", "user's lines", "Spatial lines", "ratio", "parsed", "values", "memories")
-    table = Table(*headers, title="Ten kernels, table 4 of papers/000 in brackets")
+    table = Table(*headers, title="Ten kernels, table 4 of [Stardust] in brackets")
     for row in PAPER:
         kernel = row.kernel()
         text = kernel.spatial()

@@ -1,4 +1,4 @@
-"""The ten kernels of papers/000, from ``examples/stardust``, and what its tables 4 and 6 say."""
+"""The ten kernels of [Stardust], from ``examples/stardust``, and what its tables 4 and 6 say."""
 
 from __future__ import annotations
 

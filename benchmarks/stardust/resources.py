@@ -1,6 +1,6 @@
 """Units of the chip for ten kernels: ``python -m benchmarks.stardust.resources``.
 
-Ours, and table 6 of papers/000 in brackets; at the published ``outer_par``, then at the largest
+Ours, and table 6 of [Stardust] in brackets; at the published ``outer_par``, then at the largest
 that fits.
 """
 

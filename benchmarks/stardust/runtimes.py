@@ -1,6 +1,6 @@
 """Run times of the kernels on Capstan: ``python -m benchmarks.stardust.runtimes [--quick]``.
 
-Table 7 of papers/000 gives run times relative to those with HBM2E; published numbers are in
+Table 7 of [Stardust] gives run times relative to those with HBM2E; published numbers are in
 brackets.  One set of parameters for all kernels and data, nothing tuned.  *Ideal* is an ideal
 network and an ideal memory, as there; *bytes* are those of DRAM bursts beside all words of the
 operands and the result once; ``bounds.py`` has what no run may beat, and the command ends with

@@ -1,7 +1,7 @@
 """A block-sparse matrix times a dense one: loops over its blocks, or BLAS for each pair of blocks.
 
 A(i,k,m,n) = B(i,k,j,l) * C(j,l,m,n): blocks of B at (i,j) are stored or not, and dense inside (k,l)
-(papers/002, figures 17 and 20).  With i, j and m fixed, a product of blocks is one of BLAS, which
+[Mosaic, Figs. 17 and 20].  With i, j and m fixed, a product of blocks is one of BLAS, which
 sees all blocks; loops walk those that are stored.
 """
 

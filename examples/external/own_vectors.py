@@ -1,6 +1,6 @@
 """A function of one's own: eight sums at once by AVX, from C or, without a compiler, from LLVM.
 
-``z(i) = x(i) + y(i) when i == 8`` (papers/002, section 3).  Plans cut sums of any length into
+``z(i) = x(i) + y(i) when i == 8`` [Mosaic, sec. 3].  Plans cut sums of any length into
 eights, the last one padded.  Of C the address is called inside of compiled loops; without a
 compiler the same instruction is made by llvmlite, and called from Python.
 """

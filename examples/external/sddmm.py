@@ -1,6 +1,6 @@
 """A sampled product on three machines: a systolic array, a library, and loops on this CPU.
 
-A(i,j) = B(i,j) * C(i,k) * D(k,j) with B sparse (SDDMM; papers/002, figures 16 and 19).  The array
+A(i,j) = B(i,j) * C(i,k) * D(k,j) with B sparse (SDDMM; [Mosaic, Figs. 16 and 19]).  The array
 computes all of C times D and streams on its device sample it, exact to the cycle; BLAS computes the
 same product here, and loops sample it; loops alone compute only what B has.
 """

@@ -1,6 +1,6 @@
 """A sampled product of four matrices: loops over what is stored, or outer products of BLAS first.
 
-A(i,j,k,l) = B(i,j,k,l) * C(i,m) * D(j,m) * E(k,m) * F(l,m) with B sparse (TTTP; papers/002,
+A(i,j,k,l) = B(i,j,k,l) * C(i,m) * D(j,m) * E(k,m) * F(l,m) with B sparse (TTTP; [Mosaic],
 table 2).  With m fixed, C times D is an outer product; its results, one for each m, are what
 loops read then.
 """

@@ -1,4 +1,4 @@
-"""Capstan's scanner, the header of its loops (papers/001, section 6.5).
+"""Capstan's scanner, the header of its loops [SAM, sec. 6.5].
 
 Two bit vectors are joined by ``and`` or ``or``, and for every bit of the result the body of the
 loop gets the addresses of both operands' values (the ranks of the bit), the address to which its

@@ -1,4 +1,4 @@
-"""ExTensor's stream coordinator (papers/001, section 6.5).
+"""ExTensor's stream coordinator [SAM, sec. 6.5].
 
 A coordinator is a sequencer, two scanners, an intersection and two data storages.  The sequencer
 is two repeaters: here they bring every row of B to every row of C.  The scanners skip: the

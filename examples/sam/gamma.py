@@ -1,4 +1,4 @@
-"""Gamma: rows of the result as sums of scaled rows (papers/001, section 6.5).
+"""Gamma: rows of the result as sums of scaled rows [SAM, sec. 6.5].
 
 Gamma multiplies sparse matrices row by row: the entries of a row of B choose rows of C, and a
 merger of many ways adds these up.  That is the graph of the paper's Fig. 4 with a parallelizer

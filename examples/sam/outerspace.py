@@ -1,4 +1,4 @@
-"""OuterSPACE: a matrix product in two phases (papers/001, section 6.5, Fig. 16).
+"""OuterSPACE: a matrix product in two phases [SAM, sec. 6.5, Fig. 16].
 
 The multiply phase, Y(i,k,j) = B(i,k) C(k,j) in the order k, i, j, takes every column of B times
 every row of C.  The merge phase adds Y up over k, in the order i, k, j.  Y is written in an order

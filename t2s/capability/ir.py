@@ -2,7 +2,7 @@
 
 ``z(I,J) = x(I,K) * y(K,J) when product(I) < 65536`` says a family of statements: a list stands for
 any sequence of index variables, the same one wherever it is written.  Extents in a condition are
-those of the call, so of a tile where there are tiles (papers/002, section 4.2).
+those of the call, so of a tile where there are tiles [Mosaic, sec. 4.2].
 """
 
 from __future__ import annotations

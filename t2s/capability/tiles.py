@@ -2,8 +2,8 @@
 
 Candidates are ``ceil(n / q)``, since any other size makes as many calls as a smaller one, and what
 the numbers of the condition force: themselves, and multiples of them.  What is left of a mode is a
-smaller tile if the condition allows it, or is padded (papers/002, section 6.3, asks for the largest
-tile, which may need more calls).
+smaller tile if the condition allows it, or is padded.  ([Mosaic, sec. 6.3] asks for the
+largest tile, which may need more calls.)
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from t2s.backends.capstan.resources import ChipResources
 
 OUTER_FACTORS = (16, 12, 8, 4, 2, 1)
-"""What ``outer_par="fit"`` tries, as in papers/000, table 6."""
+"""What ``outer_par="fit"`` tries, as in [Stardust, Table 6]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

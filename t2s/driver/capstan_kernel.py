@@ -141,7 +141,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         """The units of the chip that the program takes: used, available, and which one limits.
 
         A table in a terminal and in a notebook; ``t2s/backends/capstan/resources.py`` has the
-        rules.  Memory controllers and shuffle networks are those of papers/000, compute and memory
+        rules.  Memory controllers and shuffle networks are those of [Stardust], compute and memory
         units are estimates.
         """
         if self._resources is None:

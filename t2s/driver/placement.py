@@ -272,7 +272,7 @@ def place(
     progress: called with what is being done, how much of it is done, and of how much.
 
     Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
-    fit, with the user's line (papers/004, section V.C).
+    fit, with the user's line [T2S-Tensor, sec. V.C].
     """
     from t2s.backends.cgra_tia.backend import placed_graph
 

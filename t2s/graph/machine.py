@@ -5,7 +5,7 @@ names the channels whose next token (the *head*) it has to see; it waits until a
 there, whatever else is there or not, and then takes the first of its alternatives that holds for
 the heads and for its registers.  That alternative, a ``Rule``, is the firing: it takes some of the
 heads, puts tokens into channels, changes registers and memories, and names the next mode.  One
-firing is atomic, as everywhere (DESIGN.md section 2).
+firing is atomic, as everywhere (docs/simulation.md).
 
 An alternative may need further heads, which are waited for once it has been taken: a scanner at
 the end of a fiber looks at its next reference, and not before.  So which heads a firing needs
@@ -14,8 +14,8 @@ the choice.  A machine is a process of a Kahn network: its values and the sequen
 be computed apart from time, and time needs no more than the number of the rule (its position in
 ``Machine.paths``), which says all that the firing needs, takes, puts and moves.
 
-Every block of the Sparse Abstract Machine (papers/001, section 3), the decoders of sparse
-representations (papers/003, section 4) and reduction circuits of unknown length are machines.
+Every block of the Sparse Abstract Machine [SAM, sec. 3], the decoders of sparse
+representations [Sparse T2S, sec. 4] and reduction circuits of unknown length are machines.
 
 Tokens.  On a channel whose stream has nesting 0 every token is a value.  On a stream with nesting
 n >= 1 a token has a *tag* besides its value: ``VALUE``, ``EMPTY`` (the token N of SAM: no value

@@ -1,7 +1,7 @@
 """Functions of some elements at a time, in registers of the CPU: LLVM vectors, compiled here.
 
 ``add8`` adds eight floats by one instruction of AVX, so it is for extent 8 and no other: what is
-longer is cut into tiles, and the last one is padded (papers/002, section 4.2).
+longer is cut into tiles, and the last one is padded [Mosaic, sec. 4.2].
 """
 
 from __future__ import annotations

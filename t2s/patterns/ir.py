@@ -3,7 +3,7 @@
 This is the second contract beside the graph.  A front end that has decided where arrays live and
 when they move writes a ``PatternProgram``; a backend prints it for a machine whose language has
 these patterns, and turns it into units of that machine.  The patterns and memories are those of
-Spatial as Stardust uses them (papers/002, sections 4 and 6).
+Spatial as Stardust uses them [Stardust, sec. 4 and 6].
 
 What a program means is said by ``interpret.py``, one statement after the other.  ``verify.py``
 says which programs there are.  Expressions are those of ``t2s.core.expr`` over locals and

@@ -2,7 +2,7 @@
 
 A part is some of the factors of a product, or some of the terms of a sum, in each order: operands
 of ``+`` and ``*`` may be exchanged, and every order that is printed differently counts as a pair of
-its own (papers/002, Table 5).
+its own [Mosaic, Table 5].
 """
 
 from __future__ import annotations

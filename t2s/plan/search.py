@@ -1,4 +1,4 @@
-"""All plans of an assignment with some functions, the fastest first (papers/002, section 6).
+"""All plans of an assignment with some functions, the fastest first [Mosaic, sec. 6].
 
 A plan is a row of choices: which function computes which part, with which variables fixed, each in
 what the choices before it have left; at last, which dense operands are stored in another order for

@@ -109,7 +109,7 @@ class Format(Term):
 
     @property
     def on_chip(self) -> Format:
-        """The same levels in memories of the accelerator (papers/000, section 5.1)."""
+        """The same levels in memories of the accelerator [Stardust, sec. 5.1]."""
         return replace(self, place=Place.CHIP)
 
     @property

@@ -1,4 +1,4 @@
-"""Directives on products of sparse matrices: values, and the fluent API (papers/003, section 2)."""
+"""Directives on products of sparse matrices: values, and the fluent API [Sparse T2S, sec. 2]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counts of papers/002, Table 5: pairs of a part and a function, every mapping run."""
+"""The counts of [Mosaic, Table 5]: pairs of a part and a function, every mapping run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of papers/002: all of them run, and all plans of a figure have one result."""
+"""The figures of [Mosaic]: all of them run, and all plans of a figure have one result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_wins_where() -> None:
     assert made.text().splitlines()[-3:] == [
         "  n = 1: loops, 1.00 x of loops",
         "  n = 2: scipy.spmv, 2.00 x of loops",
-        f"  papers/002: {FIGURES[14].published}",
+        f"  published: {FIGURES[14].published}",
     ]
 
 

@@ -64,7 +64,7 @@ def test_a_family_is_tried_over_all_its_patterns() -> None:
 # -- statements -----------------------------------------------------------------------------------
 
 SDDMM = "A(i,k) = B(i,k)*C(i,j)*D(j,k)"
-# papers/002, Table 2, and more: a statement, formats, and schedules
+# [Mosaic, Table 2], and more: a statement, formats, and schedules
 STATEMENTS = [
     (
         "A(i) = B(i,j)*c(j)",

@@ -1,4 +1,4 @@
-"""Plans that run: the statements of papers/002, Table 2, and what a run must never do."""
+"""Plans that run: the statements of [Mosaic, Table 2], and what a run must never do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ i, j, k = Var("i"), Var("j"), Var("k")
 EXTENTS = {"i": 7, "j": 5, "k": 6, "l": 4, "m": 3, "n": 2}
 BLAS = external.blas
 
-# papers/002, Table 2: a statement, formats, and parts with their functions; ! densifies
+# [Mosaic, Table 2]: a statement, formats, and parts with their functions; ! densifies
 TABLE_2 = [
     ("A(i) = B(i,j)*c(j)", {}, "B(i,j)*c(j)", ["blas.sgemv", "numpy.matmul", "blas.sdot"]),
     ("A(i,k) = B(i,j)*C(j,k)", {}, "B(i,j)*C(j,k)", ["blas.sgemm", "blas.sgemv", "blas.sger"]),

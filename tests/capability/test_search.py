@@ -1,4 +1,4 @@
-"""Searches: counts of papers/002, Table 5, plans by predicted time, tuning, schedules as text."""
+"""Searches: counts of [Mosaic, Table 5], plans by predicted time, tuning, schedules as text."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_bounds_know_hardware_and_conditions() -> None:
 
 
 def test_all_functions_are_searched_in_seconds() -> None:
-    """TTTP of order 4 (papers/002) over all that is shipped took minutes; it tries few plans."""
+    """TTTP of order 4 [Mosaic] over all that is shipped took minutes; it tries few plans."""
     text = "A(i,j,k,l) = B(i,j,k,l)*C(i,m)*D(j,m)*E(k,m)*F(l,m)"
     shapes = {"B": (20,) * 4, **dict.fromkeys("CDEF", (20, 8))}
     before = time.process_time()

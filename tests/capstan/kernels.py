@@ -1,4 +1,4 @@
-"""The ten kernels of papers/000 (tables 3 and 5), with their formats and schedules."""
+"""The ten kernels of [Stardust] (tables 3 and 5), with their formats and schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of the chip: the ten kernels beside papers/000, table 6, fitting, and refusals."""
+"""Units of the chip: the ten kernels beside [Stardust, Table 6], fitting, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scanners, builders of bit vectors and allocators: values, and cycles by hand (papers/000)."""
+"""Scanners, builders of bit vectors and allocators: values, and cycles by hand [Stardust]."""
 
 from __future__ import annotations
 

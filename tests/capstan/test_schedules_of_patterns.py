@@ -29,7 +29,7 @@ WHERE = {
     " B.crd2 B; C.crd1 F; C.crd1 B; C.crd2 F; C.crd2 B; B.vals SD; C.vals SD; A.pos1 SD;"
     " A.pos2 SD; A.crd1 SD; A.crd2 SD; A.vals SD; A_end1 PS; A_end2 PS",
 }
-"""The memories of papers/000 for its kernels, but those off chip of all arrays."""
+"""The memories of [Stardust] for its kernels, but those off chip of all arrays."""
 
 SHORT = {
     "dense SRAM": "S",

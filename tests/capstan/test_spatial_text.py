@@ -39,7 +39,7 @@ LINES = {
     "InnerProd": 115,
     "Plus2": 163,
 }
-"""Lines of Spatial in papers/000, table 4; those programs do not set and store all arrays."""
+"""Lines of Spatial in [Stardust, Table 4]; those programs do not set and store all arrays."""
 
 few = settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)

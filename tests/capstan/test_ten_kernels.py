@@ -1,4 +1,4 @@
-"""The ten kernels of papers/000: loops and patterns give what numpy gives."""
+"""The ten kernels of [Stardust]: loops and patterns give what numpy gives."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.backends.cgra.designs import gemm
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "cgra"
 
-# the result; lines of the paper (papers/004, Table V); FMA cells of a fabric of 256
+# the result; lines of the paper [T2S-Tensor, Table V]; FMA cells of a fabric of 256
 KERNELS = {
     "gemm": ("C", 40, 256),
     "mttkrp": ("D", 32, 256),

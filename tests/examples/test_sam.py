@@ -1,4 +1,4 @@
-"""The accelerators of papers/001, section 6.5: the same values and cycles on both engines."""
+"""The accelerators of [SAM, sec. 6.5]: the same values and cycles on both engines."""
 
 from __future__ import annotations
 

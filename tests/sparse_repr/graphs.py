@@ -1,4 +1,4 @@
-"""Graphs of blocks put together by hand, as in papers/001."""
+"""Graphs of blocks put together by hand, as in [SAM]."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def elementwise(a: Any, b: Any, operator: Op, **options: Any) -> Design:
 
 
 def matrix_product(b: Any, c: Any, order: str, **options: Any) -> Design:
-    """X_ij = B_ik C_kj in one of three orders (papers/001, section 6.3)."""
+    """X_ij = B_ik C_kj in one of three orders [SAM, sec. 6.3]."""
     d = Design(Streams(f"product_{order}", **options), (b.shape[0], c.shape[1]))
     {"ijk": _inner, "ikj": _rows, "kij": _outer}[order](d, b, c)
     return d

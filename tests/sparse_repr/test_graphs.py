@@ -90,7 +90,7 @@ def test_a_stream_takes_a_cycle_for_each_token() -> None:
 
 
 def test_blocks_are_counted_as_in_the_literature() -> None:
-    """Table 1 of papers/001: SpM*SpM by rows and MMAdd (its coordinate droppers aside)."""
+    """Table 1 of [SAM]: SpM*SpM by rows and MMAdd (its coordinate droppers aside)."""
     b, c = sparse(3, (6, 5)), sparse(4, (5, 7))
     counts = matrix_product(b, c, "ikj").streams.counts
     rows = {

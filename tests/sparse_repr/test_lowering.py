@@ -1,4 +1,4 @@
-"""The expressions of papers/001, Table 1: their blocks, and their values on the engine."""
+"""The expressions of [SAM, Table 1]: their blocks, and their values on the engine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a program of patterns takes of the chip: PCU, PMU, MC and shuffle networks.
 
-The chip is that of papers/000 (section 8): 200 pattern compute units (PCU) of 6 stages and 16
+The chip is that of [Stardust, sec. 8]: 200 pattern compute units (PCU) of 6 stages and 16
 lanes, 200 pattern memory units (PMU) of 65536 words, 80 memory controllers (MC) and 16 shuffle
 networks.  The rules, with "copies" as the product of the factors of the patterns around that have
 patterns or transfers inside; the factor of an innermost pattern is lanes of a vector:

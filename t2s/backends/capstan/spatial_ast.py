@@ -1,4 +1,4 @@
-"""The part of Spatial that programs of patterns need, as dataclasses (papers/000, section 4).
+"""The part of Spatial that programs of patterns need, as dataclasses [Stardust, sec. 4].
 
 What a name means is not known here: ``emit.py`` decides, ``printer.py`` spells, ``parser.py``
 gives the same tree back, and ``reader.py`` says what it means.

@@ -55,7 +55,7 @@ class ChipUnit(Enum):
 
 
 CHIP = {ChipUnit.PCU: 200, ChipUnit.PMU: 200, ChipUnit.MC: 80, ChipUnit.SHUFFLE: 16}
-"""The units of the chip of papers/000, section 8."""
+"""The units of the chip of [Stardust, sec. 8]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 ``PUBLIC_CORE`` is *profile A*: the processing element of the public tools for triggered
 instructions (32-bit words, four neighbors).  ``EXTENDED_CORE`` is *profile B*, what the
-experiments of T2S-Tensor (papers/004, section V.C) need beyond it; all of its numbers are ours,
+experiments of [T2S-Tensor, sec. V.C] need beyond it; all of its numbers are ours,
 because the paper states none: 64-bit words, a fused multiply-add on float64, channels through a
 mesh of wires with multicast, and stream units at the border that run loop nests.
 

@@ -5,7 +5,7 @@ and reads it.  The text holds the programs of the cells; everything else stands 
 file, so that a design is read back from both to the same ``PlacedDesign``.  The interpreter
 (``machine/``) and the lift (``lift/``) take a ``PlacedDesign`` and nothing else.
 
-Time.  All of it is the firing rule of DESIGN.md, section 2.  A cell fires at most one instruction
+Time.  All of it is the firing rule of docs/simulation.md.  A cell fires at most one instruction
 per cycle, a unit makes at most one step.  Each branch of a net is a channel: a token that is sent
 in cycle t can be taken from cycle t + latency on; at most ``capacity`` tokens are sent and not
 taken, and room that a take makes is there in the next cycle.  A net has one source; a firing that

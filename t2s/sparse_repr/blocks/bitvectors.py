@@ -1,4 +1,4 @@
-"""Bitvector streams (papers/001, section 4.3): words in which a set bit is a coordinate.
+"""Bitvector streams [SAM, sec. 4.3]: words in which a set bit is a coordinate.
 
 Word ``i`` of a fiber, ``width`` bits wide, holds the coordinates from ``i * width`` on, the lowest
 bit first.  The reference beside a word is its rank: the number of bits set in all words before it.

@@ -40,7 +40,7 @@ from t2s.sparse_repr.blocks.expressions import (
 
 
 class BlockKind(Enum):
-    """What a block is, for counting (papers/001, Table 1)."""
+    """What a block is, for counting [SAM, Table 1]."""
 
     SCAN = "level scanner"
     REPEAT = "repeat"

@@ -136,7 +136,7 @@ class DiagramBlock(StreamBlock):
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The kinds as which it counts, in the words of papers/001, Table 1."""
+        """The kinds as which it counts, in the words of [SAM, Table 1]."""
         return (self.kind.value,)
 
     def meaning(self, known: Known, *streams: Any, **_: Any) -> tuple[Nested, ...]:

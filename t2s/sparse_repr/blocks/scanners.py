@@ -218,7 +218,7 @@ class LinkedListScanner(StreamBlock):
 class BitvectorScanner(StreamBlock):
     """Fiber ``r`` holds the words from ``r * words_per_fiber`` on; a set bit is a coordinate.
 
-    A word's reference is its rank, the number of bits set before it (papers/001, section 4.3).
+    A word's reference is its rank, the number of bits set before it [SAM, sec. 4.3].
     Ports: ``ref``; ``bits``, ``out_ref``.
     """
 

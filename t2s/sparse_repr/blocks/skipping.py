@@ -1,4 +1,4 @@
-"""Coordinate skipping (papers/001, section 4.2): an intersection tells its scanners what it needs.
+"""Coordinate skipping [SAM, sec. 4.2]: an intersection tells its scanners what it needs.
 
 For every coordinate that ``joins.intersect`` takes from a side it puts one token into the ``skip``
 stream of that side: N after a match, else the coordinate that the side has to reach (the largest

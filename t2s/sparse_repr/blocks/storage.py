@@ -34,7 +34,7 @@ class Scan(DiagramBlock):
 
 
 class Manner(Enum):
-    """How scanners and their joiner work together (papers/001, 4.2 and 4.3).
+    """How scanners and their joiner work together [SAM, sec. 4.2 and 4.3].
 
     ``WORDS``: levels of bits are joined word by word.  ``SKIPPING``: an intersecter tells the
     scanners how far to go.

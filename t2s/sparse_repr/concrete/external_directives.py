@@ -1,4 +1,4 @@
-"""Directives for external functions: parts that somebody else computes (papers/002, section 5).
+"""Directives for external functions: parts that somebody else computes [Mosaic, sec. 5].
 
 A schedule knows a function only as something with a name and a capability, or by its name as text.
 """

@@ -1,6 +1,6 @@
 """Directives for Capstan: patterns of loops, transfers, and the variables of the hardware.
 
-They are those of Stardust (papers/000, section 5.2).  SAM graphs know none of them.
+They are those of [Stardust, sec. 5.2].  SAM graphs know none of them.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Schedule(ExternalSchedule):
         return self._with(split)
 
     def locate(self, tensor: Any, variable: Any) -> Schedule:
-        """Locate into the dense level of a tensor instead of scanning it (papers/001, 4.2)."""
+        """Locate into the dense level of a tensor instead of scanning it [SAM, sec. 4.2]."""
         return self._with(
             Locate(
                 tensor=variable_name(tensor),
@@ -180,7 +180,7 @@ class Schedule(ExternalSchedule):
         return self._with(ScanLevels(tensor=names[0], variable=names[1], location=location))
 
     def parallelize(self, variable: Any, lanes: int) -> Schedule:
-        """Deal the coordinates of a loop to ``lanes`` copies of its body (papers/001, 4.4).
+        """Deal the coordinates of a loop to ``lanes`` copies of its body [SAM, sec. 4.4].
 
         The results are joined in order behind the copies, so nothing else changes.
         """
@@ -208,7 +208,7 @@ class Schedule(ExternalSchedule):
         )
 
     def skip(self, variable: Any) -> Schedule:
-        """Intersect compressed levels by skipping what another one lacks (papers/001, 4.2)."""
+        """Intersect compressed levels by skipping what another one lacks [SAM, sec. 4.2]."""
         return self._with(Skip(variable=variable_name(variable), location=user_location()))
 
     def vectorize(self, variable: Any, lanes: int) -> Schedule:

@@ -1,4 +1,4 @@
-"""Levels of bits: bitvectors, and trees of them (papers/001, section 4.3)."""
+"""Levels of bits: bitvectors, and trees of them [SAM, sec. 4.3]."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def words_of(extent: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bitvector(Level):
-    """Bit c of a fiber's words says whether coordinate c is there (papers/001, section 4.3).
+    """Bit c of a fiber's words says whether coordinate c is there [SAM, sec. 4.3].
 
     ``bits`` has the words of every fiber, ``pos`` the number of bits before every word.
     """
@@ -135,7 +135,7 @@ class Bitvector(Level):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitTree(Level):
-    """A bitvector of the words of a bitvector that are not zero (papers/001, section 4.3).
+    """A bitvector of the words of a bitvector that are not zero [SAM, sec. 4.3].
 
     ``top`` has the words over blocks of 64 coordinates, ``leaf`` a word for each block that has
     one; ``top_pos`` and ``leaf_pos`` the number of bits before every word.

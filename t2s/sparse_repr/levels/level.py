@@ -1,6 +1,6 @@
 """What a level kind is: how coordinates are stored, and which blocks scan and write them.
 
-A tensor is stored level by level (papers/001, section 3.1).  A level has a number of *positions*;
+A tensor is stored level by level [SAM, sec. 3.1].  A level has a number of *positions*;
 each position of the level above (the root is a level with one position) owns a *fiber* of this
 level, and each coordinate in it is a position of this level.  The positions of the last level are
 those of the values.

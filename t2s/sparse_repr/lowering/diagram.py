@@ -1,6 +1,6 @@
 """A diagram: the blocks of a stage and the wires between them, before extents are known.
 
-The blocks are those of the Sparse Abstract Machine (papers/001, section 3), classes of
+The blocks are those of the Sparse Abstract Machine [SAM, sec. 3], classes of
 ``sparse_repr/blocks``.  A stream of depth d is a list of lists, d deep, of tokens: coordinates,
 references or values; depth 0 is a single token.  A reference may be empty (N): there is nothing
 below it.
@@ -87,7 +87,7 @@ PUBLISHED_KINDS = tuple(
         BlockKind.ARRAY,
     )
 )
-"""The columns of papers/001, Table 1."""
+"""The columns of [SAM, Table 1]."""
 
 KINDS = (*PUBLISHED_KINDS, "locate", "parallelizer", "serializer", "flatten", "regroup")
 """All kinds of blocks.  A join of several inputs is one block."""

@@ -73,7 +73,7 @@ def balanced(graph: Graph) -> Graph:
     A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the
     values that were computed at them.  The tokens of the short way wait until those of the long way
     arrive: its channel has to hold one for every cycle that the long way takes more, or the long
-    way is never full.  (The channels of papers/001 have no bounds.)
+    way is never full.  (The channels of [SAM] have no bounds.)
 
     The graph has no cycles, other than from a node to itself and through the wishes of an
     intersecter that skips.

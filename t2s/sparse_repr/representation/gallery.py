@@ -98,7 +98,7 @@ def blocked_csc(machines: int = 1, block_rows: int = 2, block_columns: int = 2) 
 
 
 def row_blocks(machines: int = 2, factor: int = 2) -> Chain:
-    """Rows cut into blocks of values, the blocks dealt out: the second design of papers/003."""
+    """Rows cut into blocks of values, the blocks dealt out: the second design of [Sparse T2S]."""
     col_idx, blocks = Var("col_idx"), Var("row_blocks")
     return (
         dense()

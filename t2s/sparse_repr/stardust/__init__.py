@@ -1,1 +1,1 @@
-"""Stardust's compiler: from scheduled concrete index notation to parallel patterns (papers/000)."""
+"""Stardust's compiler: from scheduled concrete index notation to parallel patterns [Stardust]."""

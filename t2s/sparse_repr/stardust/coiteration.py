@@ -1,6 +1,6 @@
 """How a loop visits its coordinates: by a counter, by one compressed level, or by joining several.
 
-That is the rewriting of co-iteration (papers/000, section 6.1).  Levels are intersected and united
+That is the rewriting of co-iteration [Stardust, sec. 6.1].  Levels are intersected and united
 as the merge lattice of the loop says (``concrete/merge.py``); a dense level has all coordinates, so
 it vanishes from an intersection and takes over a union.
 """

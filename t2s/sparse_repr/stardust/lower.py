@@ -1,4 +1,4 @@
-"""From concrete index notation for Capstan to parallel patterns (papers/000, section 6)."""
+"""From concrete index notation for Capstan to parallel patterns [Stardust, sec. 6]."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Segments are found as soon as their parent's position is known.  Positions of the next compressed
 level move on chip as soon as the segment of its parents is known, so ``pos`` comes one loop above
-its ``crd`` (papers/000, section 6.3); what is read at an absolute position there is read relative
+its ``crd`` [Stardust, sec. 6.3]; what is read at an absolute position there is read relative
 to the segment.
 """
 

@@ -1,4 +1,4 @@
-"""Which memory holds an array, and the rule that chose it (papers/000, section 6.2).
+"""Which memory holds an array, and the rule that chose it [Stardust, sec. 6.2].
 
 The rules are those of the paper, from the memory with the most restrictions to the one with the
 least, with their conditions made exact.  ``PinningRule`` is what users read beside each memory.

@@ -1,7 +1,7 @@
 """``promote`` and ``precompute``: parts of a nest that go into a workspace first.
 
 ``precompute(e, T, over=I)`` puts ``for I: T(I) = e`` beside what reads ``e``, inside of the loops
-around ``e`` up to the first one that is in ``I`` (papers/000, section 5.2); a part that none of
+around ``e`` up to the first one that is in ``I`` [Stardust, sec. 5.2]; a part that none of
 these loops changes is computed before all loops.
 """
 

@@ -2,7 +2,7 @@
 
 A compressed level whose entries are those of one operand's level is shared with it; one in which
 all coordinates are there is full; the places of any other are counted and allocated before it is
-filled (papers/000, section 6.1).
+filled [Stardust, sec. 6.1].
 """
 
 from __future__ import annotations

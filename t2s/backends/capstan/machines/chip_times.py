@@ -1,7 +1,8 @@
 """Capstan's clock and latencies: what no program and no data set changes.
 
 Published are the clock of 1 GHz of every public configuration, 16 lanes, 6 stages of a compute
-unit, queues of 16 vectors, and 4 at each input of a unit (papers/000, papers/002).  The cycles of a
+unit, queues of 16 vectors, and 4 at each input of a unit ([Stardust, sec. 8], and the
+parameters of PIR, the public compiler for the chip).  The cycles of a
 hop of the network, of an access to a memory unit, and of the way to a memory controller are not
 published: they are ours.
 """

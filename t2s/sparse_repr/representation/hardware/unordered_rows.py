@@ -2,7 +2,7 @@
 
 The slot of a row is read, added to and written again in each step.  An addition of floats takes
 several cycles, and the next value may be of the same row, so a memory holds ``2 ** levels`` partial
-sums of every row, which take turns (papers/003, section 2.2 leaves this case open): each is read
+sums of every row, which take turns ([Sparse T2S, sec. 2.2] leaves this case open): each is read
 again that many steps later at the earliest, whatever the matrix is, so that no step waits and none
 reads an old sum.  Right-hand sides take turns anyway, so with several of them there are fewer.
 
