@@ -18,7 +18,7 @@ from t2s.driver.page_writer import write_page
 from t2s.driver.statement_overflow import warn_of_narrow_sums
 from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
 from t2s.graph.kept import KeptFor
-from t2s.sparse_repr.adaptation import dense_temporaries, looks_up_more, sums_apart
+from t2s.sparse_repr.adaptation import looks_up_more, stored_temporaries, sums_apart
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
@@ -182,7 +182,8 @@ class Compiled:
     def for_inputs(self, inputs: Mapping[str, Any], type: Type | None = None) -> Compiled:
         """What ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.
 
-        Temporaries for which there is room may be dense, and a sum may be two stages.
+        Temporaries for which there is room may be dense, those of many empty rows are sparser, and
+        a sum may be two stages.
         """
         return self.adapted(self.bind(inputs, type))
 
@@ -190,12 +191,12 @@ class Compiled:
         """The kernel for the sizes of these inputs: this one if they change nothing."""
         if self._chosen != UNKNOWN_SIZES or binding.type == BOOL:
             return self
-        usual = self._variant(dense_temporaries(self.program, binding, UNKNOWN_SIZES))
+        usual = self._variant(stored_temporaries(self.program, binding, UNKNOWN_SIZES))
         apart = sums_apart(self.program, binding)
         if apart == UNKNOWN_SIZES:
             return usual
         made = self._variant(apart).program
-        chosen = self._variant(dense_temporaries(made, binding, apart))
+        chosen = self._variant(stored_temporaries(made, binding, apart))
         return chosen if looks_up_more(chosen.program, usual.program) else usual
 
     def _variant(self, adapted: Adaptation) -> Compiled:

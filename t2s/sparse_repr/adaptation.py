@@ -1,8 +1,10 @@
 """What the sizes in a call show that a program without them cannot know.
 
-A temporary is a dense array where there is room for one.  A fiber that would be scanned again and
-again is not, where that costs more than to store the sum of the other factors first.  What that
-costs is estimated from the extents and the entries of each level, as if coordinates were random.
+A temporary is a dense array where there is room for one; one that has zeros of a dense array does
+not store them, and one that has empty rows, as an input shows, stores compressed ones.  A fiber
+that would be scanned again and again is not, where that costs more than to copy it first, or to
+store the sum of the other factors.  What that costs is estimated from the extents and the entries
+of each level, as if coordinates were random.
 
 Only programs of finite operands are changed: a dense array has zeros where nothing is stored, and
 zero times infinity is NaN.
@@ -10,15 +12,26 @@ zero times infinity is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from t2s.core.ops import Op
 from t2s.core.types import Type
+from t2s.core.walk import walk
 from t2s.sparse_repr.binding import Binding
-from t2s.sparse_repr.concrete.ir import ROOM, UNKNOWN_SIZES, Adaptation, ConcreteProgram, Rescan
-from t2s.sparse_repr.notation.ir import Access, accesses
+from t2s.sparse_repr.concrete.ir import (
+    EMPTY,
+    ROOM,
+    UNKNOWN_SIZES,
+    Adaptation,
+    ConcreteProgram,
+    Rescan,
+    StageWorkspace,
+)
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Number, Sum, accesses
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 
@@ -30,24 +43,62 @@ def sums_apart(program: ConcreteProgram, binding: Binding) -> Adaptation:
     return Adaptation(apart=frozenset(paying))
 
 
-def dense_temporaries(
+def stored_temporaries(
     program: ConcreteProgram, binding: Binding, adapted: Adaptation
 ) -> Adaptation:
-    """Which of the temporaries of a program are dense arrays, after that choice."""
-    roomy = [one for one in program.workspaces if one.roomy]
-    if not roomy or not _finite(binding):
+    """How the temporaries of a program are stored, after that choice of sums."""
+    workspaces = [one for one in program.workspaces if one.roomy or one.padded or one.rows]
+    if not workspaces or not _finite(binding):
         return adapted
-    names = (o.result.tensor for o in roomy if _has_room(o.result, binding.extents))
-    return Adaptation(apart=adapted.apart, dense=frozenset(names))
+    exact = _divides_by_no_zero(program, binding)
+    return replace(
+        adapted,
+        dense=_names(o for o in workspaces if o.roomy and _has_room(o.result, binding.extents)),
+        without_zeros=_names(o for o in workspaces if o.padded and exact),
+        hollow=_names(o for o in workspaces if exact and _has_empty_rows(o, binding)),
+    )
+
+
+def _names(workspaces: Iterable[StageWorkspace]) -> frozenset[str]:
+    return frozenset(one.result.tensor for one in workspaces)
+
+
+def _has_empty_rows(workspace: StageWorkspace, binding: Binding) -> bool:
+    """Whether that share of an input's rows is empty, and with them rows of a workspace."""
+    fibers = (np.diff(binding.given[name].levels[1]["pos"]) for name in workspace.rows)
+    return any(np.count_nonzero(one == 0) >= max(1, EMPTY * len(one)) for one in fibers)
+
+
+def _divides_by_no_zero(program: ConcreteProgram, binding: Binding) -> bool:
+    """Whether all divisors are inputs without zeros: a zero divided by one would not stay zero."""
+    values = [*(one.value for one in program.workspaces), program.value]
+    terms = (term for value in values if value is not None for term in walk(value))
+    divisors = (t.right for t in terms if isinstance(t, Combine) and t.operator is Op.DIVIDE)
+
+    def is_nonzero(divisor: Expression) -> bool:
+        if not isinstance(divisor, Access) or divisor.tensor not in binding.given:
+            return isinstance(divisor, Number) and divisor.value != 0
+        tensor = binding.given[divisor.tensor]
+        full = all(level.full for level in tensor.format.levels)
+        return full and bool(np.all(tensor.values))
+
+    return all(map(is_nonzero, divisors))
 
 
 def looks_up_more(program: ConcreteProgram, other: ConcreteProgram) -> bool:
-    """Whether the temporaries that a program has more than another one are dense arrays."""
+    """Whether the temporaries that a program has more than another one are looked up.
 
-    def dense(one: ConcreteProgram) -> int:
-        return sum(all(level.full for level in o.format.levels) for o in one.workspaces)
+    Sums are, in dense arrays; of a copy it is the outermost level that would be scanned again.
+    """
 
-    return dense(program) - dense(other) >= len(program.workspaces) - len(other.workspaces)
+    def looked_up(one: ConcreteProgram) -> int:
+        levels = (
+            o.format.levels if isinstance(o.value, Sum) else o.format.levels[:1]
+            for o in one.workspaces
+        )
+        return sum(all(level.full for level in some) for some in levels)
+
+    return looked_up(program) - looked_up(other) >= len(program.workspaces) - len(other.workspaces)
 
 
 def _has_room(access: Access, extents: Mapping[str, int]) -> bool:
@@ -60,9 +111,10 @@ def _finite(binding: Binding) -> bool:
 
 
 def _pays(rescan: Rescan, binding: Binding) -> bool:
-    """Whether the scans of the factor take longer than the stage that reads the sum of the others.
+    """Whether the scans of the factor take longer than a stage that copies it, or masks by it.
 
-    The first stage scans what the others have in each iteration, either way.
+    Where it is looked up the loop visits what the others have.  A loop takes the cycles of its own
+    merge or of the loops inside, whichever are more.
     """
     if rescan.factor.tensor not in binding.given or not _has_room(rescan.factor, binding.extents):
         return False
@@ -70,22 +122,27 @@ def _pays(rescan: Rescan, binding: Binding) -> bool:
     if any(factor.tensor not in binding.given for factor in factors):
         return False
     fibers = {factor: _fibers(factor, binding.given[factor.tensor]) for factor in factors}
-    inner = next(reversed(list(fibers[rescan.factor])))
-    extent = max(1, binding.extents[inner])
-    rounds = 1.0
-    for name in rescan.order[: rescan.order.index(rescan.again) + 1]:
+
+    def iterations(name: str, among: Collection[Access] = factors) -> float:
+        """Of the loop over a variable, where it meets the fibers of some factors."""
         size = binding.extents[name]
-        shares = (own[name] / size for own in fibers.values() if name in own and size)
-        rounds *= size * prod(shares)
+        shares = (fibers[one][name] / size for one in among if name in fibers[one] and size)
+        return size * prod(shares)
+
+    levels = list(fibers[rescan.factor])
+    inner, order = levels[rescan.level], rescan.order
+    rounds = prod(map(iterations, order[: order.index(rescan.again) + 1]))
+    inside = prod(map(iterations, order[order.index(inner) + 1 :]))
     own = fibers[rescan.factor][inner]
-    others = extent * prod(
-        fibers[factor][inner] / extent
-        for factor in factors
-        if factor != rescan.factor and inner in fibers[factor]
-    )
-    together = own + others - own * others / extent
+    others = iterations(inner, [factor for factor in factors if factor != rescan.factor])
+    both = iterations(inner)
+    stored = both if inner != levels[-1] else others  # a value that is looked up may be zero
+    deeper = inner != order[-1]
+    scanned = max(own + others - both, both * (inside + 1) * deeper)
+    looked_up = max(others, (others + stored * inside) * deeper)  # a fiber ends with one more cycle
     entries = len(binding.given[rescan.factor.tensor].values)
-    return rounds * (together - others) > entries + extent
+    extent = max(1, binding.extents[inner])
+    return rounds * (scanned - looked_up) > entries + extent
 
 
 def _fibers(access: Access, tensor: SparseTensor) -> dict[str, float]:

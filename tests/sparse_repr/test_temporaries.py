@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse as scipy_sparse
 
 import t2s
-from benchmarks.sparse_statements import ALLOWED, banded, statements
+from benchmarks.sparse_statements import ALLOWED, Statement, banded, statements
 from t2s import Var, sparse
 from t2s.core.errors import UserError
 from t2s.sparse import Kernel, Schedule, Tensor, csr, dense
@@ -338,3 +338,78 @@ def test_a_temporary_that_makes_the_iterations_is_not_looked_up() -> None:
     product = inputs["B"] @ (inputs["C"] / inputs["d"])
     assert np.allclose(result.output, inputs["A"] @ (product * scale[:, None]))
     assert result.stages[-1].cycles < 300
+
+
+SKIPPED = (
+    Statement(
+        name="a factor of several operands, in the loops that it needs whatever reads its sum",
+        text="Y(i,j)=A(i,s)*sum(r, B(s,r)*(D(r,j)*C(r,j)))",
+        formats="A:ds C:ss D:ds Y:ds",
+        inputs={"A": 0.6, "B": 1, "C": 0.6, "D": 0.3},
+        sequences=[
+            [
+                ("T(r,j)=D(r,j)*C(r,j)", "C:ss D:ds T:ds"),
+                ("U(s,j)=B(s,r)*T(r,j)", "T:ds U:ds"),
+                ("Y(i,j)=A(i,s)*U(s,j)", "A:ds U:ds Y:ds"),
+            ]
+        ],
+    ),
+    Statement(
+        name="empty rows, in which there is nothing to scan",
+        text="Y(i,j)=A(i,s)*sum(r, B(s,r)*C(r,j))",
+        formats="A:ss B:ds Y:ds",
+        inputs={"A": 0.3, "B": 0.06, "C": 1},
+        sequences=[
+            [("T(s,j)=B(s,r)*C(r,j)", "B:ds T:ds"), ("Y(i,j)=A(i,s)*T(s,j)", "A:ss T:ds Y:ds")]
+        ],
+    ),
+    Statement(
+        name="zeros of an array that was looked up",
+        text="y(i)=A(i,s)*sum(r, B(s,r)*(d(r)*x(r)))",
+        formats="B:ds d:s x:s",
+        inputs={"A": 1, "B": 0.2, "d": 0.1, "x": 0.5},
+        sequences=[
+            [
+                ("T(r)=d(r)*x(r)", "d:s x:s T:s"),
+                ("U(s)=B(s,r)*T(r)", "B:ds T:s U:s"),
+                ("y(i)=A(i,s)*U(s)", "U:s"),
+            ]
+        ],
+    ),
+)
+
+
+@pytest.mark.parametrize("one", SKIPPED, ids=lambda one: one.name)
+def test_what_a_temporary_does_not_store_is_skipped_later(one: Statement) -> None:
+    """Inputs are given by the share of their elements that is stored."""
+    generator = np.random.default_rng(6)
+    extents = {"A": (11, 16), "B": (16, 13), "C": (13, 9), "D": (13, 9), "d": (13,), "x": (13,)}
+    inputs = {
+        name: np.where(
+            generator.random(extents[name]) < share, generator.integers(1, 9, extents[name]), 0.0
+        )
+        for name, share in one.inputs.items()
+    }
+    cycles, best = replace(one, inputs=inputs).cycles(engine="python")
+    assert cycles <= 1.02 * best
+
+
+def test_zeros_and_empty_rows_are_left_out_only_where_that_changes_no_value() -> None:
+    """An infinite operand, or a divisor of zero, makes NaN of a zero that is stored."""
+    text = "y(i)=A(i,s)*(sum(r, B(s,r)*(d(r)*x(r)))/e(s))"
+    kernel = _kernel(text, {"B": "ds", "d": "s", "x": "s"})
+    few = np.arange(12.0) * (np.arange(12) % 5 == 0)
+    inputs = {"A": np.ones((7, 12)), "B": np.eye(12), "d": few, "x": few, "e": np.ones(12)}
+    assert "total(s) is stored as s:0, by default, and without zeros" in str(kernel)
+    assert "zeros of total are not stored" in str(kernel.for_inputs(inputs))
+    assert np.allclose(kernel.simulate(inputs).output, [(few**2).sum()] * 7)
+    for name, value in (("A", np.inf), ("e", 0.0)):
+        given = {**inputs, name: inputs[name].copy()}
+        given[name].flat[1] = value
+        assert "zeros of total" not in str(kernel.for_inputs(given))
+    product = _kernel("Y(i,j)=A(i,s)*sum(r, B(s,r)*C(r,j))", {"A": "ss", "B": "ds"})
+    rows = np.eye(12) * (np.arange(12) % 4 > 0)
+    given = {"A": np.eye(12), "B": rows, "C": np.ones((12, 3))}
+    assert "total(j,s) is stored as ds:1,0" in str(product.for_inputs(given))
+    for other in (np.eye(12), np.where(rows > 0, np.inf, 0)):
+        assert product.for_inputs({**given, "B": other}) is product

@@ -6,7 +6,7 @@ loops; views of tensors that the loops cannot walk; the nests; what the result i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.core.errors import UnsupportedError, UserError
@@ -59,7 +59,11 @@ from t2s.sparse_repr.concrete.schedule import (
     Transpose,
     check_once,
 )
-from t2s.sparse_repr.concrete.temporaries import choose_formats, whole_variables
+from t2s.sparse_repr.concrete.temporaries import (
+    CallChoices,
+    choose_formats,
+    whole_variables,
+)
 from t2s.sparse_repr.concrete.verify import verify_program
 from t2s.sparse_repr.concrete.workspaces import (
     hoist_sums,
@@ -99,7 +103,6 @@ class _Builder:
     lane: str
     zero: float | int
     workspaces: set[str] = field(default_factory=set)
-    roomy: set[str] = field(default_factory=set)
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The tensor that a stage reads; the same view is made once, and none if none is needed."""
@@ -169,9 +172,9 @@ def _build(
             if not hoist:
                 assignments.append(one)
                 continue
-            *before, left = hoist_sums(one, supply, adapted.apart)
+            *before, left = hoist_sums(one, supply, totals, adapted.apart)
             assignments += [*before, left]
-            rescans += rescanned_sums(left, inputs)
+            rescans += rescanned_sums(left, inputs, totals)
         if directive is not None:
             said[made.result.tensor] = directive
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
@@ -202,15 +205,18 @@ def _build(
     results = [one.result for one in assignments[:-1]]
     hoisted = {result.tensor for result in results} - totals
     builder.workspaces = {result.tensor for result in results}
-    builder.roomy = _choose_formats(builder, assignments, said, adapted.dense)
+    choices = _choose_formats(builder, assignments, said, adapted)
     formats = {result.tensor: builder.formats[result.tensor] for result in results}
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one)
     check_fused(schedule, builder.stages)
-    if builder.roomy & adapted.dense and not _target_is_dense(builder, assignment):
+    dropped = adapted.without_zeros & choices.padded
+    if choices.roomy & adapted.dense and not _target_is_dense(builder, assignment):
         # a dense array is there also where nothing was added up
-        builder.schedule = schedule.drop_zeros(assignment.result.tensor)
+        dropped |= {assignment.result.tensor}
+    if dropped:
+        builder.schedule = schedule.drop_zeros(*sorted(dropped))
     without_zeros = _without_zeros(builder, assignments, lane)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
@@ -232,7 +238,9 @@ def _build(
                 format=formats[one.result.tensor],
                 declared=one.result.tensor in said and said[one.result.tensor].format is not None,
                 apart=one.result.tensor in said or one.result.tensor in hoisted,
-                roomy=hoist and one.result.tensor in builder.roomy - adapted.dense,
+                roomy=hoist and one.result.tensor in choices.roomy - adapted.dense,
+                padded=hoist and one.result.tensor in choices.padded - adapted.without_zeros,
+                rows=choices.rows.get(one.result.tensor, ()) if hoist else (),
             )
             for one in assignments[:-1]
         ),
@@ -260,12 +268,9 @@ def _choose_formats(
     builder: _Builder,
     assignments: Sequence[Assignment],
     said: Mapping[str, Precompute],
-    dense_ones: Set[str],
-) -> set[str]:
-    """The formats of the workspaces that the user does not declare, and orders of their modes.
-
-    Returns those that a dense array, as ``dense_ones`` are, would be faster for.
-    """
+    adapted: Adaptation,
+) -> CallChoices:
+    """The formats of the workspaces that the user does not declare, and orders of their modes."""
     undecided: dict[str, Sequence[Level] | None] = {}
     for result in (one.result for one in assignments[:-1]):
         directive = said.get(result.tensor)
@@ -282,7 +287,15 @@ def _choose_formats(
         return whole_variables(_read(builder, one).order, parts)
 
     skipped = {one.variable for one in builder.schedule.directives if isinstance(one, Skip)}
-    return choose_formats(assignments, undecided, builder.formats, loops_of, skipped, dense_ones)
+    return choose_formats(
+        assignments,
+        undecided,
+        builder.formats,
+        loops_of,
+        skipped,
+        adapted.dense,
+        adapted.hollow,
+    )
 
 
 def _in_order(format: Format) -> bool:

@@ -34,6 +34,9 @@ class LoopPattern(Enum):
     REDUCTION = "reduction"
 
 
+EMPTY = 1 / 4
+"""Least share of empty rows for which rows are compressed: others take twice the room then."""
+
 ROOM = 1 << 20
 """Elements of the largest temporary that is stored densely because that is faster to look up."""
 
@@ -102,6 +105,9 @@ class StageWorkspace(Term):
     ``value`` is what it is assigned, in index notation.  Its format is what the user ``declared``,
     or the compiler's choice.  ``apart``: it is summed up apart from factors that it was multiplied
     with.  ``roomy``: all of its levels may be dense where the call shows that there is room.
+    ``padded``: it has zeros of a dense array, which are not stored where the call shows that all
+    operands are finite.  ``rows`` are inputs: where many of their rows are empty so are its own,
+    which are compressed then.
     """
 
     result: Access
@@ -110,18 +116,22 @@ class StageWorkspace(Term):
     declared: bool = False
     apart: bool = False
     roomy: bool = False
+    padded: bool = False
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescan(Term):
     """A sum in which the same fiber of ``factor`` is scanned again in all iterations of a loop.
 
-    With loops in this ``order`` that is the one over ``again``.  The factors ``first`` may be
+    It is one of ``level``, the first compressed one; with loops in this ``order`` the loop is the
+    one over ``again``.  The factors ``first`` may be
     computed before, into a dense array that is looked up.
     """
 
     term: Sum
     factor: Access
+    level: int
     first: tuple[Expression, ...]
     again: str
     order: tuple[str, ...]
@@ -153,10 +163,16 @@ class SplitLoop(Term):
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """What the sizes in a call have shown: terms to sum in two stages, and ``dense`` workspaces."""
+    """What the inputs of a call have shown.
+
+    There are terms to sum in two stages, ``dense`` workspaces, those that store no zeros, and
+    ``hollow`` ones, many of whose rows are empty.
+    """
 
     apart: frozenset[Sum] = frozenset()
     dense: frozenset[str] = frozenset()
+    without_zeros: frozenset[str] = frozenset()
+    hollow: frozenset[str] = frozenset()
 
 
 UNKNOWN_SIZES = Adaptation()
@@ -283,6 +299,12 @@ def print_program(program: ConcreteProgram) -> str:
         f"{print_expression(one.result)} is stored as {one.format}"
         + ("" if one.declared else ", by default")
         + (f", and densely up to {ROOM:,} elements" if one.roomy else "")
+        + (", and without zeros where all operands are finite" if one.padded else "")
+        + (
+            f", and sparser where many rows of {' or '.join(one.rows)} are empty"
+            if one.rows
+            else ""
+        )
         for one in program.workspaces
     ]
     lines += [

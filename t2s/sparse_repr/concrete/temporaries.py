@@ -4,9 +4,14 @@ The levels of a temporary come in the order of the loops that read it.  A level 
 full by construction: its stage visits all coordinates, in all iterations around.  Where that is
 nearly so, because the stage sums over a sparse operand that may have empty rows, the outermost
 level is dense, and inner ones are if another sparse operand bounds a loop that reads the temporary.
+A call may show that many rows are empty: then those that are scanned are compressed.
 The outermost level is dense also where that one bounds its own loop, inside of other loops: then
 the temporary is located into, and not scanned again in every iteration around.  All other levels
 are compressed, and so is one where a ``skip`` asks for an intersection.
+
+A dense array that is not full has zeros where nothing was computed.  A compressed temporary that is
+computed from it would store what becomes of them, and later stages would visit that: a call with
+finite operands drops these zeros.
 
 If a sparse input bounds all loops over compressed levels, a dense array is looked up faster than
 levels are intersected.  It takes room, so whether it is one depends on the sizes in a call.
@@ -24,6 +29,7 @@ from t2s.core.walk import walk
 from t2s.sparse_repr.concrete.access import bounded_leaves
 from t2s.sparse_repr.concrete.merge import (
     Both,
+    Leaf,
     is_full,
     is_unbounded,
     lose_partial,
@@ -43,6 +49,7 @@ LoopsOf = Callable[[Assignment], Sequence[str]]
 class _Fullness:
     """The variables along which a temporary is full, or ``nearly`` so.
 
+    It is not where the ``partial`` operands that its stage sums over have empty rows.
     ``everything``: its stage sums over all coordinates of a variable.  Then zeros come out also
     where nothing is stored, so it stores all coordinates.
     """
@@ -50,6 +57,25 @@ class _Fullness:
     full: frozenset[str]
     nearly: bool
     everything: bool
+    partial: tuple[Access, ...] = ()
+
+    def leaves_gaps(self, access: Access) -> bool:
+        """Whether the stage may have computed nothing for some coordinates of the temporary."""
+        return not self.everything and (self.nearly or not self.full.issuperset(access.variables))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallChoices:
+    """The temporaries about which a call decides.
+
+    ``roomy``: they would be looked up faster in a dense array.  ``padded``: they are compressed,
+    and store zeros only because a dense array was looked up where nothing was computed.  ``rows``
+    are inputs, by the temporary whose dense rows are empty where theirs are.
+    """
+
+    roomy: frozenset[str]
+    padded: frozenset[str]
+    rows: Mapping[str, tuple[str, ...]]
 
 
 def choose_formats(
@@ -59,16 +85,18 @@ def choose_formats(
     loops_of: LoopsOf,
     skipped: Set[str],
     dense: Set[str],
-) -> set[str]:
+    hollow: Set[str],
+) -> CallChoices:
     """Replace the formats of the ``undecided`` results of assignments, which are in order.
 
     Before that they are dense, so that they go with any order of loops.  Of some the user says the
     levels, and not which mode each of them stores.  In the loops over ``skipped`` variables
-    compressed levels are intersected.  Those of ``dense`` have room for a dense array.
-
-    Returns the temporaries that would be looked up faster in such an array.
+    compressed levels are intersected.  Those of ``dense`` have room for a dense array, and many
+    rows of the ``hollow`` ones are empty.
     """
     roomy: set[str] = set()
+    gaps: set[str] = set()
+    rows: dict[str, tuple[str, ...]] = {}
     known: dict[str, _Fullness] = {}
 
     def level_is_full(access: Access, variable: str) -> bool:
@@ -100,9 +128,20 @@ def choose_formats(
             given = {
                 v for v in access.variables if _is_bounded(one, access, v, given_level_is_full)
             }
-            made = _format(access, order, _dense_levels(found, order, bounded, skipped))
+            made = _format(access, order, _dense_levels(found, order, bounded, skipped, False))
+            sparser = _format(access, order, _dense_levels(found, order, bounded, skipped, True))
             if said is not None:
                 made = replace(made, levels=tuple(said))
+            elif sparser != made and access.tensor in hollow:
+                made = sparser
+            elif sparser != made:
+                outermost = access.variables[made.modes[0]]
+                given_rows = (
+                    one.tensor
+                    for one in found.partial
+                    if one.tensor not in undecided and _has_rows(one, formats, outermost)
+                )
+                rows[access.tensor] = tuple(given_rows)
             elif (
                 one is assignments[-1] or all(o.full for o in formats[one.result.tensor].levels)
             ) and _is_looked_up(one, access, made, given - skipped):
@@ -110,7 +149,25 @@ def choose_formats(
                 if access.tensor in dense:
                     made = _format(access, order, lambda *_: True)
             formats[access.tensor] = made
-    return roomy
+            if all(level.full for level in made.levels) and found.leaves_gaps(access):
+                gaps.add(access.tensor)
+    padded: set[str] = set()
+    for one in assignments[:-1]:
+        name, levels = one.result.tensor, formats[one.result.tensor].levels
+        chosen = undecided.get(name, ()) is None and one.semiring == PLUS_TIMES
+        looked_up = any(access.tensor in gaps for access in accesses(one.value))
+        if chosen and looked_up and levels and not levels[-1].full:
+            padded.add(name)
+    return CallChoices(roomy=frozenset(roomy), padded=frozenset(padded), rows=rows)
+
+
+def _has_rows(access: Access, formats: Mapping[str, Format], variable: str) -> bool:
+    """Whether a matrix is stored by compressed rows, one for each coordinate of a variable."""
+    format = formats[access.tensor]
+    if format.order != 2 or not format.plain:
+        return False
+    outer, inner = format.levels
+    return outer.full and inner == Compressed() and access.variables[format.modes[0]] == variable
 
 
 def _is_looked_up(one: Assignment, access: Access, made: Format, bounded: Set[str]) -> bool:
@@ -137,11 +194,12 @@ def _is_linear(term: object) -> bool:
 
 
 def _dense_levels(
-    found: _Fullness, order: Sequence[str], bounded: Set[str], skipped: Set[str]
+    found: _Fullness, order: Sequence[str], bounded: Set[str], skipped: Set[str], hollow: bool
 ) -> Callable[[int, Sequence[str]], bool]:
     """Whether the level of some number of a temporary is dense, when its levels are of names.
 
-    ``bounded`` are variables of which another sparse operand has the coordinates.
+    ``bounded`` are variables of which another sparse operand has the coordinates.  ``hollow``: many
+    rows are empty.
     """
 
     def is_dense(number: int, names: Sequence[str]) -> bool:
@@ -149,7 +207,8 @@ def _dense_levels(
         if name in bounded & skipped:
             return False
         outermost = number == 0
-        rows_may_be_empty = found.nearly and not bounded and not outermost
+        scanned = name not in bounded if hollow else not bounded
+        rows_may_be_empty = found.nearly and scanned and not outermost
         fills = set(names[: number + 1]) <= found.full and not rows_may_be_empty
         repeated = name in bounded and outermost and order[0] != name
         return found.everything or fills or repeated
@@ -179,6 +238,7 @@ def _fullness(
     summed = {name for term in sums for name in term.variables}
     missing: set[Access] = set()
     full: set[str] = set()
+    partial: list[Access] = []
     everything = bool(sums) and not isinstance(one.value, Sum)
     nearly = any(is_nearly_full(access) for access in accesses(value))
     for variable in order:
@@ -188,12 +248,16 @@ def _fullness(
         if variable in summed:
             everything = everything or is_unbounded(merge)
             nearly = nearly or not all(filling)
+            pairs = zip(members, filling, strict=True)
+            partial += [m.access for m, fills in pairs if isinstance(m, Leaf) and not fills]
             if filling.count(False) > 1:
                 return _Fullness(full=frozenset(), nearly=True, everything=everything)
         elif all(filling):
             full.add(variable)
         lose_partial(merge, variable, level_is_full, missing)
-    return _Fullness(full=frozenset(full), nearly=nearly, everything=everything)
+    return _Fullness(
+        full=frozenset(full), nearly=nearly, everything=everything, partial=tuple(partial)
+    )
 
 
 def _is_bounded(

@@ -241,7 +241,10 @@ def _replaced(value: Expression, part: Expression, access: Access, needed: set[s
 
 
 def hoist_sums(
-    assignment: Assignment, names: NameSupply, apart: Set[Sum] = frozenset()
+    assignment: Assignment,
+    names: NameSupply,
+    free: Set[str] = frozenset(),
+    apart: Set[Sum] = frozenset(),
 ) -> tuple[Assignment, ...]:
     """The assignments to workspaces, and what is left of the assignment.
 
@@ -249,11 +252,12 @@ def hoist_sums(
     sum of factors that not all loops change is computed once: first those of few variables.  So are
     factors that join sparse operands, as ``B(s,j) + C(s,j)``, inside of a loop that they lack.  Of
     the sums ``apart`` what is multiplied with a factor that is scanned again and again is one too.
+    The levels of temporaries that are ``free`` come in the order of the loops.
     """
     before: list[Assignment] = []
     tensors = list(assignment.tensors)
     order = all_variables(assignment)
-    loops = _loops(assignment)
+    loops = _loops(assignment, free)
 
     def hoisted(term: Sum) -> Expression:
         factors, summed, count = _factors(term.value), list(term.variables), len(tensors)
@@ -269,7 +273,7 @@ def hoist_sums(
             )
             if found is None and apart:
                 left = Sum(variables=tuple(summed), value=_product(factors))
-                rescan = _rescan(left, now) if left in apart else None
+                rescan = _rescan(left, now, free) if left in apart else None
                 found = None if rescan is None else list(rescan.first)
             if found is None:
                 break
@@ -345,7 +349,7 @@ def _joined(
     return group if vanishes(_product(group), assignment.semiring) else None
 
 
-def _loops(assignment: Assignment) -> tuple[str, ...]:
+def _loops(assignment: Assignment, free: Set[str]) -> tuple[str, ...]:
     """The order in which the stored levels let the loops of an assignment come."""
     paths = []
     for access in (*dict.fromkeys(accesses(assignment.value)), assignment.result):
@@ -353,35 +357,37 @@ def _loops(assignment: Assignment) -> tuple[str, ...]:
         path = LevelPath(
             tensor=access.tensor,
             variables=tuple(dict.fromkeys(access.variables[part.mode] for part in format.parts)),
-            free=all(level.full for level in format.levels),
+            free=access.tensor in free or all(level.full for level in format.levels),
             text=access.tensor,
         )
         paths.append(path)
     return choose_order(all_variables(assignment), paths)
 
 
-def rescanned_sums(assignment: Assignment, inputs: Set[str]) -> tuple[Rescan, ...]:
+def rescanned_sums(
+    assignment: Assignment, inputs: Set[str], free: Set[str] = frozenset()
+) -> tuple[Rescan, ...]:
     """The sums of inputs in which a fiber is scanned again for every coordinate of a loop.
 
     ``sum(j, A(i,j)*y(j))`` intersects each row of A with all of y.
     """
     sums = [term for term in walk(assignment.value) if isinstance(term, Sum)]
     known = (t for t in sums if inputs >= {access.tensor for access in accesses(t)})
-    found = (_rescan(term, assignment) for term in known)
+    found = (_rescan(term, assignment, free) for term in known)
     return tuple(rescan for rescan in found if rescan is not None)
 
 
-def _rescan(term: Sum, assignment: Assignment) -> Rescan | None:
+def _rescan(term: Sum, assignment: Assignment, free: Set[str]) -> Rescan | None:
     """What is scanned again in a sum of a product of tensors, though it leaves out no other loops.
 
-    It is copied first, to be looked up; but if it masks the result, the others are summed first,
-    whose sum is looked up at what the mask stores.
+    It is copied first, to be looked up; but if its rows have all variables of the result, the
+    others are summed first, row by row, and their sum is looked up at what this mask stores.
     """
     factors = _factors(term.value)
     inner_sums = any(isinstance(part, Sum) for part in walk(term.value))
     if inner_sums or len(set(factors)) < len(factors) or assignment.semiring != PLUS_TIMES:
         return None
-    order = tuple(name for name in _loops(assignment) if name in variables_of(term.value))
+    order = tuple(name for name in _loops(assignment, free) if name in variables_of(term.value))
     for part in factors:
         rest = [other for other in factors if other != part]
         stored = [one for one in accesses(part) if _compressed_variables(one, assignment)]
@@ -391,21 +397,23 @@ def _rescan(term: Sum, assignment: Assignment) -> Rescan | None:
         format = assignment.tensor(factor.tensor).format
         if not format.plain or format.coordinate_list:
             continue
-        *outer, inner = (factor.variables[mode] for mode in format.modes)
-        *above, last = (level.full for level in format.levels)
-        places = [order.index(name) for name in (*outer, inner)]
+        levels = [factor.variables[mode] for mode in format.modes]
+        at = next(n for n, level in enumerate(format.levels) if not level.full)
+        inner = levels[at]
+        places = [order.index(name) for name in levels]
         scans = any(
             inner in _compressed_variables(other, assignment)
             for other in rest
             if isinstance(other, Access)
         )
-        again = order[places[-2] + 1 if outer else 0 : places[-1]]
-        if last or not all(above) or places != sorted(set(places)) or not scans or not again:
+        again = order[places[at - 1] + 1 if at else 0 : places[at]]
+        if places != sorted(set(places)) or not scans or not again:
             continue
-        masks = part == factor and set(factor.variables) == set(assignment.result.variables)
+        covers = {*levels} >= {*assignment.result.variables}
+        masks = part == factor and covers and 0 < at == len(levels) - 1
         first = tuple(rest) if masks else (part,)
         term = replace(term, value=_product(factors))
-        return Rescan(term=term, factor=factor, first=first, again=again[-1], order=order)
+        return Rescan(term=term, factor=factor, level=at, first=first, again=again[-1], order=order)
     return None
 
 
