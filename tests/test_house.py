@@ -1,4 +1,4 @@
-"""The house as a stranger finds it: no circles of imports, no name for two things, few files.
+"""The house as a stranger finds it: no circles of imports, and pages that say where things are.
 
 ``test_layering.py`` says who may import whom; this is about what holds for all files alike.
 """
@@ -7,45 +7,26 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Golden
 from tests.sources import ROOT, files, nodes, tree
 
 pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
 
-MOST_FILES = 510
-"""Beside the rooms of the CGRA, Capstan, external functions and the report page."""
-
-MOST_FILES_OF_THE_CGRA = 105
-MOST_FILES_OF_CAPSTAN = 70
-ROOM_OF_CAPSTAN = (
-    "t2s.backends.capstan",
-    "t2s.driver.capstan",
-    "t2s.patterns",
-    "t2s.sparse_repr.stardust",
+TEXT_OF_BACKENDS = tuple(
+    f"t2s/backends/text/{name}.py" for name in ("__init__", "expressions", "identifiers")
 )
-MOST_FILES_OF_EXTERNAL = 90
-ROOM_OF_EXTERNAL = (
-    "t2s.capability",
-    "t2s.driver.external",
-    "t2s.driver.plan",
-    "t2s.external",
-    "t2s.libraries",
-    "t2s.loops",
-    "t2s.plan",
-    "t2s.sparse_repr.concrete.external",
-    "t2s.sparse_repr.notation.tags",
-)
-MOST_FILES_OF_THE_PAGE = 40
-TWO_AUDIENCES = {"Index", "Parameter", "Place", "Tensor"}
-"""Names of the graph, which stand in its files, and of a user's thing in a front end."""
 
-PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+ROOMS = sorted(path.parent for path in (ROOT / "t2s").rglob("README.md"))
+"""Folders of the package with a page about them."""
+
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(room / "README.md" for room in ROOMS)]
+FILES = "<!-- files -->\n"
 
 
 def _module(path: Path) -> str:
@@ -103,38 +84,35 @@ def test_imports_have_no_circles() -> None:
     assert _circles() == []
 
 
-def test_every_class_has_a_name_of_its_own() -> None:
-    places = defaultdict(list)
-    for module in _sources():
-        for node in nodes(tree(_sources()[module])):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(module)
-    twice = {name: found for name, found in places.items() if len(found) > 1}
-    assert {name: found for name, found in twice.items() if name not in TWO_AUDIENCES} == {}
+def test_every_file_is_in_a_room_with_a_page() -> None:
+    homeless = [
+        path.relative_to(ROOT).as_posix()
+        for path in _sources().values()
+        if path.parent != ROOT / "t2s" and not any(room in path.parents for room in ROOMS)
+    ]
+    assert homeless == ["t2s/backends/__init__.py", "t2s/backends/base.py", *TEXT_OF_BACKENDS]
 
 
-def test_no_two_files_have_names_that_differ_by_an_s() -> None:
-    stems = {path.stem for path in _sources().values()}
-    assert sorted(stem for stem in stems if f"{stem}s" in stems) == []
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_room_lists_its_files(room: Path, golden: Golden) -> None:
+    """The page of a room ends with a line for each file: what its docstring says first."""
+    page = room / "README.md"
+    before, mark, _ = page.read_text(encoding="utf-8").partition(FILES)
+    rows = []
+    for path in files(room.relative_to(ROOT).as_posix()):
+        summary = (ast.get_docstring(tree(path)) or "").partition("\n\n")[0].replace("\n", " ")
+        rows.append(
+            f"| `{path.relative_to(room).as_posix()}` | {summary.replace('|', '&#124;')} |\n"
+        )
+    text = before + FILES + "\n| file | what it is |\n|---|---|\n" + "".join(rows)
+    assert mark
+    golden(f"../../{page.relative_to(ROOT).as_posix()}", text)
 
 
-def test_files_are_few() -> None:
-    cgra = [module for module in _sources() if module.startswith("t2s.backends.cgra_tia")]
-    assert len(cgra) <= MOST_FILES_OF_THE_CGRA
-    capstan = [module for module in _sources() if module.startswith(ROOM_OF_CAPSTAN)]
-    assert len(capstan) <= MOST_FILES_OF_CAPSTAN
-    external = [module for module in _sources() if module.startswith(ROOM_OF_EXTERNAL)]
-    assert len(external) <= MOST_FILES_OF_EXTERNAL
-    page = [module for module in _sources() if module.startswith("t2s.report.page")]
-    assert len(page) <= MOST_FILES_OF_THE_PAGE
-    rooms = (cgra, capstan, external, page)
-    assert len(_sources()) - sum(map(len, rooms)) <= MOST_FILES
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_pages_name_files_that_are_there(page: str) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_name_files_that_are_there(page: Path) -> None:
     """Every Python file of the package that a page names in backquotes exists."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).replace("/X.py", "")
     there = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")]
     missing = [

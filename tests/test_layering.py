@@ -244,7 +244,7 @@ def test_file_sizes_and_names() -> None:
     long = {
         path.relative_to(ROOT).as_posix(): count
         for path in EVERYTHING
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 600
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 800
     }
     assert not long
     vague = {"utils", "helpers", "tools", "common"}
