@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from matrix_files import FOLDER
 from rich.console import Console
 from rich.table import Table
-from spmv import DEVICE, RAM_WORDS, example, matrix_of
+from spmv import DEVICE, FOLDER, RAM_WORDS, example, matrix_of
 
 import t2s
 from t2s import Float, Func

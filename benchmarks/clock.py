@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import time
 
-from t2s.simulator.emit.compile import compile_module
+from t2s.llvm.compile import compile_module
 
 REFERENCE_GHZ = 3.2
 

@@ -112,11 +112,11 @@ def child(*shape: int) -> None:
 
     graph = gemm(*shape)
     marks.append(time.process_time())
-    from t2s.simulator.emit.compile import compile_text
+    from t2s.llvm.compile import compile_text
     from t2s.simulator.engine_registry import find_engine
     from t2s.simulator.limits import Limits
     from t2s.simulator.program.build import build_program
-    from t2s.simulator.values.emit_program import emit_program
+    from t2s.simulator.values.emit_node import emit_program
     from t2s.simulator.values.layout import layout_of
 
     engine = find_engine("native")

@@ -1,7 +1,7 @@
 """Every representation of the gallery in hardware: cycles of one product on real matrices.
 
-    python benchmarks/gallery.py                            float32, 4 machines, all of --matrices
-    python benchmarks/gallery.py --only jagmesh7 --machines 8 --type int32
+    python -m benchmarks.gallery                          float32, 4 machines, all of --matrices
+    python -m benchmarks.gallery --only jagmesh7 --machines 8 --type int32
 
 Results are compared with scipy: integers exactly; floats within n * eps times the sum of the
 absolute values of the n terms of a row ("error" is the largest share of that sum).  The bound is
@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from matrix_files import FOLDER, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
 
 import t2s
+from benchmarks.spmv import FOLDER, matrix_files
 from t2s import Float, Func, ImageParam, Int, RDom, Var
 
 GALLERY = {

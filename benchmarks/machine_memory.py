@@ -21,8 +21,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, RegisterWrite, Role, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Register
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.report.result import SimResult
 

@@ -23,8 +23,7 @@ from rich.table import Table
 import t2s
 from t2s import Float, Func, ImageParam
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import MEMORIES
-from t2s.simulator.memory.spec import Dram
+from t2s.simulator.memory.spec import MEMORIES, Dram
 from t2s.simulator.run import simulate_cycles
 from t2s.simulator.times import dram_kernel as compiled
 from t2s.simulator.times import dram_layout as dram_tables

@@ -15,17 +15,20 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import RegisterWrite
 from t2s.graph.graph import Channel, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     DONE,
     Choice,
     Head,
     Machine,
     Mode,
+    Node,
     Put,
+    Register,
+    Role,
     Rule,
     SortedMemory,
+    SpaceDimension,
 )
-from t2s.graph.nodes import Node, Register, Role, SpaceDimension
 
 P = Index(name="p")
 

@@ -36,23 +36,25 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type, UInt
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Statement, Store
 from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     DONE,
     EMPTY,
     VALUE,
     Choice,
+    Loop,
     Machine,
     MemoryAdd,
     MemoryDrop,
     MemoryFirst,
     MemorySize,
     Mode,
+    PEArray,
     Put,
+    Role,
     Rule,
     Search,
     SortedMemory,
 )
-from t2s.graph.nodes import Loop, PEArray, Role
 
 KEYS = (Int(8), Int(16), INT32, Int(64), UInt(8), UInt(32))
 

@@ -19,12 +19,11 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
 from t2s.graph.body import Load, RegisterWrite, Role, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Register, SpaceDimension
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule, SpaceDimension
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 
 AT = Local(name="at", type=INT32)
 SKIP = Local(name="skip", type=INT32)

@@ -42,7 +42,7 @@ from benchmarks.random_machines import random_machines
 from benchmarks.referee_designs import Case, examples
 from t2s import Graph
 from t2s.backends.base import DeviceTimes, Stalling
-from t2s.backends.verilog.room import largest
+from t2s.backends.verilog.limits import largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
 from t2s.driver.hardware import device_times
 from t2s.graph.graph import TensorRole

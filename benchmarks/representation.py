@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from matrix_files import FOLDER, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
+from spmv import FOLDER, matrix_files
 
 import t2s
 from t2s import Float, Var

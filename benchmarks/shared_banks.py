@@ -19,8 +19,7 @@ from t2s.core.ops import Array, Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Role
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Register, SpaceDimension
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule, SpaceDimension
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.report.result import SimResult

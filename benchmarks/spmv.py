@@ -43,7 +43,6 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from matrix_files import FOLDER, matrix_file, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -130,6 +129,27 @@ def designs() -> dict[str, Callable[[int, t2s.Type], t2s.Func]]:
 
 
 GENERATED = "Trefethen_20000"
+FOLDER = Path(__file__).parent / "matrices"
+"""Small matrices; its README says where each comes from."""
+
+
+def matrix_file(folder: Path, name: str) -> Path:
+    """The file of a matrix; ends the program with where to get it, if it is not in ``folder``."""
+    path = folder / f"{name}.mtx"
+    if not path.is_file():
+        raise SystemExit(
+            f"no {path.name} in {folder}: get it from the SuiteSparse Matrix Collection (in Matrix "
+            "Market format), put it into a folder, and name that by --matrices"
+        )
+    return path
+
+
+def matrix_files(folder: Path) -> list[Path]:
+    """The files of all matrices of a folder; ends the program if there are none."""
+    paths = sorted(folder.glob("*.mtx"))
+    if not paths:
+        raise SystemExit(f"no .mtx files in {folder}")
+    return paths
 
 
 def matrices(folder: Path) -> tuple[str, ...]:

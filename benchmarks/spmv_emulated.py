@@ -15,11 +15,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from matrix_files import FOLDER, matrix_file, matrix_files
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
-from spmv import example
+from spmv import FOLDER, example, matrix_file, matrix_files
 
 import t2s
 from t2s import Float

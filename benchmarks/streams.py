@@ -38,8 +38,8 @@ from benchmarks.stream_designs import (
 )
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
-from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import NativeEngine, retime
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.values.machine_values import stream_values

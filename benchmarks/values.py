@@ -34,7 +34,7 @@ from examples.gemm import systolic
 from t2s import Graph
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Role
-from t2s.simulator.emit.object_cache import cache_directory
+from t2s.llvm.compile import cache_directory
 from t2s.simulator.run import simulate_cycles
 from t2s.simulator.values.compute import compute_values, compute_with_rings
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time __getattr__ impo
         UserError,
     )
     from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-    from t2s.driver.compare import compare
     from t2s.driver.func import Func, funcs
     from t2s.driver.hardware import emit, emulate, verilate
     from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
-    from t2s.driver.many import Run, fit_depths, simulate_many
+    from t2s.driver.many import Run, compare, fit_depths, simulate_many
     from t2s.driver.placement import Placement, place, read_placement
     from t2s.driver.simulate import cycles, product_report, simulate
+    from t2s.func.func import ImageParam, Param, RDom, Var, variables
     from t2s.func.functions import (
         absolute,
         cast,
@@ -46,16 +46,15 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time __getattr__ impo
         sqrt,
         tanh,
     )
-    from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
-    from t2s.graph.builder import Network
     from t2s.graph.graph import Graph
+    from t2s.graph.network import Network
     from t2s.reduction.carry import MaybeDifferentTarget, SameTarget
     from t2s.reduction.circuits import LinearArray, Tree
     from t2s.simulator.random_stalls import RandomStalls
-    from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
+    from t2s.simulator.report.errors import CycleLimitError, RunInterrupted
     from t2s.sparse_repr.representation import gallery
     from t2s.sparse_repr.representation.chain import Chain, Representation, dense
-    from t2s.sparse_repr.representation.chain_words import (
+    from t2s.sparse_repr.representation.chain_layout import (
         ASAP,
         Columns,
         Diagonals,
@@ -69,11 +68,10 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time __getattr__ impo
         Whole,
         Zero,
     )
-    from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
-    from t2s.sparse_repr.representation.parameter import Parameter
+    from t2s.sparse_repr.representation.parameter import Parameter, read_matrix, write_matrix
     from t2s.sparse_repr.representation.storage import Storage
+    from t2s.spatial.memory_chains import dram, host, registers, sram
     from t2s.spatial.schedule import Place
-    from t2s.spatial.stages import dram, host, registers, sram
     from t2s.triggered import assemble as assemble
 
     abs, max, min = absolute, maximum, minimum
@@ -169,29 +167,27 @@ _HOMES = {
     "backends.cgra_tia.fabric": "CgraFabric",
     "core.errors": "InternalError T2SError T2SWarning UnsupportedError UserError",
     "core.types": "BFloat Bool Float Int Type UInt",
-    "driver.compare": "compare",
     "driver.func": "Func funcs",
     "driver.hardware": "emit emulate verilate",
     "driver.lower": "interpret lower print_loop_nest resources structure",
-    "driver.many": "Run fit_depths simulate_many",
+    "driver.many": "Run compare fit_depths simulate_many",
     "driver.placement": "Placement place read_placement",
     "driver.simulate": "cycles product_report simulate",
+    "func.func": "ImageParam Param RDom Var variables",
     "func.functions": "absolute cast ceil exp floor fma log maximum minimum rsqrt select sqrt tanh",
-    "func.symbols": "ImageParam Param RDom Var variables",
-    "graph.builder": "Network",
     "graph.graph": "Graph",
+    "graph.network": "Network",
     "reduction.carry": "MaybeDifferentTarget SameTarget",
     "reduction.circuits": "LinearArray Tree",
     "simulator.random_stalls": "RandomStalls",
-    "simulator.report.cut_short": "CycleLimitError RunInterrupted",
+    "simulator.report.errors": "CycleLimitError RunInterrupted",
     "sparse_repr.representation.chain": "Chain Representation dense",
-    "sparse_repr.representation.chain_words": "ASAP Columns Diagonals Index Length Longest "
+    "sparse_repr.representation.chain_layout": "ASAP Columns Diagonals Index Length Longest "
     "LongestFirst Policy RoundRobin Rows Whole Zero",
-    "sparse_repr.representation.matrix": "read_matrix write_matrix",
-    "sparse_repr.representation.parameter": "Parameter",
+    "sparse_repr.representation.parameter": "Parameter read_matrix write_matrix",
     "sparse_repr.representation.storage": "Storage",
+    "spatial.memory_chains": "dram host registers sram",
     "spatial.schedule": "Place",
-    "spatial.stages": "dram host registers sram",
     "triggered": "assemble",
 }
 """The modules in which public names are, which are imported when a name is first used."""

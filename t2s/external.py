@@ -15,6 +15,7 @@ from typing import Any
 
 from t2s.capability.declare import function, make_capability, make_function
 from t2s.capability.description import (
+    PCIE3_X8,
     AddressOf,
     ArrayOfLevelOf,
     BytesOf,
@@ -29,6 +30,7 @@ from t2s.capability.description import (
     ExternalFunction,
     ForSemiring,
     ForType,
+    HostLink,
     LabelsOf,
     LayoutOf,
     LeadOf,
@@ -43,22 +45,19 @@ from t2s.capability.description import (
     ValueIn,
     ValueOfSymbol,
 )
-from t2s.capability.hardware import PCIE3_X8, HostLink
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
 from t2s.core.types import Type
 from t2s.driver.external_hardware import from_design, from_kernel
 from t2s.driver.external_machine import calibrate
 from t2s.driver.external_plan import ExternalPlan
-from t2s.driver.external_schedule import schedule
-from t2s.driver.external_search import FoundPlans, TuneReport, search
-from t2s.driver.plan_result import PlanResult
-from t2s.driver.plan_times import PlanTimes, StepResult
-from t2s.libraries.checking import CheckReport, check
-from t2s.libraries.probing import Availability
-from t2s.libraries.shelf import LIBRARIES, Library, available
+from t2s.driver.external_search import FoundPlans, TuneReport, schedule, search
+from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
+from t2s.libraries.calling import Availability
+from t2s.libraries.claim_tests import CheckReport, check
+from t2s.libraries.registry import LIBRARIES, Library, available
 from t2s.libraries.vector_code import make_vector_function
-from t2s.plan.machine import GENERIC, HostMachine, load_machine
+from t2s.plan.cost import GENERIC, HostMachine, load_machine
 
 atlas = LIBRARIES["atlas"]
 blas = LIBRARIES["blas"]

@@ -31,7 +31,7 @@ from t2s.backends.cgra_tia.fabric import (
     CoreParameters,
     Profile,
 )
-from t2s.backends.cgra_tia.machine.public import (
+from t2s.backends.cgra_tia.machine.profile_a import (
     MOST_CYCLES,
     PublicRun,
     TriggeredDeadlockError,
@@ -39,6 +39,7 @@ from t2s.backends.cgra_tia.machine.public import (
     run_public,
 )
 from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.text.checks import check_programs
 from t2s.backends.cgra_tia.text.encoding import (
     decode_programs,
     encode_program,
@@ -49,13 +50,12 @@ from t2s.backends.cgra_tia.text.encoding import (
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.backends.cgra_tia.text.places import TriggeredTextError
 from t2s.backends.cgra_tia.text.printer import print_programs
-from t2s.backends.cgra_tia.text.program_checks import check_programs
-from t2s.core.checks import checked_folder, whole
 from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
-from t2s.driver.public_array import PublicArrayDesign, compiled_design
+from t2s.core.validate import as_int, checked_folder
+from t2s.driver.profile_a_array import ProfileADesign, compiled_design
 
 MEMORY_WORDS = 32_786
 """Words of the public test systems' memory: the least that a run has."""
@@ -131,7 +131,7 @@ class TriggeredDesignRun:
 class TriggeredDesign:
     """A design as a program for an array, or for one PE alone."""
 
-    design: PublicArrayDesign
+    design: ProfileADesign
 
     @cached_property
     def text(self) -> str:
@@ -233,7 +233,7 @@ def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
         return TriggeredProgram(
             programs=decode_programs(words_of_file(bytes(code)), parameters), core=parameters
         )
-    words = [whole(word) for word in np.asarray(code).reshape(-1)]
+    words = [as_int(word) for word in np.asarray(code).reshape(-1)]
     known = [word for word in words if word is not None and 0 <= word < 1 << 32]
     if len(known) != len(words):
         raise UserError(
@@ -367,7 +367,7 @@ def _memory(memory: Any, words: int | None) -> Array:
 
 
 def _positive(name: str, value: object) -> int:
-    if (number := whole(value)) is not None and number > 0:
+    if (number := as_int(value)) is not None and number > 0:
         return number
     raise UserError(
         f"{name} is no count",

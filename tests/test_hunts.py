@@ -10,7 +10,7 @@ from benchmarks.hunt.choices import Choices, minimized
 from benchmarks.hunt.run import guarded, tried
 from benchmarks.hunt.verdict import Kind, Wrong, generic, verdict_of
 from t2s.core.errors import InternalError, UserError
-from t2s.simulator.report.stuck import DeadlockError
+from t2s.simulator.report.errors import DeadlockError
 
 CASES = {
     "dense": 25,

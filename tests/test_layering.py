@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
 
 # everything below the driver, which imports consumers at their first use
 LIBRARY = frozenset(
-    {"core", "func", "graph", "reduction", "spatial", "sparse_repr", "simulator", "report"}
+    {"core", "func", "graph", "llvm", "reduction", "spatial", "sparse_repr", "simulator", "report"}
     | {"explore", "backends", "patterns", "capability", "plan", "libraries", "loops"}
 )
 # what the folder of a backend may import, none of the others among it
@@ -36,14 +36,15 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "sparse_repr": frozenset({"core", "func", "reduction", "graph", "patterns"}),
     "capability": frozenset({"core", "sparse_repr"}),
     # the kit that writes and compiles LLVM, and the identifiers of text in C
-    "loops": frozenset({"core", "sparse_repr", "simulator.emit", "backends.text"}),
+    "loops": frozenset({"core", "sparse_repr", "llvm", "backends.text"}),
     "plan": frozenset({"core", "sparse_repr", "capability"}),
     # loops around calls as data; what compiles them is handed to libraries.  Functions of vectors
     # are compiled when they are first called, by the name of ``loops.machine``
     "libraries": frozenset(
         {"core", "sparse_repr", "capability", "loops.call_nest", "loops.machine"}
     ),
-    "simulator": frozenset({"core", "graph"}),
+    "llvm": frozenset({"core"}),
+    "simulator": frozenset({"core", "graph", "llvm"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),
     "driver.product": frozenset({"core", "func", "reduction", "graph", "spatial", "sparse_repr"}),
@@ -54,7 +55,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.opencl_fpga": BACKEND,
     "backends.verilog": BACKEND,
     # the annealer tries millions of moves, so it is machine code, by the simulator's kit
-    "backends.cgra_tia": BACKEND | {"simulator.emit"},
+    "backends.cgra_tia": BACKEND | {"llvm"},
     "backends.capstan": BACKEND | {"patterns"},
 }
 # the public names: they may import everything
@@ -66,7 +67,7 @@ LATE = ("driver", "command")
 CONFINED = {
     "islpy": (("core/", "isl.py"),),
     "jinja2": (("backends/opencl_fpga/", "emit.py"), ("report/page/", "render.py")),
-    "llvmlite": (("simulator/emit/", "llvmlite.py"),),
+    "llvmlite": (("llvm/", "compile.py"),),
     "z3": (("capability/", "solver.py"),),
     "numba": (),  # seconds of compiling, for each kernel on each new machine
 }
@@ -74,7 +75,7 @@ PRINTS = ("command/main.py",)
 READS_ENVIRONMENT = (
     "command/main.py",
     "backends/opencl_fpga/emulator.py",
-    "simulator/emit/object_cache.py",  # where the user's cache is
+    "llvm/compile.py",  # where the user's cache is
 )
 HEAVY = {
     "perfetto",

@@ -146,7 +146,7 @@ def test_pages_that_are_made_by_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
         "``x``.\n\nParameters\n----------\na, b: what\n    follows.\n"
     )
     assert made == "`x`.\n\n**Parameters**\n\n* `a, b`: what\n    follows.\n"
-    text = "[a](../examples/README.md#Sparse) [b](../t2s/graph/machine.py) [c](memory.md)"
+    text = "[a](../examples/README.md#Sparse) [b](../t2s/graph/nodes.py) [c](memory.md)"
     assert pages.with_links(text, "streams.md") == "[a](examples.md#Sparse) b [c](memory.md)"
     assert pages.with_links("[a](docs/memory.md)", "index.md") == "[a](memory.md)"
     fenced = "```python\nf[i](memory.md)\n```"

@@ -20,7 +20,7 @@ from benchmarks.hunt.judge import same
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import sparse
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 from t2s.sparse import Schedule
 
 WORD = 4

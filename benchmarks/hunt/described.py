@@ -18,11 +18,11 @@ from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.notation import PLUS_TIMES, Ring
 from benchmarks.hunt.verdict import Wrong
 from t2s import external, sparse
-from t2s.capability.steps_in_memory import suits
+from t2s.capability.operands import suits
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.walk import rewrite
-from t2s.libraries.probing import availability
-from t2s.libraries.shelf import LIBRARIES
+from t2s.libraries.calling import availability
+from t2s.libraries.registry import LIBRARIES
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import (

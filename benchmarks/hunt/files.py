@@ -19,7 +19,7 @@ from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Kind, Verdict
 from t2s import Float, Func, ImageParam, Int, RDom, Var, sparse
-from t2s.graph.inputs import TensorRole
+from t2s.graph.arrays import TensorRole
 from t2s.graph.serialize import graph_from_json, graph_to_json
 
 MATRICES = (

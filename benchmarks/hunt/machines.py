@@ -18,7 +18,7 @@ from benchmarks.hunt.verdict import Verdict, Wrong
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import endless, random_machines
 from t2s.graph.graph import TensorRole
-from t2s.simulator.report.stuck import DeadlockError
+from t2s.simulator.report.errors import DeadlockError
 
 
 def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:

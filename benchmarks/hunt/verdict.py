@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from t2s.core.errors import InternalError, T2SError
-from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
+from t2s.simulator.report.errors import DeadlockError, TokensLeftError
 
 
 class Kind(Enum):

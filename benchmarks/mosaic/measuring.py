@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from t2s import Float, UserError, external, sparse
-from t2s.libraries.probing import availability
-from t2s.libraries.shelf import LIBRARIES
+from t2s.libraries.calling import availability
+from t2s.libraries.registry import LIBRARIES
 from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.notation.parse import parse_expression
 

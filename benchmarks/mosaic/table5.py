@@ -11,7 +11,7 @@ import time
 
 from benchmarks.mosaic.functions import NINE, THREE
 from t2s.capability.reshape import Reshape
-from t2s.plan.candidates import candidates, distinct_calls
+from t2s.plan.search import candidates, distinct_calls
 from t2s.sparse import parse
 from t2s.sparse_repr.notation.ir import Assignment
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from math import prod
 
-from t2s.capability.parse import parse_condition
+from t2s.capability.ir import parse_condition
 from t2s.capability.tiles import tiles_of
 
 LIMIT = 100.0

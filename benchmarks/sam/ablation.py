@@ -32,11 +32,9 @@ from t2s.sparse_repr.blocks.alu import Compute
 from t2s.sparse_repr.blocks.draft import BlockKind, StreamBlock
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper
 from t2s.sparse_repr.blocks.joins import Join
-from t2s.sparse_repr.blocks.point_reducers import ReducePoints
-from t2s.sparse_repr.blocks.reducers import ReduceLists
+from t2s.sparse_repr.blocks.reducers import ReduceLists, ReducePoints
 from t2s.sparse_repr.blocks.repeats import Repeat
-from t2s.sparse_repr.blocks.scanners import Count
-from t2s.sparse_repr.blocks.storage import Scan, WriteLevel
+from t2s.sparse_repr.blocks.scanners import Count, Scan, WriteLevel
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
 from t2s.sparse_repr.levels import Dense
 from t2s.sparse_repr.lowering.diagram import Wired

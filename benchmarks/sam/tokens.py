@@ -19,7 +19,7 @@ from rich.table import Table
 
 from t2s.core.types import INT32, Float
 from t2s.graph.graph import Graph
-from t2s.graph.machine import DONE, EMPTY, VALUE
+from t2s.graph.nodes import DONE, EMPTY, VALUE
 from t2s.simulator.run import simulate
 from t2s.sparse import SparseTensor, dcsr, read
 from t2s.sparse_repr.streams import Streams

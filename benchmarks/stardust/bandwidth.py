@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stardust.runtimes import HBM, QUICK, TIMED, TimedKernel
-from t2s.backends.capstan.log_plot import BOTTOM, RIGHT, TOP, LogPlot, legend_line, powers
+from t2s.backends.capstan.roofline_picture import BOTTOM, RIGHT, TOP, LogPlot, legend_line, powers
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
-from t2s.simulator.memory.presets import MEMORIES
-from t2s.simulator.memory.spec import Dram
+from t2s.simulator.memory.spec import MEMORIES, Dram
 
 BANDWIDTHS = tuple(round(float(number)) for number in np.geomspace(20, 2000, 12))
 """In GB/s."""

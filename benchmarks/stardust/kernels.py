@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stardust.paper import PAPER
+from benchmarks.stardust.spatial_parser import parse_spatial
 from t2s.backends.capstan.emit import spatial_program
-from t2s.backends.capstan.parser import parse_spatial
 from t2s.patterns.ir import MemoryKind
 from t2s.sparse import CapstanKernel
 from t2s.sparse_repr.notation.ir import accesses

@@ -7,7 +7,7 @@ import runpy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from t2s.backends.capstan.unit_count import CHIP, ChipUnit
+from t2s.backends.capstan.resources import CHIP, ChipUnit
 from t2s.sparse import CapstanKernel, Schedule
 from t2s.sparse_repr.concrete.pattern_directives import SetEnvironment
 

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stardust.paper import PAPER
-from t2s.backends.capstan.resources import ChipResources
-from t2s.backends.capstan.unit_count import CHIP, ChipUnit
+from t2s.backends.capstan.resources import CHIP, ChipResources, ChipUnit
 
 HEADERS = ("kernel", "outer_par", *(unit.value for unit in ChipUnit), "limits")
 

@@ -34,7 +34,7 @@ from benchmarks.stardust.data import (
 from benchmarks.stardust.paper import PAPER, PublishedKernel
 from t2s import sparse
 from t2s.driver.capstan_result import CapstanResult
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 from t2s.sparse import CapstanKernel, Schedule, Tensor, csr, dense
 
 HBM, DDR, IDEAL = "hbm2e-1800", "ddr4-2133x4", "ideal"

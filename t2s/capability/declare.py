@@ -16,18 +16,15 @@ from t2s.capability.description import (
     ReturnedStatus,
     StoredResult,
 )
-from t2s.capability.ir import Capability, OperandNeeds, Strides
-from t2s.capability.parse import parse_capability
-from t2s.capability.slices import is_dense
-from t2s.capability.verify import verify_capability
-from t2s.capability.verify_call import verify_call
+from t2s.capability.ir import Capability, OperandNeeds, Strides, parse_capability
+from t2s.capability.operands import is_dense
+from t2s.capability.verify import verify_call, verify_capability
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.formats import Format, as_format
 from t2s.sparse_repr.notation.ir import Assignment, accesses
-from t2s.sparse_repr.notation.symbols import Tensor
-from t2s.sparse_repr.notation.tags import checked_properties
+from t2s.sparse_repr.notation.symbols import Tensor, checked_properties
 from t2s.sparse_repr.notation.types import TYPES
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 

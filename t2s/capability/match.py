@@ -15,8 +15,8 @@ from itertools import permutations
 from t2s.capability.conditions import Mode
 from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import OperandView
-from t2s.capability.normal import PartForm, Summand, wanted_form
-from t2s.capability.slices import fits, fixed_modes, sliced_format
+from t2s.capability.operands import fits, fixed_modes, sliced_format
+from t2s.capability.parts import PartForm, Summand, function_form
 from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
@@ -31,7 +31,7 @@ MOST_PERMUTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Reshaping:
     """Reshapings: which variables are fixed, fused and promoted, and what is let pass.
 
     ``fused`` are runs of variables that become one mode.  With ``transposes`` modes may be seen in
@@ -47,7 +47,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OperandMatch:
     """Which concrete tensor an abstract one is, at which slice, in which modes.
 
     ``pattern`` has the number of variables of each mode, 0 of a promoted one.
@@ -65,7 +65,7 @@ class MatchState:
 
     images: Mapping[str, Mode] = field(default_factory=dict)
     lists: Mapping[str, tuple[Mode, ...]] = field(default_factory=dict)
-    tensors: Mapping[str, Seen] = field(default_factory=dict)
+    tensors: Mapping[str, OperandMatch] = field(default_factory=dict)
     reads: tuple[tuple[str, Access], ...] = ()
 
     def used(self) -> set[Mode]:
@@ -83,7 +83,7 @@ class MatchState:
         return tuple(found)
 
 
-def may_fix(part: PartForm, way: Way) -> bool:
+def can_fix(part: PartForm, way: Reshaping) -> bool:
     """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
     for name in way.fixed:
         if name not in part.free and not all(name in one.summed for one in part.summands):
@@ -92,7 +92,7 @@ def may_fix(part: PartForm, way: Way) -> bool:
     return part.bound.isdisjoint(way.fixed) and all(_may_slice(part, one, way) for one in sliced)
 
 
-def _may_slice(part: PartForm, access: Access, way: Way) -> bool:
+def _may_slice(part: PartForm, access: Access, way: Reshaping) -> bool:
     """Whether an operand has slices at its fixed variables, as it is or as it may be stored."""
     stored = part.formats[access.tensor]
     if part.dense(access.tensor) or way.densifies or (way.converts and stored.plain):
@@ -113,13 +113,13 @@ def modes_of(variables: Sequence[str], fusion: Mapping[str, Mode]) -> tuple[Mode
     return tuple(found)
 
 
-def states(part: PartForm, function: ExternalFunction, way: Way) -> Iterator[MatchState]:
-    """All ways to match a part with a function under reshapings for which ``may_fix`` holds."""
+def states(part: PartForm, function: ExternalFunction, way: Reshaping) -> Iterator[MatchState]:
+    """All ways to match a part with a function under reshapings for which ``can_fix`` holds."""
     yield from _Matcher(part, function, way).states()
 
 
 class _Matcher:
-    def __init__(self, part: PartForm, function: ExternalFunction, way: Way) -> None:
+    def __init__(self, part: PartForm, function: ExternalFunction, way: Reshaping) -> None:
         self.part = part
         self.way = way
         self.function, self.capability = function, function.capability
@@ -133,7 +133,7 @@ class _Matcher:
         sparse = bool(stored) and not all(level.full for level in stored[0].levels)
         if sparse and (way.fixed or way.promoted or way.fused):
             return  # a sparse result is made by one call
-        wanted = wanted_form(self.function, self.part.semiring)
+        wanted = function_form(self.function, self.part.semiring)
         if len(wanted) != len(self.part.summands):
             return
         free = self._modes(tuple(name for name in self.part.free if name not in way.fixed))
@@ -238,7 +238,7 @@ class _Matcher:
                 pattern = self._pattern(wanted, found)
                 if before is not None and pattern != before.pattern:
                     continue  # and in one shape
-                seen = Seen(given, order, order != modes, pattern)
+                seen = OperandMatch(given, order, order != modes, pattern)
                 tensors = {wanted.tensor: seen, **found.tensors}
                 reads = (*found.reads, (wanted.tensor, given))
                 yield MatchState(found.images, found.lists, tensors, reads)

@@ -27,9 +27,9 @@ from t2s.capability.description import ExternalFunction
 from t2s.capability.ir import Capability, Condition
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.match import MatchState, Way, may_fix, modes_of, states, view_of
-from t2s.capability.normal import PartForm, wanted_form, with_numbers_as_scalars
-from t2s.capability.slices import fixed_modes, format_in_order, is_dense, rows_of, sliced_format
+from t2s.capability.match import MatchState, Reshaping, can_fix, modes_of, states, view_of
+from t2s.capability.operands import fixed_modes, format_in_order, is_dense, rows_of, sliced_format
+from t2s.capability.parts import PartForm, function_form, with_numbers_as_scalars
 from t2s.capability.tiles import tiles_of
 from t2s.core.errors import UserError
 from t2s.sparse_repr.formats import Format
@@ -59,7 +59,7 @@ EVERYTHING = Reshape(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReshapeRequest:
     """Reshapings that the user has said: these variables are fixed, these tensors promoted."""
 
     fixed: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def mappings(
     function: ExternalFunction,
     reshape: Reshape = AS_IT_STANDS,
     extents: Mapping[str, int] | None = None,
-    asked: Asked = Asked(),
+    asked: ReshapeRequest = ReshapeRequest(),
 ) -> Iterator[PartMapping]:
     """All mappings of a part by a function, those with the fewest reshapings first.
 
@@ -80,7 +80,7 @@ def mappings(
     """
     known = dict(extents or {})
     found: list[PartMapping] = []
-    for form, way in _tries(part, function, reshape, asked):
+    for form, way in _attempts(part, function, reshape, asked):
         for made in _accepted_mappings(form, function, way, reshape, known):
             if asked.promoted and not _promoted_as_asked(made, asked):
                 continue
@@ -92,7 +92,7 @@ def mappings(
 def _accepted_mappings(
     part: PartForm,
     function: ExternalFunction,
-    way: Way,
+    way: Reshaping,
     reshape: Reshape,
     extents: Mapping[str, int],
 ) -> Iterator[PartMapping]:
@@ -102,9 +102,9 @@ def _accepted_mappings(
             yield made
 
 
-def _tries(
-    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: Asked
-) -> Iterator[tuple[PartForm, Way]]:
+def _attempts(
+    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: ReshapeRequest
+) -> Iterator[tuple[PartForm, Reshaping]]:
     """The forms of a part and the reshapings that may match, with the fewest fixed variables first.
 
     Besides the part as it is, a function with scalars among its operands may take numbers as such.
@@ -113,9 +113,9 @@ def _tries(
     if any(not access.variables for access in accesses(function.capability.value)):
         forms += with_numbers_as_scalars(part)
     tries = [
-        zip(repeat(form), _ways(form, function, reshape, asked), strict=False)
+        zip(repeat(form), _reshapings(form, function, reshape, asked), strict=False)
         for form in forms
-        if alike(form, function) and _takes_formats(form, function, reshape)
+        if same_structure(form, function) and _takes_formats(form, function, reshape)
     ]
     yield from merge(*tries, key=lambda one: len(one[1].fixed))
 
@@ -136,9 +136,9 @@ def accepted(made: PartMapping) -> bool:
         ) from error
 
 
-def alike(part: PartForm, function: ExternalFunction) -> bool:
+def same_structure(part: PartForm, function: ExternalFunction) -> bool:
     """Whether a part has as many terms and factors as a function, which no reshaping changes."""
-    wanted = wanted_form(function, part.semiring)
+    wanted = function_form(function, part.semiring)
     shapes = [
         sorted((one.coefficient, len(one.factors)) for one in terms)
         for terms in (wanted, part.summands)
@@ -161,7 +161,7 @@ def fewest(
     function: ExternalFunction,
     reshape: Reshape = AS_IT_STANDS,
     extents: Mapping[str, int] | None = None,
-    asked: Asked = Asked(),
+    asked: ReshapeRequest = ReshapeRequest(),
 ) -> tuple[PartMapping, ...]:
     """The mappings with as few fixed variables as possible.
 
@@ -188,7 +188,7 @@ def fewest_fixed(
 ) -> tuple[tuple[str, ...], ...]:
     """The sets of fixed variables of ``fewest``, of whose mappings it looks for one each."""
     found: list[tuple[str, ...]] = []
-    tries = _tries(part, function, reshape, Asked())
+    tries = _attempts(part, function, reshape, ReshapeRequest())
     for fixed, some in groupby(tries, key=lambda one: one[1].fixed):
         if found and len(fixed) > len(found[0]):
             break
@@ -212,17 +212,17 @@ def _same(one: PartMapping, other: PartMapping) -> bool:
     return (one.operands, one.result, one.fixed) == (other.operands, other.result, other.fixed)
 
 
-def _ways(
-    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: Asked
-) -> Iterator[Way]:
+def _reshapings(
+    part: PartForm, function: ExternalFunction, reshape: Reshape, asked: ReshapeRequest
+) -> Iterator[Reshaping]:
     others = [name for name in part.variables if name not in asked.fixed]
     most = len(others) if reshape.fix else 0
     promotions = _promotions(function)[: None if reshape.promote or asked.promoted else 1]
     for count in range(most + 1):
         for more in combinations(others, count):
             fixed = tuple(name for name in part.variables if name in (*asked.fixed, *more))
-            plain = Way(fixed=fixed, converts=reshape.convert, densifies=reshape.densify)
-            if not may_fix(part, plain):
+            plain = Reshaping(fixed=fixed, converts=reshape.convert, densifies=reshape.densify)
+            if not can_fix(part, plain):
                 continue
             fusions = [
                 (fused, ranks)
@@ -359,7 +359,7 @@ def _neighbors(part: PartForm, fixed: tuple[str, ...], one: str, other: str) -> 
 
 
 def _mapping(
-    part: PartForm, function: ExternalFunction, way: Way, state: MatchState
+    part: PartForm, function: ExternalFunction, way: Reshaping, state: MatchState
 ) -> PartMapping:
     capability = function.capability
     wanted: dict[str, Access] = {}
@@ -420,7 +420,7 @@ def _proof(
     images: Mapping[str, Mode],
     state: MatchState,
     operands: Sequence[object],
-    way: Way,
+    way: Reshaping,
     fixed_sums: tuple[str, ...],
 ) -> tuple[str, ...]:
     lines = [str(one) for one in operands]
@@ -437,7 +437,7 @@ def _proof(
     return tuple(lines)
 
 
-def _promoted_as_asked(made: PartMapping, asked: Asked) -> bool:
+def _promoted_as_asked(made: PartMapping, asked: ReshapeRequest) -> bool:
     """Whether the tensors that the user promoted are promoted there, and no others."""
     found = {
         (view.access.tensor, at)

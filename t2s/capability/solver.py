@@ -20,10 +20,10 @@ from t2s.capability.ir import (
     Quantity,
     VariableExtent,
     WholeNumber,
+    print_condition,
 )
-from t2s.capability.printer import print_condition
-from t2s.core.interrupts import late_module
 from t2s.core.ops import Op
+from t2s.core.sigint import import_deferring_sigint
 
 TIME_LIMIT = 1000
 """Milliseconds of a proof."""
@@ -114,7 +114,7 @@ class Solver:
 
 def _z3() -> Any:
     try:
-        return late_module("z3")
+        return import_deferring_sigint("z3")
     except ImportError:
         return None
 

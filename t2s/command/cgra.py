@@ -9,16 +9,15 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.agreement import compare
 from t2s.command.design import (
-    Found,
+    LoadedDesign,
     find_design,
     graph_inputs,
     kernel_inputs,
     product_inputs,
 )
-from t2s.command.endings import exit_codes
 from t2s.command.options import RandomSize, Seed
+from t2s.command.output import compare, exit_codes
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
@@ -49,7 +48,7 @@ def cgra(
 
 def _place_and_run(
     console: Console,
-    found: Found,
+    found: LoadedDesign,
     options: dict[str, Any],
     seed: int,
     size: int,

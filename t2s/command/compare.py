@@ -8,26 +8,28 @@ from typing import Annotated, Any
 import typer
 
 import t2s
-from t2s.command.choices import (
+from t2s.command.design import RANDOM_SIZE, design_with_inputs
+from t2s.command.options import (
     DEFAULT_DEVICE,
+    Constants,
+    RandomSize,
+    Seed,
     check_choice,
     constants_of,
     device_names,
     memory_names,
 )
-from t2s.command.design import RANDOM_SIZE, design_with_inputs
-from t2s.command.endings import exit_codes
-from t2s.command.json_records import (
+from t2s.command.output import (
     COMPARE,
     comparison_record,
     console_for,
+    exit_codes,
     print_record,
 )
-from t2s.command.options import Constants, RandomSize, Seed
 from t2s.core.errors import UserError
 from t2s.core.files import check_place
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import IDEAL, MEMORIES
+from t2s.simulator.memory.spec import IDEAL, MEMORIES
 
 
 def compare(

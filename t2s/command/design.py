@@ -42,7 +42,7 @@ Funcs = tuple[t2s.Func, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class LoadedDesign:
     """A design, by its output Funcs, as a graph or as a kernel, and how the file makes inputs."""
 
     design: Funcs | Graph | Kernel
@@ -60,7 +60,7 @@ class Found:
                 return "_".join(func.name for func in funcs)
 
 
-def find_design(file: Path, name: str | None) -> Found:
+def find_design(file: Path, name: str | None) -> LoadedDesign:
     """Execute a design file and return what to run; ``name`` chooses one of several designs.
 
     Raises ``UserError`` if the file is missing, fails, or defines no design.
@@ -77,14 +77,14 @@ def find_design(file: Path, name: str | None) -> Found:
                 expected=", ".join(sorted(designs)) or "a Func at module level",
                 given=name,
             )
-        return Found(design=designs[name], given=given)
+        return LoadedDesign(design=designs[name], given=given)
     funcs = {func.name: func for one in designs.values() if isinstance(one, tuple) for func in one}
     outputs = tuple(funcs[name] for name in sorted(funcs.keys() - _read(funcs)))
     if outputs:
-        return Found(design=outputs, given=given)
+        return LoadedDesign(design=outputs, given=given)
     if len(designs) != 1 or funcs:
         _refuse(file, bool(funcs), designs, DESIGN in values)
-    return Found(design=next(iter(designs.values())), given=given)
+    return LoadedDesign(design=next(iter(designs.values())), given=given)
 
 
 def executed(file: Path) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from textwrap import fill
 
 from rich.console import Console
 
-from t2s.core.tables import Table
+from t2s.core.display import Table
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 
 _WIDTH = 100
 

@@ -10,15 +10,18 @@ from rich.console import Console
 
 from t2s import sparse
 from t2s.command.design import executed
-from t2s.command.endings import INTERRUPTED, failed, without_lines
-from t2s.command.options import Extents, RandomTensors, TensorFiles, TensorFormats
-from t2s.command.tensor_inputs import (
+from t2s.command.options import (
+    Extents,
+    RandomTensors,
+    TensorFiles,
+    TensorFormats,
     density_given,
     extent_given,
     extents_given,
     given_texts,
     tensor_inputs,
 )
+from t2s.command.output import INTERRUPTED, failed, without_lines
 from t2s.core.errors import T2SError, UserError
 from t2s.core.types import Float, Int, Type, UInt
 from t2s.sparse_repr.notation.ir import Assignment, accesses
@@ -35,9 +38,9 @@ _BITS = (8, 16, 32, 64)
 @external.command("list")
 def list_functions() -> None:
     """Print each library, whether it is there or how to get it, and what its functions compute."""
-    from t2s.capability.printer import print_capability
-    from t2s.libraries.probing import availability
-    from t2s.libraries.shelf import LIBRARIES
+    from t2s.capability.ir import print_capability
+    from t2s.libraries.calling import availability
+    from t2s.libraries.registry import LIBRARIES
 
     console = Console(highlight=False)
     for name, library in LIBRARIES.items():
@@ -65,7 +68,7 @@ def check_claims(
     seed: Annotated[int, typer.Option(help="seed of the cases")] = 0,
 ) -> None:
     """Try what functions claim to compute, each in a child process."""
-    from t2s.libraries.checking import check
+    from t2s.libraries.claim_tests import check
 
     console = Console(highlight=False)
     wrong = 0
@@ -109,7 +112,7 @@ def search_plans(
 ) -> None:
     """Find mappings and plans, ranked by predicted time; with --tune beside measured ones."""
     from t2s.driver.external_search import search
-    from t2s.plan.machine import GENERIC, load_machine
+    from t2s.plan.cost import GENERIC, load_machine
 
     console = Console(highlight=False)
     try:
@@ -150,7 +153,7 @@ def type_given(text: str) -> Type:
 
 
 def _all() -> tuple[str, ...]:
-    from t2s.libraries.shelf import LIBRARIES
+    from t2s.libraries.registry import LIBRARIES
 
     return tuple(LIBRARIES)
 
@@ -184,7 +187,7 @@ def _shapes(assignment: Assignment, random: list[str], sizes: list[str]) -> dict
 
 def _functions(text: str) -> list[ExternalFunction]:
     """The functions that a name means, or that a file defines.  Raises ``UserError``."""
-    from t2s.libraries.shelf import LIBRARIES, function_named
+    from t2s.libraries.registry import LIBRARIES, function_named
 
     path, _, name = text.partition(":")
     if path.endswith(SUFFIX):

@@ -17,37 +17,23 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.agreement import compare as agreement
 from t2s.command.cgra import cgra
-from t2s.command.choices import (
-    DEFAULT_DEVICE,
-    ENGINES,
-    check_choice,
-    constants_of,
-)
 from t2s.command.compare import compare
 from t2s.command.design import (
     RANDOM_SIZE,
-    Found,
     Funcs,
     Inputs,
+    LoadedDesign,
     find_design,
     graph_inputs,
     kernel_inputs,
     product_inputs,
 )
 from t2s.command.devices import devices
-from t2s.command.endings import INTERRUPTED, exit_codes
 from t2s.command.external import external
-from t2s.command.json_records import (
-    RUN,
-    OutputRecord,
-    console_for,
-    output_records,
-    print_record,
-    result_record,
-)
 from t2s.command.options import (
+    DEFAULT_DEVICE,
+    ENGINES,
     Constants,
     DesignFile,
     DeviceName,
@@ -56,7 +42,20 @@ from t2s.command.options import (
     MemoryName,
     RandomSize,
     Seed,
+    check_choice,
+    constants_of,
 )
+from t2s.command.output import (
+    INTERRUPTED,
+    RUN,
+    OutputRecord,
+    console_for,
+    exit_codes,
+    output_records,
+    print_record,
+    result_record,
+)
+from t2s.command.output import compare as agreement
 from t2s.command.report import report
 from t2s.command.tensor import tensor
 from t2s.command.tia import tia
@@ -69,7 +68,7 @@ from t2s.driver.hardware import find_backend
 from t2s.graph.graph import Graph
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import IDEAL, MEMORIES
+from t2s.simulator.memory.spec import IDEAL, MEMORIES
 from t2s.simulator.report.result import SimResult
 
 app = typer.Typer(help="Compile and simulate designs for spatial hardware.")
@@ -141,7 +140,7 @@ def run(
 
 
 def _run(
-    run: _CommandRun, found: Found, seed: int, size: int, constants: Mapping[str, int]
+    run: _CommandRun, found: LoadedDesign, seed: int, size: int, constants: Mapping[str, int]
 ) -> SimResult | SparseResult:
     match found.design:
         case Graph() as graph:

@@ -9,14 +9,9 @@ import typer
 from rich.console import Console
 
 import t2s
-from t2s.command.choices import (
-    DEFAULT_DEVICE,
-    check_choice,
-    constants_of,
-)
 from t2s.command.design import RANDOM_SIZE, design_with_inputs
-from t2s.command.endings import exit_codes
 from t2s.command.options import (
+    DEFAULT_DEVICE,
     Constants,
     DesignFile,
     DeviceName,
@@ -25,13 +20,16 @@ from t2s.command.options import (
     MemoryName,
     RandomSize,
     Seed,
+    check_choice,
+    constants_of,
 )
+from t2s.command.output import exit_codes
 from t2s.core.errors import UserError
 from t2s.core.files import check_place
 from t2s.driver.compiled_kernel import Kernel
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import IDEAL, MEMORIES
-from t2s.simulator.report.stuck import DeadlockError
+from t2s.simulator.memory.spec import IDEAL, MEMORIES
+from t2s.simulator.report.errors import DeadlockError
 
 Window = tuple[int, int]
 

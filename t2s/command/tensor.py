@@ -12,27 +12,38 @@ from rich.console import Console
 
 import t2s
 from t2s import sparse
-from t2s.command.agreement import compare
-from t2s.command.choices import check_choice, device_names, engine_names, memory_names
-from t2s.command.endings import INTERRUPTED, failed, without_lines
-from t2s.command.json_records import (
+from t2s.command.options import (
+    Extents,
+    RandomTensors,
+    TensorFiles,
+    TensorFormats,
+    check_choice,
+    device_names,
+    engine_names,
+    given_texts,
+    memory_names,
+    tensor_inputs,
+)
+from t2s.command.output import (
+    INTERRUPTED,
     TENSOR,
     OutputRecord,
+    compare,
     console_for,
+    failed,
     output_records,
     print_record,
     result_record,
+    without_lines,
 )
-from t2s.command.options import Extents, RandomTensors, TensorFiles, TensorFormats
-from t2s.command.tensor_inputs import given_texts, tensor_inputs
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import check_place, write_texts
-from t2s.graph.dot import graph_to_dot
+from t2s.graph.printer import graph_to_dot
 from t2s.graph.serialize import graph_to_json
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import IDEAL, MEMORIES
-from t2s.simulator.report.cut_short import RunInterrupted
-from t2s.sparse_repr.concrete.for_other_targets import refuse_external
+from t2s.simulator.memory.spec import IDEAL, MEMORIES
+from t2s.simulator.report.errors import RunInterrupted
+from t2s.sparse_repr.concrete.unsupported import refuse_external
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from t2s import triggered
-from t2s.command.endings import failed, without_lines
+from t2s.command.output import failed, without_lines
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import write_file
 from t2s.core.ops import Array

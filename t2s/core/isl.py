@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply
-from t2s.core.interrupts import late_module
 from t2s.core.ops import Op
+from t2s.core.sigint import import_deferring_sigint
 from t2s.core.types import Kind, Type, value_range
 from t2s.core.walk import Term, rewrite, walk
 
@@ -31,7 +31,7 @@ class NotAffine(Exception):
 @cache
 def islpy_module() -> Any:
     """The module islpy, imported at first use."""
-    return late_module("islpy")
+    return import_deferring_sigint("islpy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

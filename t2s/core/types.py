@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
+from t2s.core.sigint import import_deferring_sigint
+from t2s.core.validate import as_int
 
 
 class Kind(Enum):
@@ -104,7 +104,7 @@ class Type:
 @cache
 def _numpy_type(kind: Kind, bits: int) -> np.dtype[Any]:
     if kind is Kind.BFLOAT:
-        bfloat16: np.dtype[Any] = np.dtype(late_module("ml_dtypes").bfloat16)
+        bfloat16: np.dtype[Any] = np.dtype(import_deferring_sigint("ml_dtypes").bfloat16)
         return bfloat16
     return np.dtype(str(Type(kind, bits)))
 
@@ -143,7 +143,7 @@ _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
 def _checked(kind: Kind, bits: object) -> Type:
-    number, allowed = whole(bits), WIDTHS[kind]
+    number, allowed = as_int(bits), WIDTHS[kind]
     if number is None or number not in allowed:
         article = "an" if kind is Kind.INT else "a"
         raise UserError(

@@ -1,23 +1,30 @@
-"""An assignment of index notation, compiled, and as a design: its loops, blocks and graphs."""
+"""An assignment of index notation, compiled, and as a design; warnings of sums that overflow."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2s.core.checks import whole
+import numpy as np
+
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
-from t2s.core.types import BOOL, Type, UInt
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
+from t2s.core.types import BOOL, Float, Int, Kind, Type, UInt, value_range
+from t2s.core.validate import as_int
+from t2s.core.walk import walk
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.driver.page_writer import write_page
-from t2s.driver.statement_overflow import warn_of_narrow_sums
+from t2s.driver.plan_inputs import run_loops
+from t2s.func.overflow import NarrowSum, range_of
+from t2s.graph.cache import GraphCache
 from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
-from t2s.graph.kept import KeptFor
 from t2s.sparse_repr.adaptation import looks_up_more, stored_temporaries, sums_apart
 from t2s.sparse_repr.binding import (
     Binding,
@@ -40,23 +47,35 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.lowering.construct import array_in, tensor_of
-from t2s.sparse_repr.lowering.diagram import Diagram
-from t2s.sparse_repr.lowering.interpret import interpret_diagram
+from t2s.sparse_repr.concrete.workspaces import take_out_sums
+from t2s.sparse_repr.lowering.binarize_joins import with_joins_of_two
+from t2s.sparse_repr.lowering.diagram import Diagram, interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
-from t2s.sparse_repr.lowering.small_joins import with_joins_of_two
-from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
+from t2s.sparse_repr.lowering.to_graph import StageGraph, array_in, diagram_to_graph, tensor_of
 from t2s.sparse_repr.notation.evaluate import evaluate, evaluate_where
-from t2s.sparse_repr.notation.ir import Assignment, TensorDeclaration, print_assignment
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Sum,
+    TensorDeclaration,
+    all_variables,
+    print_assignment,
+    print_expression,
+)
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
 from t2s.sparse_repr.streams import UNBOUNDED
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.verilator import HardwareResult
     from t2s.simulator.report.result import SimResult
+
 
 BYTE = UInt(8)
 
@@ -138,7 +157,7 @@ class Channels:
     def __post_init__(self) -> None:
         for name in ("capacity", "latency"):
             value = getattr(self, name)
-            number = whole(value)
+            number = as_int(value)
             if number is None or not 1 <= number <= LARGEST:
                 raise UserError(
                     f"the {name} of channels is positive, and fits 64 bits",
@@ -429,13 +448,13 @@ class AssignmentDesign(Design):
 
 def _ended(result: Any) -> StageResult:
     """The result of a stage that came to its end, so that it has outputs; raises otherwise."""
-    from t2s.simulator.report.cut_short import whole as whole_run
+    from t2s.simulator.report.errors import require_complete as whole_run
     from t2s.simulator.report.result import SimResult
 
     return whole_run(result) if isinstance(result, SimResult) else result
 
 
-_IN_MEMORY: KeptFor[None, Graph] = KeptFor()
+_IN_MEMORY: GraphCache[None, Graph] = GraphCache()
 
 
 def given_in_memory(graph: Graph) -> Graph:
@@ -474,3 +493,126 @@ def assignment_of(given: Tensor | Assignment) -> Assignment:
             expected=f"an assignment such as {given.name}[i, j] = B[i, k] * C[k, j]",
         )
     return given.definition
+
+
+# Sums of index notation that leave the type in which the statement is computed.
+#
+# As for Funcs (``func/overflow.py``), whose warning this is: sums of signed integers alone; the
+# ranges of the operands say first whether a sum may overflow, and then the statement is computed
+# again in a wide type, by compiled loops.
+
+Interval = tuple[int, int]
+
+
+def warn_of_narrow_sums(
+    assignment: Assignment, binding: Binding, result: SparseTensor | Array
+) -> None:
+    """Warn, at the line of a statement, of each of its sums that leaves the type of a run.
+
+    A sum inside of others counts where the ``result`` is not what it would be.
+    """
+    sums = any(isinstance(term, Sum) for term in walk(assignment.value))
+    if not sums or binding.type.kind is not Kind.INT or assignment.semiring != PLUS_TIMES:
+        return
+    names = NameSupply([*all_variables(assignment), *(t.name for t in assignment.tensors)])
+    parts = take_out_sums(assignment, names)
+    most = _largest(parts, binding)
+    low, high = value_range(binding.type)
+    if most <= high:
+        return
+    wide = Int(64) if most < 1 << 63 else Float(64)
+    values: dict[str, Any] = {}
+    for name, one in binding.given.items():
+        stored = one.values.astype(wide.numpy)
+        values[name] = as_stored(one.shape, one.format, one.levels, stored, fill=one.fill)
+    location = assignment.location or user_location()
+    found: list[NarrowSum] = []
+    for part in parts:
+        value = values[part.result.tensor] = run_loops(part, values, binding.extents, wide)
+        numbers = value.values if isinstance(value, SparseTensor) else value
+        slack = 0 if wide == Int(64) else most >> 50
+        if not numbers.size or low - slack <= numbers.min() <= numbers.max() <= high + slack:
+            continue
+        final = part is parts[-1]
+        if final and found and not any(isinstance(term, Sum) for term in walk(part.value)):
+            continue  # it is a function of sums that are too large already
+        found.append(
+            NarrowSum(
+                name=part.result.tensor if final else print_expression(part.value),
+                type=binding.type,
+                least=int(numbers.min()),
+                most=int(numbers.max()),
+                location=location,
+                declared=False,
+            )
+        )
+    if found and not _same(values[assignment.result.tensor], result):
+        for narrow in found:
+            narrow.warn()
+
+
+def _same(wide: SparseTensor | Array, narrow: SparseTensor | Array) -> bool:
+    """Whether two results have the same values, whatever zeros they store."""
+    entries = []
+    for one in (wide, narrow):
+        if isinstance(one, SparseTensor):
+            table, values = one.coordinates()
+        else:
+            table, values = np.argwhere(one != 0), one[one != 0]
+        order = np.lexsort(table.T[::-1]) if table.shape[1] else np.arange(len(values))
+        kept = order[values[order] != 0]
+        entries.append((table[kept], values[kept]))
+    return all(np.array_equal(*pair) for pair in zip(*entries, strict=True))
+
+
+def _largest(parts: tuple[Assignment, ...], binding: Binding) -> int:
+    """The largest magnitude that may come up on the way to the sums of a statement."""
+    ranges = {name: range_of(one.values) for name, one in binding.given.items()}
+    sizes = {name: len(one.values) for name, one in binding.given.items()}
+    most = 0
+
+    def visit(value: Expression) -> Interval:
+        nonlocal most
+        match value:
+            case Access(tensor=tensor):
+                made = ranges[tensor]
+            case Number(value=number):
+                made = min(0, int(number)), max(0, int(number))
+            case Negative(value=inner):
+                low, high = visit(inner)
+                made = -high, -low
+            case Sum(variables=variables, value=inner):
+                count = prod(binding.extents[name] for name in variables)
+                for access in _factors(inner):
+                    if set(variables) <= set(access.variables) and access.tensor in sizes:
+                        count = min(count, sizes[access.tensor])
+                low, high = visit(inner)
+                made = min(0, low * count), max(0, high * count)
+            case Combine(operator=operator, left=left, right=right):
+                (a, b), (c, d) = visit(left), visit(right)
+                corners = a * c, a * d, b * c, b * d
+                match operator:
+                    case Op.ADD:
+                        made = a + c, b + d
+                    case Op.SUBTRACT:
+                        made = a - d, b - c
+                    case Op.MULTIPLY:
+                        made = min(corners), max(corners)
+                    case _:
+                        made = min(a, c), max(b, d)
+        most = max(most, -made[0], made[1])
+        return made
+
+    for part in parts:
+        ranges[part.result.tensor] = visit(part.value)
+    return most
+
+
+def _factors(value: Expression) -> tuple[Access, ...]:
+    """The tensors that a product is of."""
+    match value:
+        case Combine(operator=Op.MULTIPLY, left=left, right=right):
+            return (*_factors(left), *_factors(right))
+        case Access():
+            return (value,)
+    return ()

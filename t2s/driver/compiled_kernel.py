@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.types import Type
 from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled, SparseResult
 from t2s.driver.hardware import verilate

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from t2s.core.collector import without_collections
 from t2s.core.errors import UnsupportedError
+from t2s.core.gc_pause import gc_paused
 from t2s.core.location import user_location
 from t2s.graph.graph import Graph
 
@@ -59,7 +59,7 @@ Stages = Generator[Stage, Any, Any]
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedDesign:
     """A design with its inputs, its first stage ready to run.  It runs once."""
 
     first: Stage
@@ -71,7 +71,7 @@ class Begun:
         while True:
             try:
                 result = run(stage)
-                with without_collections():
+                with gc_paused():
                     stage = self.following.send(result)
             except StopIteration as end:
                 return end.value
@@ -130,11 +130,11 @@ class Design(ABC):
         """The arrays of a result of its stages, by name."""
         return dict(result.outputs)
 
-    def begin(self, inputs: Mapping[str, Any] | None) -> Begun:
+    def begin(self, inputs: Mapping[str, Any] | None) -> StartedDesign:
         """The first stage, ready to run, and what comes after it."""
         stages = self.stages(inputs)
-        with without_collections():
-            return Begun(first=next(stages), following=stages)
+        with gc_paused():
+            return StartedDesign(first=next(stages), following=stages)
 
     def only_stage(self, inputs: Mapping[str, Any] | None, verb: str) -> Stage:
         """The stage of a design that is one graph; ``UnsupportedError`` if it is several."""

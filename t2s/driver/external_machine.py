@@ -18,8 +18,8 @@ from t2s.capability.ir import ALWAYS, Capability
 from t2s.core.types import Float
 from t2s.core.walk import Term, rewrite
 from t2s.driver.external_plan import ExternalPlan
-from t2s.driver.plan_loops import run_loops
-from t2s.plan.machine import GENERIC, FunctionRates, HostMachine, LoopRates
+from t2s.driver.plan_inputs import run_loops
+from t2s.plan.cost import GENERIC, FunctionRates, HostMachine, LoopRates
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
@@ -58,8 +58,8 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachin
     of variables, or of vectors, are not measured.  Takes some seconds, keeps nothing:
     ``machine.save(path)`` and ``external.load_machine(path)`` do.
     """
-    from t2s.libraries.probing import availability
-    from t2s.libraries.shelf import CORE, LIBRARIES
+    from t2s.libraries.calling import availability
+    from t2s.libraries.registry import CORE, LIBRARIES
 
     if functions is None:
         functions = [one for name in CORE for one in LIBRARIES[name].functions.values()]
@@ -128,7 +128,7 @@ def _repeats(capability: Capability) -> bool:
 
 def _start() -> float:
     """Seconds of a step with one call of a library, which computes next to nothing."""
-    from t2s.libraries.shelf import LIBRARIES
+    from t2s.libraries.registry import LIBRARIES
 
     function = LIBRARIES["blas"].functions["dgemv"]
     plan = _plan_of(function, batch=False)

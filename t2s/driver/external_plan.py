@@ -11,33 +11,39 @@ import numpy as np
 
 from t2s.capability.conditions import Answer, holds, names_of
 from t2s.capability.description import ExternalFunction
-from t2s.capability.printer import print_condition
-from t2s.capability.properties import check_property
+from t2s.capability.ir import print_condition
+from t2s.capability.operands import check_property
 from t2s.capability.refusals import wrong_type
 from t2s.capability.tiles import TileOf, condition_holds, tiles_for
-from t2s.core.checks import whole
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.preparation import timed
 from t2s.core.svg import SvgPicture
 from t2s.core.types import Type
+from t2s.core.validate import as_int
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import (
     PlanBinding,
     bind_plan,
+    calls_in_loops,
     dense_view,
     in_order,
     places_of,
+    run_loops,
     stored_as,
 )
-from t2s.driver.plan_loops import calls_in_loops, run_loops
-from t2s.driver.plan_picture import DrawnPlan, plan_picture
-from t2s.driver.plan_result import PlanResult, StepRecord, bytes_of, call_record
-from t2s.driver.plan_times import PlanTimes
+from t2s.driver.plan_result import (
+    DrawnPlan,
+    PlanResult,
+    PlanTimes,
+    StepRecord,
+    bytes_of,
+    call_record,
+    plan_picture,
+)
 from t2s.plan.build import build_plan
-from t2s.plan.interpret import interpret_plan
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -46,9 +52,10 @@ from t2s.plan.ir import (
     MoveStep,
     PlanProgram,
     Step,
+    interpret_plan,
+    print_plan,
     target_of,
 )
-from t2s.plan.printer import print_plan
 from t2s.sparse_repr.concrete.external_directives import FunctionOrName, StreamsOnDevice
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
@@ -105,7 +112,7 @@ class ExternalPlan(NotebookDisplay):
         """
         binding = bind_plan(self.assignment, inputs, type)
         self._check_facts(binding)
-        count = whole(threads)
+        count = as_int(threads)
         if count is None or count < 1:
             raise UserError(
                 "libraries use a number of threads",
@@ -116,7 +123,7 @@ class ExternalPlan(NotebookDisplay):
         calls = [step.mapping.function for step in self.program.calls]
         if all(one.library is None or not one.library.threaded for one in calls):
             return _PlanRun(self.program, binding).result()
-        from t2s.libraries.finding import threads_of_libraries
+        from t2s.libraries.calling import threads_of_libraries
 
         with threads_of_libraries(count, [one.library for one in calls]):
             return _PlanRun(self.program, binding).result()
@@ -164,7 +171,7 @@ class PlanResolver:
         """A function, or the one of a library that a name such as ``blas.sgemm`` says."""
         if isinstance(given, ExternalFunction):
             return given
-        from t2s.libraries.shelf import function_named
+        from t2s.libraries.registry import function_named
 
         if isinstance(given, str):
             return function_named(given, location)
@@ -185,13 +192,13 @@ class PlanResolver:
 
 def _check_first(function: ExternalFunction, location: SourceLocation | None) -> None:
     """Libraries that are there, and ten trials of a claim that nobody has tried yet."""
-    from t2s.libraries.checking import first_use
-    from t2s.libraries.probing import check_available
+    from t2s.libraries.calling import check_available
+    from t2s.libraries.claim_tests import check_first_use
 
     if function.library is not None and function.call is not None:
         check_available(function.library, function.name, location)
     if not function.trusted:
-        first_use(function)
+        check_first_use(function)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""``external.search``: all mappings of an assignment's parts, and its plans by predicted time."""
+"""``external.search``: mappings and plans of an assignment by predicted time; schedules as text."""
 
 from __future__ import annotations
 
@@ -8,25 +8,34 @@ from functools import cached_property
 from typing import Any
 
 from t2s.capability.description import ExternalFunction
-from t2s.capability.printer import print_capability
+from t2s.capability.ir import print_capability
 from t2s.capability.reshape import EVERYTHING, Reshape
-from t2s.core.checks import checked_kind, whole
-from t2s.core.errors import UserError
-from t2s.core.late_bar import LateBar
+from t2s.core.display import NotebookDisplay, Table
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.notebook import NotebookDisplay
-from t2s.core.tables import Table
+from t2s.core.progress import ProgressBar
 from t2s.core.types import Type
+from t2s.core.validate import as_int, checked_kind
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.external_plan import ExternalPlan, PlanResolver
-from t2s.driver.external_schedule import function_name, schedule_text
 from t2s.driver.plan_inputs import facts_for
-from t2s.driver.plan_result import PlanResult
-from t2s.driver.plan_times import shown_seconds
-from t2s.plan.candidates import MappedPart, candidates, nearest_miss
-from t2s.plan.machine import GENERIC, HostMachine
-from t2s.plan.search import PlanSearch, RankedPlan, SearchTask
-from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.driver.plan_result import PlanResult, shown_seconds
+from t2s.plan.cost import GENERIC, HostMachine
+from t2s.plan.search import MappedPart, PlanSearch, RankedPlan, SearchTask, candidates, nearest_miss
+from t2s.sparse_repr.concrete.external_directives import (
+    AssumeExtents,
+    BindPart,
+    FixVariables,
+    FunctionOrName,
+    MapPart,
+    PromoteOperand,
+    StoreInOrder,
+    StreamsOnDevice,
+)
+from t2s.sparse_repr.concrete.pattern_directives import LoopDirective
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.schedule_text import parse_schedule
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment, print_expression
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
@@ -172,7 +181,7 @@ class FoundPlans(NotebookDisplay):
         ``type`` is that of the search if nothing is said.
         """
         type = type or self.task.facts.type
-        counts = [whole(top), whole(runs)]
+        counts = [as_int(top), as_int(runs)]
         if any(count is None or count < 1 for count in counts):
             raise UserError(
                 "plans are tuned by running some of them some times",
@@ -212,7 +221,7 @@ class FoundPlans(NotebookDisplay):
         return Table(title=title, headers=("schedule", "predicted"), rows=rows)
 
 
-class SearchBar(LateBar):
+class SearchBar(ProgressBar):
     """Shows how many plans a search has tried."""
 
     def show(self, tried: int, text: str) -> None:
@@ -260,7 +269,7 @@ def search(
     where = user_location()
     made = with_semiring(assignment_of(assignment), semiring)
     checked_kind("the machine", machine, HostMachine, "such as external.calibrate()")
-    kept = whole(limit)
+    kept = as_int(limit)
     if kept is None or kept < 1:
         raise UserError(
             "a search keeps a number of plans",
@@ -309,7 +318,7 @@ def _found(assignment: Assignment, one: RankedPlan) -> FoundPlan:
 
 def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFunction, ...]:
     """The functions that are meant, each once."""
-    from t2s.libraries.shelf import LIBRARIES, Library, function_named
+    from t2s.libraries.registry import LIBRARIES, Library, function_named
 
     found: dict[ExternalFunction, None] = {}
     if functions is None:
@@ -363,7 +372,7 @@ def _available(
     functions: tuple[ExternalFunction, ...],
 ) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
     """The functions whose libraries are there, and a line for each library that is not."""
-    from t2s.libraries.probing import Availability, availability
+    from t2s.libraries.calling import Availability, availability
 
     there: list[ExternalFunction] = []
     missing: dict[Availability, list[str]] = {}
@@ -419,3 +428,87 @@ def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:
                 expected=f"some of {', '.join(names)}",
             )
     return replace(Reshape(), **dict.fromkeys(words, True))
+
+
+# Schedules with external functions as text, and back: what a search found can be kept.
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """The directives of a schedule with external functions, as ``parse_schedule`` takes them."""
+    return ", ".join(map(_text, schedule.directives))
+
+
+def _text(one: LoopDirective) -> str:
+    match one:
+        case FixVariables(variables=names):
+            return f"fix({','.join(names)})"
+        case PromoteOperand(tensor=tensor, position=position):
+            return f"promote({tensor},{position})"
+        case StoreInOrder(tensor=tensor, modes=modes):
+            return f"store({tensor},{','.join(map(str, modes))})"
+        case StreamsOnDevice(device=device):
+            return f"streams({getattr(device, 'name', device)})"
+        case AssumeExtents(condition=condition):
+            return f"assume({condition})"
+        case BindPart(value=value, function=function):
+            part = _spaceless(print_expression(value))
+            return f"bind({','.join((part, function_name(function), *_options(one)))})"
+        case MapPart(value=value, function=function):
+            part = _spaceless(print_expression(value))
+            return f"map({','.join((part, function_name(function), *_options(one)))})"
+    raise UnsupportedError(
+        "this directive has no text",
+        location=one.location,
+        expected="directives of plans",
+        given=type(one).__name__,
+    )
+
+
+def _options(one: BindPart | MapPart) -> list[str]:
+    """What is said behind the function of a part."""
+    found = ["trusted"] if one.trusted else []
+    if isinstance(one, MapPart):
+        found += ["densify"] if one.densify else []
+        found += [] if one.pad else ["pad=False"]
+    return [*found, *([] if one.fallback else ["else_=None"])]
+
+
+def _spaceless(text: str) -> str:
+    return text.replace(" ", "")
+
+
+def function_name(function: FunctionOrName) -> str:
+    """``blas.sgemm`` of a function that t2s knows, and its own name of any other one."""
+    from t2s.libraries.registry import LIBRARIES
+
+    if isinstance(function, str):
+        return function
+    for library in LIBRARIES.values():
+        for name, known in library.functions.items():
+            if known is function:
+                return f"{library.name}.{name}"
+    return function.name
+
+
+def schedule(text: str, functions: Iterable[ExternalFunction] = ()) -> Schedule:
+    """The schedule of a text in which functions of your own are called by their names.
+
+    Raises ``UserError`` for two functions of one name.
+    """
+    where = user_location()
+    known: dict[str, ExternalFunction] = {}
+    for one in functions:
+        if known.setdefault(one.name, one) is not one:
+            raise UserError(
+                f"two functions are called {one.name}",
+                location=where,
+                expected="functions with names of their own",
+            )
+    made = parse_schedule(text, location=where)
+    directives = tuple(
+        replace(one, function=known.get(one.function, one.function))
+        if isinstance(one, BindPart | MapPart) and isinstance(one.function, str)
+        else one
+        for one in made.directives
+    )
+    return Schedule(directives=directives)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.errors import T2SError
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.driver.hardware import emulate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources
 from t2s.driver.simulate import simulate
-from t2s.func.symbols import split_names
-from t2s.func.unknown_names import unknown_directive
+from t2s.func.expressions import unknown_directive
+from t2s.func.func import split_names
 from t2s.graph.graph import Graph
 from t2s.spatial.schedule import Place
 from t2s.spatial.sparse_directives import SparseFunc

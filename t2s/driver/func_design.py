@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from t2s.core.arrays import named_inputs
-from t2s.core.checks import whole
 from t2s.core.errors import UnsupportedError
+from t2s.core.validate import as_int
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import split_scalars
 from t2s.func.collect import AnyFunc, needed_funcs, output_funcs, structural_parameters
@@ -101,7 +101,7 @@ class FuncDesign(Design):
     def _programs(self, given: Mapping[str, Any]) -> tuple[TemporalProgram, SpatialProgram]:
         """What is computed, and where and when."""
         refuse_sparse(self.design)
-        constants = {n: v if (number := whole(v)) is None else number for n, v in given.items()}
+        constants = {n: v if (number := as_int(v)) is None else number for n, v in given.items()}
         program = freeze(self.design, constants)
         return program, build_spatial(program, self.funcs, constants)
 
@@ -125,7 +125,7 @@ def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
     return {
         name: number
         for name in sorted(structural_parameters(output_funcs(design)))
-        if (number := whole(inputs.get(name))) is not None
+        if (number := as_int(inputs.get(name))) is not None
     }
 
 

@@ -10,8 +10,8 @@ from t2s.core.arrays import named_inputs
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Array, Design, Stage, Stages
+from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
-from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.printer import print_graph
 from t2s.graph.verify import verify_graph

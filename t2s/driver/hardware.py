@@ -21,10 +21,10 @@ from t2s.backends.base import (
     Stalling,
     WaveFile,
 )
-from t2s.core.checks import checked_file, checked_folder, checked_seconds, whole
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import check_place, write_texts
 from t2s.core.location import user_location
+from t2s.core.validate import as_int, checked_file, checked_folder, checked_seconds
 from t2s.driver.design import Array, Design, Stage
 from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
@@ -164,7 +164,7 @@ def _wave_file(
     check_place(file, here)
     if cycles is None:
         return WaveFile(path=file)
-    pair = tuple(whole(n) for n in cycles) if isinstance(cycles, tuple | list) else ()
+    pair = tuple(as_int(n) for n in cycles) if isinstance(cycles, tuple | list) else ()
     match pair:
         case (int(first), int(last)) if 0 <= first <= last and last > 0:
             return WaveFile(path=file, cycles=(max(1, first), last))

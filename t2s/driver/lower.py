@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from t2s.core.collector import without_collections
 from t2s.core.errors import UnsupportedError
+from t2s.core.gc_pause import gc_paused
 from t2s.driver.design import Array, Values
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2s.simulator.devices import Device
 
 
-@without_collections()
+@gc_paused()
 def lower(design: object, **constants: Any) -> Graph:
     """The PE/channel graph of a design, with its directives.
 
@@ -31,7 +31,7 @@ def lower(design: object, **constants: Any) -> Graph:
     return design_of(design).lower(constants)
 
 
-@without_collections()
+@gc_paused()
 def structure(design: object, **matrices: Any) -> dict[str, Array]:
     """The arrays that the graph of a design takes for its sparse operands, by name.
 
@@ -41,7 +41,7 @@ def structure(design: object, **matrices: Any) -> dict[str, Array]:
     return design_of(design).structure(matrices)
 
 
-@without_collections()
+@gc_paused()
 def print_loop_nest(design: object, **constants: Any) -> str:
     """What the schedule means: all loop nests, with the reason of every loop.
 
@@ -98,7 +98,7 @@ def resources(
 
     ``report.fits`` says whether the device has enough of them, ``report.overruns`` what is missing.
     ``inputs`` has what the graph depends on: constants, a matrix, the tensors of an assignment.
-    The rules are those of ``t2s.report.blocks_of_pe`` and ``t2s.report.blocks_of_pe``.  Raises
+    The rules are those of ``t2s.report.resources`` and ``t2s.report.resources``.  Raises
     ``UserError`` for a device without such blocks (``ideal``), and ``UnsupportedError`` for state
     machines with memories whose size depends on data, as most blocks of sparse streams have.
     """

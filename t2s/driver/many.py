@@ -1,4 +1,4 @@
-"""The verbs that make many runs: ``simulate_many`` on all cores, and ``fit_depths``."""
+"""Verbs on several runs: ``simulate_many`` on all cores, ``fit_depths``, and ``compare``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from t2s.core.checks import checked_kind, checked_list
-from t2s.driver.design import Begun, Design, Stage
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.validate import checked_kind, checked_list
+from t2s.driver.design import Design, Stage, StartedDesign
 from t2s.driver.lower import over_budget
 from t2s.driver.page_writer import errors_with_page, with_page
 from t2s.driver.recognize import design_of
-from t2s.driver.simulate import climb_of, device_for, graph_on
+from t2s.driver.simulate import device_for, directive_ablation, graph_on
 
 if TYPE_CHECKING:
-    from t2s.explore.depth_fit import DepthFit
-    from t2s.explore.outcomes import DesignRun, Outcomes, RunGraph
+    from t2s.explore.depths import DepthFit
+    from t2s.explore.parallel import DesignRun, Outcomes, RunGraph
+    from t2s.report.comparison import Comparison
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.report.result import SimResult
@@ -50,7 +53,7 @@ def simulate_many(
     ``workers`` is the number of runs at once, ``None`` for one for each core.  Ctrl-C ends all runs
     and returns what there is.
     """
-    from t2s.explore.outcomes import DesignRun, run_many
+    from t2s.explore.parallel import DesignRun, run_many
 
     runs = checked_list("runs", runs, Run, "a list of t2s.Run(design, inputs)")
     for run in runs:
@@ -80,13 +83,15 @@ def simulate_many(
     )
 
 
-def _run(design: Design, begun: Begun, target: Device, simulate: RunGraph, *, times: bool) -> Any:
+def _run(
+    design: Design, begun: StartedDesign, target: Device, simulate: RunGraph, *, times: bool
+) -> Any:
     """All stages of a design; its times alone if it has no inputs."""
 
     def stage(stage: Stage) -> SimResult:
         arrays = None if times else stage.arrays
         graph = graph_on(design, stage, target)
-        return with_page(stage, lambda: simulate(graph, arrays, stage.scalars), climb_of)
+        return with_page(stage, lambda: simulate(graph, arrays, stage.scalars), directive_ablation)
 
     return begun.run(stage)
 
@@ -140,4 +145,50 @@ def fit_depths(
         workers=workers,
         progress=progress,
     )
-    return errors_with_page(stage, fit, climb_of)
+    return errors_with_page(stage, fit, directive_ablation)
+
+
+# ``compare``: two results side by side.
+
+
+def compare(before: Any, after: Any, *, names: Sequence[str] = ("A", "B")) -> Comparison:
+    """What differs between two results, and what the difference of their cycles is made of.
+
+    Both are what ``t2s.simulate`` returns for any design, what ``t2s.sparse.simulate`` returns, or
+    the ``result`` of a run that was cut short, which the comparison says.  ``names`` are what
+    it calls them.  Peaks of channels are found by one more run of each.
+
+    Raises ``UserError`` for anything else: a count of cycles, or a run of hardware, has no causes.
+    """
+    from t2s.report.comparison import comparison_of
+
+    here = user_location()
+    first, second = runs_of(before, "first", here), runs_of(after, "second", here)
+    labels = tuple(names) if isinstance(names, Sequence) and not isinstance(names, str) else ()
+    if len(labels) != 2 or not all(isinstance(n, str) and n for n in labels) or len({*labels}) < 2:
+        raise UserError(
+            "the names of a comparison are no two names",
+            location=here,
+            expected='names=("A", "B"), two texts that differ',
+            given=repr(names)[:200],
+        )
+    return comparison_of(first, second, (labels[0], labels[1]))
+
+
+def runs_of(
+    result: Any, which: str, location: SourceLocation | None = None
+) -> tuple[SimResult, ...]:
+    """The runs of a result of any kind, one for each stage; ``UserError`` if it has none."""
+    from t2s.simulator.report.result import SimResult
+
+    stages = getattr(result, "stages", getattr(result, "run", result))
+    runs = stages if isinstance(stages, tuple) else (stages,)
+    if runs and all(isinstance(run, SimResult) for run in runs):
+        return runs
+    raise UserError(
+        f"the {which} result cannot be compared: it does not say where its cycles went",
+        location=location,
+        expected="what t2s.simulate returns",
+        given=repr(result)[:200],
+        hint="t2s.cycles and t2s.verilate count; t2s.simulate says what cycles were for",
+    )

@@ -7,53 +7,52 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from t2s.core.checks import checked_file, whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.validate import as_int, checked_file
 from t2s.driver.design import Stage
-from t2s.report.reasons import LoopReason, Rung
+from t2s.report.reasons import AblationStep, LoopReason
 
 Found = TypeVar("Found")
 
 if TYPE_CHECKING:
-    from t2s.core.tables import Table
+    from t2s.core.display import Table
     from t2s.simulator.report.result import SimResult
 
-    Climb = Callable[[Any, SimResult], tuple[Rung, ...]]
+    Ablation = Callable[[Any, SimResult], tuple[AblationStep, ...]]
 
 
 @dataclass(frozen=True)
 class PageWriter:
     """Writes the page of a run, of a design whose loops have ``reasons``.
 
-    ``climb`` makes the ladder of directives of a result's design.
+    ``ablation`` makes the ladder of directives of a result's design.
     """
 
-    climb: Climb
+    ablation: Ablation
     reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
 
     def __call__(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
         """See ``SimResult.report``."""
         design = options["ladder"]
-        ladder = () if design is None else self.climb(design, result)
+        ladder = () if design is None else self.ablation(design, result)
         return write_page(result.graph, (result,), path, **{**options, "ladder": ladder})
 
 
-def with_page(stage: Stage, run: Callable[[], SimResult], climb: Climb) -> SimResult:
+def with_page(stage: Stage, run: Callable[[], SimResult], ablation: Ablation) -> SimResult:
     """The result of a run with its page; that of an error as well."""
-    result = errors_with_page(stage, run, climb)
-    return replace(result, page=PageWriter(climb, stage.reasons))
+    result = errors_with_page(stage, run, ablation)
+    return replace(result, page=PageWriter(ablation, stage.reasons))
 
 
-def errors_with_page(stage: Stage, run: Callable[[], Found], climb: Climb) -> Found:
+def errors_with_page(stage: Stage, run: Callable[[], Found], ablation: Ablation) -> Found:
     """What comes of runs of a stage; the result of an error has its page."""
-    from t2s.simulator.report.cut_short import RunInterrupted
-    from t2s.simulator.report.stuck import DeadlockError
+    from t2s.simulator.report.errors import DeadlockError, RunInterrupted
 
     try:
         return run()
     except (DeadlockError, RunInterrupted) as error:
-        error.result = replace(error.result, page=PageWriter(climb, stage.reasons))
+        error.result = replace(error.result, page=PageWriter(ablation, stage.reasons))
         raise
 
 
@@ -65,7 +64,7 @@ def write_page(
     windows: Sequence[tuple[int, int]] = (),
     inputs: Mapping[str, Any] | None = None,
     depths: Any = None,
-    ladder: Sequence[Rung] = (),
+    ladder: Sequence[AblationStep] = (),
     units: Sequence[Table] = (),
 ) -> Path:
     """Write one page of runs that came one after the other, and return its path.
@@ -74,7 +73,7 @@ def write_page(
     what is taken of a chip without DSP and RAM blocks.
     """
     from t2s.core.files import write_file
-    from t2s.report.page.data.page_model import PageModel, Wanted, run_model
+    from t2s.report.page.model import PageModel, PageOptions, run_model
     from t2s.report.page.render import page_text
 
     file = checked_file("the file of the report", path)
@@ -82,7 +81,7 @@ def write_page(
     models = []
     for run in runs:
         reasons = run.page.reasons if isinstance(run.page, PageWriter) else {}
-        wanted = Wanted(
+        wanted = PageOptions(
             windows=windows,
             inputs=inputs,
             free_depths=free_depths,
@@ -99,7 +98,7 @@ def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
     """Depths by channel, of a ``DepthFit`` or of a mapping."""
     found = getattr(depths, "depths", depths)
     named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
-    numbers = {name: whole(depth) for name, depth in found.items()} if named else {}
+    numbers = {name: as_int(depth) for name, depth in found.items()} if named else {}
     least = {name: depth for name, depth in numbers.items() if depth is not None and depth > 0}
     if not named or len(least) < len(numbers):
         raise UserError(

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from t2s.core.arrays import named_inputs
-from t2s.core.checks import checked_folder, checked_kind, whole
-from t2s.core.collector import without_collections
+from t2s.core.display import NotebookDisplay
 from t2s.core.errors import UserError
 from t2s.core.files import write_texts
+from t2s.core.gc_pause import gc_paused
 from t2s.core.location import user_location
-from t2s.core.notebook import NotebookDisplay
 from t2s.core.svg import SvgPicture
+from t2s.core.validate import as_int, checked_folder, checked_kind
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import GraphDesign
 from t2s.driver.recognize import design_of
@@ -32,7 +32,7 @@ from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
     from t2s.backends.cgra_tia.fabric import CgraFabric
-    from t2s.backends.cgra_tia.machine.extended import PlacedRun
+    from t2s.backends.cgra_tia.machine.profile_b import PlacedRun
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
     from t2s.driver.assignment_design import SparseResult
@@ -81,9 +81,9 @@ class Placement(Design, NotebookDisplay):
     def run(self, inputs: Mapping[str, Any], **options: Any) -> PlacedRun:
         """Step through the instructions, cycle by cycle: the oracle of ``t2s.simulate``.
 
-        ``options`` are those of ``t2s.backends.cgra_tia.machine.extended.run_placed``.
+        ``options`` are those of ``t2s.backends.cgra_tia.machine.profile_b.run_placed``.
         """
-        from t2s.backends.cgra_tia.machine.extended import run_placed
+        from t2s.backends.cgra_tia.machine.profile_b import run_placed
 
         if self.source is None:
             return run_placed(self.placed, named_inputs(inputs), fused=self.fused, **options)
@@ -129,7 +129,7 @@ class Placement(Design, NotebookDisplay):
         one, and for a run of another design.
         """
         from t2s.backends.cgra_tia.files.picture import heat_svg
-        from t2s.backends.cgra_tia.machine.extended import SHARES, PlacedRun
+        from t2s.backends.cgra_tia.machine.profile_b import SHARES, PlacedRun
         from t2s.driver.assignment_design import SparseResult
         from t2s.simulator.report.result import SimResult
 
@@ -159,7 +159,7 @@ class Placement(Design, NotebookDisplay):
     def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
         """The shares of cycles of each part, from those of the nodes that parts became."""
         from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
-        from t2s.backends.cgra_tia.machine.extended import SHARES
+        from t2s.backends.cgra_tia.machine.profile_b import SHARES
 
         known = parts_of_nodes(self.placed)
         found: dict[str, dict[str, float]] = {}
@@ -244,7 +244,7 @@ def _arrays(stage: Stage) -> dict[str, Any]:
     return {**stage.arrays, **stage.scalars}
 
 
-@without_collections()
+@gc_paused()
 def place(
     design: object,
     inputs: Mapping[str, Any] | None = None,
@@ -276,7 +276,7 @@ def place(
     """
     from t2s.backends.cgra_tia.backend import placed_graph
 
-    turns = whole(interval)
+    turns = as_int(interval)
     if turns is None or not 1 <= turns <= MOST_TURNS:
         raise UserError(
             "so many operations cannot share a cell",

@@ -1,26 +1,27 @@
-"""Inputs of a plan: checked, of one type, dense arrays where they are and others as declared.
+"""Inputs of a plan: checked, of one type, dense or as declared; loops that run on them.
 
 What is known of them before a run is for predictions: of inputs, or of shapes and densities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2s.capability.slices import reordered
+from t2s.capability.operands import reordered
 from t2s.core.arrays import named_inputs
-from t2s.core.checks import whole
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
+from t2s.core.preparation import preparation
 from t2s.core.types import BOOL, Float, Type
-from t2s.plan.cost import PlanFacts
-from t2s.plan.loop_cost import TensorFacts, facts_of
+from t2s.core.validate import as_int
+from t2s.plan.cost import PlanFacts, TensorFacts, facts_of
+from t2s.plan.ir import statement_value
 from t2s.sparse_repr.binding import check_names
 from t2s.sparse_repr.concrete.external_loops import order_in_memory
 from t2s.sparse_repr.formats import Format
@@ -30,6 +31,10 @@ from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.semiring import check_members
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor, from_dense
+
+if TYPE_CHECKING:
+    from t2s.libraries.compiled_calls import LoopedCalls
+
 
 Array = np.ndarray[Any, Any]
 Value = Array | SparseTensor
@@ -177,7 +182,7 @@ def facts_for(
     for name in read:
         declared = assignment.tensor(name)
         shape = tuple((shapes or {}).get(name, declared.shape or ()))
-        sizes = [whole(extent) for extent in shape]
+        sizes = [as_int(extent) for extent in shape]
         order = declared.format.order
         share = (densities or {}).get(name, 1.0)
         good = isinstance(share, int | float) and 0 <= share <= 1
@@ -219,3 +224,45 @@ def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
         itemsize=binding.kind.itemsize,
         type=binding.type,
     )
+
+
+# Statements of a plan that no function computes: by compiled loops, or numpy without llvmlite.
+#
+# This is all that plans know of how our loops are carried out.
+
+
+def run_loops(
+    assignment: Assignment, values: Mapping[str, Value], extents: Mapping[str, int], type: Type
+) -> Value:
+    """The result of a statement: an array if its format is dense, else a stored tensor."""
+    try:
+        with preparation():
+            from t2s.loops.running import run_assignment
+    except ModuleNotFoundError:
+        read = dict.fromkeys(access.tensor for access in accesses(assignment.value))
+        dense = {name: dense_view(values[name]) for name in read}
+        places = places_of({name: values[name] for name in read})
+        return statement_value(assignment, dense, extents, type.numpy, places)
+    made = run_assignment(assignment, values, extents, type)
+    return dense_view(made) if is_dense(made.format) else made
+
+
+def calls_in_loops() -> Callable[[LoopedCalls], int | None] | None:
+    """What makes many calls of a function by its address; ``None`` without llvmlite."""
+    try:
+        with preparation():
+            from t2s.loops.machine import NestRun, run_nest
+    except ModuleNotFoundError:
+        return None
+
+    def make(calls: LoopedCalls) -> int | None:
+        return run_nest(
+            NestRun(
+                nest=calls.nest,
+                address=calls.address,
+                arrays=calls.arrays,
+                numbers=calls.numbers,
+            )
+        )
+
+    return make

@@ -9,8 +9,8 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design
 from t2s.func.func import TemporalFunc
-from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
+from t2s.graph.network import Network
 from t2s.spatial.schedule import ScheduledFunc
 
 

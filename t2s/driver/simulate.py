@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from t2s.core.checks import checked_kind
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.validate import checked_kind
 from t2s.driver.design import ChipKernel, Design, Stage
 from t2s.driver.lower import over_budget
 from t2s.driver.page_writer import with_page
 from t2s.driver.recognize import design_of
-from t2s.graph.inputs import check_graph_inputs
+from t2s.graph.arrays import check_graph_inputs
 
 if TYPE_CHECKING:
     from t2s.graph.graph import Graph
     from t2s.report.product_report import ProductReport
-    from t2s.report.reasons import Rung
+    from t2s.report.reasons import AblationStep
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
@@ -156,7 +156,7 @@ class _StagedRun:
                     progress=options.progress,
                     stalls=options.stalls,
                 ),
-                climb_of,
+                directive_ablation,
             )
             warnings = over_budget(stage.graph, result.device)
             return replace(result, warnings=warnings, warn=over_budget)
@@ -165,7 +165,7 @@ class _StagedRun:
 
     def cycles(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> int:
         """The count alone: values are computed only where control depends on them."""
-        from t2s.simulator.report.cut_short import whole
+        from t2s.simulator.report.errors import require_complete
         from t2s.simulator.run import simulate as simulate_graph
         from t2s.simulator.run import simulate_cycles
 
@@ -181,18 +181,20 @@ class _StagedRun:
         def run(stage: Stage) -> SimResult:
             graph, scalars = graph_on(self.design, stage, target), stage.scalars
             if inputs is not None and graph.machines:
-                return whole(
+                return require_complete(
                     with_page(
                         stage,
                         lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **common),
-                        climb_of,
+                        directive_ablation,
                     )
                 )
             if inputs is not None and stage.arrays:
                 scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
-            return whole(
+            return require_complete(
                 with_page(
-                    stage, lambda: simulate_cycles(graph, parameters=scalars, **common), climb_of
+                    stage,
+                    lambda: simulate_cycles(graph, parameters=scalars, **common),
+                    directive_ablation,
                 )
             )
 
@@ -212,11 +214,11 @@ def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls |
         )
 
 
-def climb_of(design: object, result: SimResult) -> tuple[Rung, ...]:
-    """What each directive of a result's design buys; see ``directive_ladder.py``."""
-    from t2s.driver.directive_ladder import ladder_of
+def directive_ablation(design: object, result: SimResult) -> tuple[AblationStep, ...]:
+    """What each directive of a result's design buys; see ``directive_ablation.py``."""
+    from t2s.driver.directive_ablation import ablation_of
 
-    return ladder_of(design, result.device, result.graph)
+    return ablation_of(design, result.device, result.graph)
 
 
 def product_report(design: object, result: SimResult, **matrices: Any) -> ProductReport:

@@ -13,10 +13,10 @@ from typing import cast
 
 from t2s.core.expr import Expr, Read, Select, apply, conjunction, conjuncts, reads
 from t2s.core.isl import Interval, LoopDomain, NotAffine, is_affine
+from t2s.core.let_binding import bottom_up, is_repetitive
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.core.steps import bottom_up, is_repetitive
 from t2s.core.walk import Term, children, rebuild
 from t2s.func.ir import Definition
 

@@ -10,9 +10,8 @@ from t2s.core.expr import Expr, Parameter, reads
 from t2s.core.location import user_location
 from t2s.core.printer import show
 from t2s.core.walk import walk
-from t2s.func.func import TemporalFunc
-from t2s.func.symbols import ImageParam, Param, RVar
-from t2s.func.user_expression import Symbol, Symbols, merge_symbols
+from t2s.func.expressions import Symbol, Symbols, merge_symbols
+from t2s.func.func import ImageParam, Param, RVar, TemporalFunc
 
 AnyFunc = TemporalFunc[Any]
 

@@ -10,13 +10,13 @@ from t2s.core.expr import Cast, Select
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type, unify
-from t2s.func.conversion import convert
-from t2s.func.user_expression import (
+from t2s.func.expressions import (
     Expression,
     Number,
     as_expression,
     combine,
     common_type,
+    convert,
     merge_symbols,
 )
 

@@ -34,9 +34,9 @@ from t2s.core.expr import (
     index_names,
     reads,
 )
+from t2s.core.let_binding import is_repetitive
 from t2s.core.ops import Array, apply_operator, cast_value
 from t2s.core.printer import show
-from t2s.core.steps import is_repetitive
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
 
 _Steps = Generator[tuple[Expr, Any], Array, Array]

@@ -32,9 +32,9 @@ from t2s.core.expr import (
     index_names,
     reads,
 )
+from t2s.core.let_binding import bottom_up
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
-from t2s.core.steps import bottom_up
 from t2s.core.types import Float, Int, Kind, Type, value_range
 from t2s.core.walk import Term, children, rewrite
 from t2s.func.interpret import (

@@ -20,8 +20,7 @@ from t2s.core.expr import Apply, Const, Expr, Index, Read, reads
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.collect import AnyFunc, producers
-from t2s.func.func import WrittenDefinition, index_name
-from t2s.func.symbols import RVar
+from t2s.func.func import RVar, WrittenDefinition, index_name
 
 Resolve = Callable[[Expr], Expr]
 Reach = Mapping[str, set[str]]

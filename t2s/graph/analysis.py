@@ -24,8 +24,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Graph, Place
-from t2s.graph.machine import Machine, MemoryAdd, MemoryFirst, MemorySize, Path, Search
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Machine, MemoryAdd, MemoryFirst, MemorySize, Path, PEArray, Search
 
 LatencyOf = Callable[[Expr], int]
 
@@ -100,10 +99,10 @@ def recurrences(node: PEArray, latency_of: LatencyOf) -> tuple[Recurrence, ...]:
     depend on what was read.
     """
     paths = {r.name: _paths_from(node, r.name, latency_of) for r in node.registers}
-    return circles(node.registers, paths)
+    return recurrence_cycles(node.registers, paths)
 
 
-def circles(
+def recurrence_cycles(
     registers: tuple[Register, ...], paths: Mapping[str, Mapping[str, int]]
 ) -> tuple[Recurrence, ...]:
     """The recurrences, given the latency from a read of each register to the writes it reaches."""
@@ -242,7 +241,7 @@ def machine_recurrences(
     for memory in node.memories:
         value = Local(name=memory.name, type=memory.type)
         paths[memory.name] = {memory.name: latency_of(apply(memory.operator, value, value))}
-    return circles((*node.registers, *memories), paths)
+    return recurrence_cycles((*node.registers, *memories), paths)
 
 
 def _reached_from(

@@ -15,20 +15,22 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
+from t2s.graph.arrays import outputs_of, pack
 from t2s.graph.graph import Graph, Tensor, TensorRole
-from t2s.graph.layout import outputs_of, pack
-from t2s.graph.machine_semantics import Decision, MachineState, ProtocolError
 from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import (
+    Decision,
     Environment,
+    MachineState,
     PortUse,
+    ProtocolError,
     fire,
     iterations,
     new_registers,
     port_uses,
     space_points,
 )
-from t2s.graph.single_assignment import StoredOnce
+from t2s.graph.verify_machine import StoredOnce
 
 Fifos = dict[PortUse, deque[Any]]
 

@@ -23,9 +23,9 @@ from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.core.walk import Term, children
 from t2s.graph.body import Let, Load, Register, RegisterRead, RegisterWrite, Store
+from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Channel, Graph, Tensor
-from t2s.graph.kept import KeptFor
-from t2s.graph.machine import Machine, Search
+from t2s.graph.nodes import Machine, Search
 
 _SAYS_WHERE = frozenset({"location", "region"})
 _NAMELESS = (Expr, Let, Register, RegisterRead, RegisterWrite)
@@ -44,7 +44,7 @@ class MachineShape:
         return dict(zip(self.names, other.names, strict=True))
 
 
-_SHAPES: KeptFor[None, dict[str, MachineShape]] = KeptFor()
+_SHAPES: GraphCache[None, dict[str, MachineShape]] = GraphCache()
 
 
 def shapes_of(graph: Graph) -> Mapping[str, MachineShape]:

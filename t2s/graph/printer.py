@@ -1,4 +1,4 @@
-"""Text of graphs: ``print_graph`` says everything, ``summarize_graph`` is a table for users.
+"""Text of graphs: ``print_graph``, ``summarize_graph`` as a table, DOT; closed-form trip counts.
 
 Both are stable: the text depends on the graph alone, in the graph's own order.
 """
@@ -7,35 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
+from typing import Any
 
-from t2s.core.expr import Const, Expr, apply, simplify
+from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
+from t2s.core.isl import Interval, LoopDomain, NotAffine
+from t2s.core.names import dot_text
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.graph.body import (
-    Let,
-    Load,
-    Receive,
-    RegisterRead,
-    RegisterWrite,
-    Send,
-    Statement,
-    Store,
-)
-from t2s.graph.graph import Channel, Graph, StreamKind, StreamType, Tensor
-from t2s.graph.machine import (
+from t2s.core.sigint import import_deferring_sigint
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
+from t2s.graph.graph import Channel, Graph, Place, StreamKind, StreamType, Tensor
+from t2s.graph.nodes import (
     Choice,
     Head,
+    Loop,
     Machine,
     MemoryAdd,
     MemoryDrop,
     MemoryFirst,
     MemorySize,
+    Node,
+    PEArray,
     Put,
+    Register,
+    Role,
     Rule,
     Search,
 )
-from t2s.graph.nodes import Loop, Node, PEArray, Register, Role
-from t2s.graph.trips import firings_per_pe
+from t2s.graph.verify_machine import accesses_of
 
 _UNKNOWN = "varies"
 
@@ -301,3 +301,134 @@ def _table(
             for position, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield "  ".join(cells).rstrip()
+
+
+# How often a PE fires, in closed form: nested affine sums, by sympy.
+#
+# A rectangular nest fires the product of its extents.  Where bounds depend on outer loops or on the
+# PE's place in the array, the count is a polynomial in the space indices, for example
+# ``(ii + 1)*(ii + 2)/2`` for a triangular nest on a row of PEs.  sympy is imported at first use.
+
+
+def firings_per_pe(node: PEArray) -> int | str | None:
+    """Firings of one PE: a number, or a formula over the node's space indices.
+
+    ``None`` where there is no closed form: bounds with ``//`` or ``%`` or with parameters, and
+    nests in which an inner loop may be empty.  Where a schedule has empty slots, PEs may differ,
+    and the text says how many firings they make in all.
+    """
+    if node.active is not None:
+        return _among_slots(node)
+    count = 1
+    for loop in node.loops:
+        extent = simplify(loop.extent)
+        if not isinstance(extent, Const):
+            return _symbolic(node)
+        count *= max(0, int(extent.value))
+    return count
+
+
+def _among_slots(node: PEArray) -> str | None:
+    intervals = [
+        Interval(name=d.name, minimum=const(d.minimum), extent=const(d.extent)) for d in node.space
+    ]
+    intervals += [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in node.loops]
+    conditions = [part for part in (node.exists, node.active) if part is not None]
+    try:
+        return f"{LoopDomain(intervals, conditions).count():,} in all"
+    except NotAffine:
+        return None
+
+
+def _symbolic(node: PEArray) -> int | str | None:
+    sympy = import_deferring_sigint("sympy")
+
+    if _may_be_empty(node):
+        return None
+    total: Any = sympy.Integer(1)
+    for loop in reversed(node.loops):
+        first, extent = _to_sympy(loop.minimum), _to_sympy(loop.extent)
+        if first is None or extent is None:
+            return None
+        index = sympy.Symbol(loop.name, integer=True)
+        total = sympy.summation(total, (index, first, first + extent - 1))
+    formula = sympy.factor(sympy.expand(total))
+    return int(formula) if formula.is_Integer else str(formula)
+
+
+def _may_be_empty(node: PEArray) -> bool:
+    """Whether an extent is below 1 somewhere, so that the sum over it is not its polynomial."""
+    outer = [
+        Interval(name=d.name, minimum=const(d.minimum), extent=const(d.extent)) for d in node.space
+    ]
+    try:
+        for loop in node.loops:
+            if not LoopDomain(outer, [apply(Op.LESS, loop.extent, const(1))]).is_empty():
+                return True
+            outer.append(Interval(name=loop.name, minimum=loop.minimum, extent=loop.extent))
+    except NotAffine:
+        return True
+    return False
+
+
+def _to_sympy(expr: Expr) -> Any:
+    """An affine expression as a sympy one; ``None`` for anything else."""
+    sympy = import_deferring_sigint("sympy")
+
+    match expr:
+        case Const(value=value):
+            return sympy.Integer(int(value))
+        case Index(name=name):
+            return sympy.Symbol(name, integer=True)
+        case Apply(operator=Op.NEGATE, operands=(operand,)):
+            value = _to_sympy(operand)
+            return None if value is None else -value
+        case Apply(operator=Op.ADD | Op.SUBTRACT | Op.MULTIPLY as operator, operands=operands):
+            left, right = (_to_sympy(operand) for operand in operands)
+            if left is None or right is None:
+                return None
+            if operator is Op.MULTIPLY:
+                return left * right
+            return left + right if operator is Op.ADD else left - right
+    return None
+
+
+# A picture of a graph in the DOT language of Graphviz.
+
+_SHAPES: Mapping[Role, str] = MappingProxyType(
+    {Role.COMPUTE: "box", Role.RELAY: "ellipse", Role.LOAD: "invhouse", Role.STORE: "house"}
+)
+
+
+def graph_to_dot(graph: Graph) -> str:
+    """One shape per node (by role) and one edge per channel, labeled; render with ``dot -Tsvg``.
+
+    A label shows a node's name, role, space domain and loops, and the tensors in shared banks that
+    it uses; and a channel's name, element type, array shape and depth.
+    """
+    lines = [f"digraph {dot_text(graph.name)} {{", "  rankdir=LR;"]
+    lines += [_node_line(graph, node) for node in graph.nodes]
+    lines += [_edge_line(channel) for channel in graph.channels]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _node_line(graph: Graph, node: Node) -> str:
+    label = [node.name, node.role.value]
+    if node.space:
+        label.append(f"space {show_space(node)}")
+    if isinstance(node, Machine):
+        label.append(show_kind(node))
+    elif node.loops:
+        label.append(f"loops {show_loops(node)}")
+    shared = [t for t in sorted(accesses_of(node)) if graph.tensor(t).place is Place.SHARED]
+    if shared:
+        label.append(f"shared banks {', '.join(shared)}")
+    return f"  {dot_text(node.name)} [shape={_SHAPES[node.role]}, label={dot_text(*label)}];"
+
+
+def _edge_line(channel: Channel) -> str:
+    array = f" {list(channel.shape)}" if channel.shape else ""
+    label = dot_text(
+        channel.name, f"{show_stream(channel.stream)}{array}", f"depth {channel.capacity}"
+    )
+    return f"  {dot_text(channel.source)} -> {dot_text(channel.sink)} [label={label}];"

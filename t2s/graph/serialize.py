@@ -53,22 +53,26 @@ from t2s.graph.graph import (
     Tensor,
     TensorRole,
 )
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     Choice,
     Head,
+    Loop,
     Machine,
     MemoryAdd,
     MemoryDrop,
     MemoryFirst,
     MemorySize,
     Mode,
+    PEArray,
     Put,
+    Register,
+    Role,
     Rule,
     Search,
     SortedMemory,
+    SpaceDimension,
 )
-from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
-from t2s.graph.verify_names import wrong_texts
+from t2s.graph.verify_expr import wrong_texts
 
 FORMAT = 1
 

@@ -1,4 +1,4 @@
-"""The rules of expressions in a graph: names in scope, operators well typed, control static.
+"""The rules of expressions, types, shapes and names in a graph: scopes, typing, static control.
 
 ``verify_graph`` and ``BodyVerifier`` call ``verify_expr`` and ``verify_indices`` with the names
 that are in scope; a broken rule is raised as a ``GraphError`` about their ``Subject``.
@@ -6,8 +6,10 @@ that are in scope; a broken rule is raised as a ``GraphError`` about their ``Sub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.expr import (
@@ -30,12 +32,13 @@ from t2s.core.expr import (
     SetBits,
 )
 from t2s.core.location import SourceLocation
+from t2s.core.names import LONGEST_NAME, is_name
 from t2s.core.ops import OPERATORS, accepts, result_type
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, MOST_LANES, Kind, Type
-from t2s.core.walk import Term, distinct
-from t2s.graph.graph import Channel, ScalarParameter, Tensor
-from t2s.graph.nodes import Node
+from t2s.core.walk import Term, distinct, field_names
+from t2s.graph.graph import Channel, Graph, Region, ScalarParameter, Tensor
+from t2s.graph.nodes import Machine, Mode, Node, PEArray, Rule
 
 
 class GraphError(UserError):
@@ -354,3 +357,149 @@ def _type_problem(what: str, expected: Type, given: Type, lanes: int = 1) -> _Pr
     if given in (expected, expected.with_lanes(lanes)):
         return None
     return _Problem(text=f"{what} has the wrong type", expected=str(expected), given=str(given))
+
+
+# Types and shapes, wherever a graph has them; raises ``GraphError``.
+
+
+def verify_extents(subject: Subject, shape: tuple[int, ...], what: str = "the shape") -> None:
+    if any(extent < 1 for extent in shape):
+        raise subject.error(
+            f"{what} has an extent below 1", expected="extents of at least 1", given=str(shape)
+        )
+
+
+def verify_strong(subject: Subject, type: Type) -> None:
+    if type.weak:
+        raise subject.error(
+            "the type is weak",
+            expected="a type with a fixed width",
+            given=spell(type),
+            hint=f"Type.strengthened() gives {type}",
+        )
+    if type.lanes > MOST_LANES:
+        raise subject.error(
+            "the vector is too long",
+            expected=f"at most {MOST_LANES} lanes",
+            given=f"{type.lanes} lanes",
+        )
+
+
+def verify_scalar_type(subject: Subject, type: Type) -> None:
+    verify_strong(subject, type)
+    if type.lanes != 1:
+        raise subject.error(
+            "the type is a vector",
+            expected=f"the type of one element, {type.scalar}",
+            given=str(type),
+            hint="vectors are loaded and stored as several contiguous elements",
+        )
+
+
+def verify_lanes(
+    indices: tuple[Expr, ...], rank: int, type: Type, scope: ExprScope, what: str
+) -> None:
+    """Check the last index of an access whose value has a type; raises ``GraphError``."""
+    index = indices[-1]
+    verify_expr(index, scope, f"the last index of {what}")
+    if len(indices) != rank:
+        raise scope.subject.error(
+            f"{what} has the wrong number of indices", expected=str(rank), given=str(len(indices))
+        )
+    if index.type.kind is not Kind.INT:
+        raise scope.subject.error(
+            f"the last index of {what} is a vector of the wrong type",
+            expected="signed integers, of which -1 names no element",
+            given=str(index.type),
+            hint="insert a Cast",
+        )
+    if index.type.lanes != type.lanes:
+        raise scope.subject.error(
+            f"the last index of {what} has other lanes than the value",
+            expected=f"{type.lanes} lanes, one for each lane of {type}",
+            given=str(index.type),
+            hint="an index of one lane accesses contiguous elements",
+        )
+
+
+def refuse_lanes(indices: tuple[Expr, ...], scope: ExprScope, what: str) -> None:
+    """Refuse an access by a vector where the node is not a machine; raises ``GraphError``."""
+    if indices and indices[-1].type.lanes > 1:
+        raise scope.subject.error(
+            f"{what} gathers or scatters: its last index is a vector",
+            expected="a scalar integer; only machines access memory by a vector of indices",
+            given=f"an index of type {indices[-1].type}",
+            hint="make the node a machine, or access contiguous elements",
+        )
+
+
+# Every text in a graph is a name, but for a few that are shown to people and mean nothing.
+#
+# Generated files are made of names.  ``verify_graph`` and the reader of JSON ask the one question
+# of this module about every field of every class, so that a new class is safe before anybody thinks
+# of it: what is not listed here as prose, a path or a file has to be a name.
+
+
+class Text(Enum):
+    """What a text in a graph may be; the values say it in errors."""
+
+    NAME = f"a name: letters, digits and underscores, no more than {LONGEST_NAME:,}"
+    PATH = "names with / between them"
+    PROSE = "text on one line"
+    FILE = "the name of a file"
+
+    def allows(self, text: str) -> bool:
+        """Whether ``text`` is of this kind."""
+        match self:
+            case Text.NAME:
+                return is_name(text)
+            case Text.PATH:
+                return all(is_name(part) for part in text.split("/"))
+            case Text.PROSE:
+                return text.isprintable()
+            case Text.FILE:
+                return True
+
+
+_OTHERS: dict[tuple[type[Any], str], Text] = {
+    (Region, "name"): Text.PATH,
+    (Region, "parent"): Text.PATH,
+    (PEArray, "region"): Text.PATH,
+    (Machine, "region"): Text.PATH,
+    (Tensor, "origin"): Text.PROSE,
+    (Rule, "name"): Text.PROSE,
+    (Mode, "expected"): Text.PROSE,
+    (SourceLocation, "file"): Text.FILE,
+}
+
+
+def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
+    """The field, the text and what it has to be, of every text in a dataclass that is not that.
+
+    Looks at the fields of ``item`` itself and not into what they hold.
+    """
+    for field in field_names(item):
+        value = getattr(item, field)
+        texts = value if isinstance(value, tuple) else (value,)
+        for text in texts:
+            if isinstance(text, str) and not isinstance(text, Enum):
+                wanted = _OTHERS.get((type(item), field), Text.NAME)
+                if not wanted.allows(text):
+                    yield field, text, wanted
+
+
+def verify_texts(graph: Graph, alike: frozenset[str]) -> None:
+    """Check all texts of a graph, but for what is inside of the machines named in ``alike``."""
+
+    def is_new(part: Term) -> bool:
+        return not (isinstance(part, Machine) and part.name in alike)
+
+    for part in distinct(graph, is_new):
+        for field, text, wanted in wrong_texts(part):
+            kind = type(part).__name__
+            raise GraphError(
+                f"the {field} of a {kind} of graph {graph.name!r} is not what it has to be",
+                location=getattr(part, "location", None) or graph.location,
+                expected=wanted.value,
+                given=repr(text),
+            )

@@ -1,19 +1,23 @@
-"""One call of a function: the terms of its description interpreted over ctypes, or Python.
+"""Calls of functions: libraries found and probed, symbols, arguments, and the call over ctypes.
 
-The tensors of a call are numpy views that suit what the function asks of steps; extents are those
-of the call.
+The terms of a description are interpreted.  The tensors of a call are numpy views that suit what
+the function asks of steps; extents are those of the call.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from importlib import import_module, metadata
 from typing import Any, assert_never
 
 import numpy as np
 
+from t2s.capability.declare import make_function
 from t2s.capability.description import (
     AddressOf,
     ArrayOfLevelOf,
@@ -30,9 +34,12 @@ from t2s.capability.description import (
     ExternalFunction,
     ForSemiring,
     ForType,
+    Hardware,
     LabelsOf,
     LayoutOf,
     LeadOf,
+    LibraryFile,
+    LibraryOf,
     OrderOf,
     ReturnedStatus,
     StepOf,
@@ -41,24 +48,19 @@ from t2s.capability.description import (
     ValueIn,
     ValueOfSymbol,
 )
-from t2s.capability.hardware import Hardware
-from t2s.capability.steps_in_memory import is_by_rows
+from t2s.capability.ir import Capability
+from t2s.capability.operands import is_by_rows
 from t2s.core.errors import InternalError, T2SError, UserError
 from t2s.core.location import SourceLocation
+from t2s.core.preparation import preparation
+from t2s.core.sigint import import_deferring_sigint
 from t2s.core.types import INT32, Type
-from t2s.libraries.call_objects import (
-    RowsInMemory,
-    copied_rows,
-    labels_of,
-    steps_of,
-    struct_of,
-)
-from t2s.libraries.child import CAME_BACK
-from t2s.libraries.finding import symbol_address
+from t2s.libraries.child import CAME_BACK, ChildCrash, Say, in_child, in_fresh_process
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.notation.types import TYPES
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -393,3 +395,287 @@ def lead(array: Array) -> int:
     rows, columns = array.shape
     step = array.strides[0] // array.itemsize if rows > 1 else columns
     return int(max(1, step, columns))
+
+
+# What calls of libraries with structs and arrays of their own are given, and what they give.
+#
+# Structs are laid out as C does; labels are letters for the variables of a statement; a result in
+# compressed rows is read at the addresses that a library names, and checked.
+
+
+def steps_of(array: Array) -> list[int]:
+    """Elements from one to the next along each mode; 1 where there is one alone."""
+    steps = zip(array.strides, array.shape, strict=True)
+    return [step // array.itemsize if extent > 1 else 1 for step, extent in steps]
+
+
+def labels_of(capability: Capability, lists: Mapping[str, int], tensor: str) -> str:
+    """A letter for each variable of a tensor, and for each one of its lists, of these lengths."""
+    letters: dict[tuple[str, int], str] = {}
+    labels = {}
+    for access in (capability.result, *accesses(capability.value)):
+        own = [(one, at) for one in access.variables for at in range(lists.get(one, 1))]
+        for key in own:
+            letters.setdefault(key, chr(ord("a") + len(letters)))
+        labels[access.tensor] = "".join(letters[key] for key in own)
+    return labels[tensor]
+
+
+def struct_of(values: Sequence[Any]) -> ctypes.Structure:
+    """A struct with these fields; arrays and objects are there by their address."""
+    made = [
+        one if isinstance(one, ctypes._SimpleCData) else ctypes.c_void_p(ctypes.addressof(one))
+        for one in values
+    ]
+    fields = [(f"field{at}", type(one)) for at, one in enumerate(made)]
+    kind: Any = type("StructOfCall", (ctypes.Structure,), {"_fields_": fields})
+    built: ctypes.Structure = kind(*(one.value for one in made))
+    return built
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsInMemory:
+    """Compressed rows somewhere: the addresses of positions, coordinates and values."""
+
+    shape: tuple[int, int]
+    addresses: tuple[int, ...]
+    index: Type
+    type: Type
+
+
+def copied_rows(given: RowsInMemory, format: Format, zero: float | int) -> SparseTensor:
+    """The tensor, in arrays of ours.  Raises ``UserError`` if what is there is none."""
+    rows, columns = given.shape
+    index = given.index.numpy
+    pos, crd, values = given.addresses
+    positions = _copied(pos, index, rows + 1)
+    count = int(positions[-1])
+    if not 0 <= count <= rows * columns:
+        raise UserError(f"{count} values in {rows} rows of {columns} columns")
+    coordinates = _copied(crd, index, count)
+    arrays = {"pos": positions.astype(np.int64), "crd": coordinates.astype(np.int64)}
+    found = _copied(values, given.type.numpy, count)
+    made = as_stored(given.shape, format, ({}, arrays), found, fill=zero)
+    check_tensor(made)
+    return made
+
+
+def _copied(address: int, kind: np.dtype[Any], count: int) -> Array:
+    if not count:
+        return np.zeros(0, kind)
+    if not address:
+        raise UserError(f"no address of {count} values")
+    data = ctypes.string_at(address, np.dtype(kind).itemsize * count)
+    return np.frombuffer(data, kind).copy()
+
+
+# Symbols of libraries: of capsules, of a shared object that is installed, or compiled here.
+#
+# Nothing searches the file system: a file is a path that somebody gives, one that the list of files
+# of an installed wheel has, or a name that the loader of the system knows.  Libraries use one
+# thread unless more are asked for, because bits depend on it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFile:
+    """A shared object in this process: where it is, what its names begin with, its version."""
+
+    path: str
+    prefix: str
+    version: str
+    loaded: Any
+
+
+@cache
+@preparation()
+def loaded_files(library: LibraryOf) -> tuple[LoadedFile, ...]:
+    """The shared object of a library, loaded and started, and the one beside it.
+
+    Raises ``OSError`` that says of each file why it is not there.
+    """
+    given = (LibraryFile(name=library.path),)  # without any path: what is linked already
+    files = given if library.path or not library.files else library.files
+    found = [_first_of(files)]
+    if library.beside:
+        found.append(_first_of(library.beside))
+    for call in library.start:
+        numbers = [one.value for one in call.arguments if isinstance(one, CallNumber)]
+        getattr(found[0].loaded, found[0].prefix + call.symbol)(*numbers)
+    return tuple(found)
+
+
+def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
+    """The first file that can be loaded."""
+    reasons = []
+    for one in files:
+        path, version = _path_in_wheel(one) if one.wheel else (one.name, "")
+        if one.wheel and not path:
+            reasons.append(f"no package {one.wheel} is installed")
+            continue
+        try:
+            loaded = ctypes.CDLL(path)
+        except OSError as error:
+            reasons.append(str(error))
+            continue
+        return LoadedFile(path=path, prefix=one.prefix, version=version, loaded=loaded)
+    raise OSError("; ".join(reasons))
+
+
+def _path_in_wheel(file: LibraryFile) -> tuple[str, str]:
+    """The path and the version of a file of an installed wheel, both empty if it is not there."""
+    try:
+        found = metadata.distribution(file.wheel)
+    except metadata.PackageNotFoundError:
+        return "", ""
+    for one in sorted(found.files or ()):
+        if one.name.startswith(file.name):
+            return str(found.locate_file(one).resolve()), found.version  # type: ignore[attr-defined]
+    return "", ""
+
+
+def located(library: LibraryOf) -> LibraryOf:
+    """The library by the path of its file, if it is one of several that may be installed."""
+    return replace(library, path=loaded_files(library)[0].path) if library.files else library
+
+
+def exported_name(library: LibraryOf, name: str) -> str:
+    """The name that a library gives to a function."""
+    return loaded_files(library)[0].prefix + name if library.files else name
+
+
+@cache
+@preparation()
+def symbol_address(library: LibraryOf, name: str) -> int:
+    """The address of a function, or of a variable.
+
+    Raises ``UserError`` if the library has none of that name, and ``OSError`` if it is not there.
+    """
+    try:
+        if library.capsules:
+            return _address_in_capsule(import_deferring_sigint(library.capsules).__pyx_capi__[name])
+        if library.llvm:
+            return int(import_deferring_sigint("t2s.loops.machine").address_in(library.llvm, name))
+        files = loaded_files(library)
+        there = [one for one in files if hasattr(one.loaded, one.prefix + name)]
+        symbol = getattr((*there, files[0])[0].loaded, (*there, files[0])[0].prefix + name)
+        return ctypes.cast(symbol, ctypes.c_void_p).value or 0
+    except (KeyError, AttributeError):
+        raise UserError(
+            f"{library.name} has no function {name}",
+            expected="the name of one of its functions",
+            given=name,
+        ) from None
+
+
+def _address_in_capsule(capsule: Any) -> int:
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(pointer(capsule, name(capsule)))
+
+
+@cache
+def _controller(files: int) -> Any:
+    """What tells the libraries of this process, found anew when there are more ``files``.
+
+    Those of scipy and numpy are loaded before.
+    """
+    import_deferring_sigint("scipy.linalg.cython_blas")
+    return import_deferring_sigint("threadpoolctl").ThreadpoolController()
+
+
+@contextmanager
+def threads_of_libraries(count: int, libraries: Iterable[LibraryOf | None] = ()) -> Iterator[None]:
+    """Let the BLAS and the OpenMP of this process use so many threads inside of the block.
+
+    These libraries, which are there, are among them: they are loaded first.
+    """
+    for one in libraries:
+        if one is not None and one.files:
+            loaded_files(one)
+    with _controller(loaded_files.cache_info().currsize).limit(limits=count):
+        yield
+
+
+# Whether libraries are there: each is loaded, and called once, in a child process first.
+#
+# What is built for another machine, or finds no device, may end the process that tries.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Availability:
+    """Whether a library is there: its version, where it was found, and why not."""
+
+    name: str
+    there: bool
+    version: str = ""
+    where: str = ""
+    why_not: str = ""
+
+
+@cache
+@preparation()
+def availability(library: LibraryOf) -> Availability:
+    """Whether the library can be loaded; found out in a child process, once."""
+    run = in_fresh_process if library.fresh else in_child
+    found = run(partial(_loaded, library))
+    if isinstance(found, ChildCrash):
+        return Availability(name=library.name, there=False, why_not=f"loading it {found.why}")
+    return found if isinstance(found, Availability) else Availability(name="", there=False)
+
+
+def _loaded(library: LibraryOf, _: Say) -> Availability:
+    try:
+        if library.capsules:
+            module: Any = import_module(library.capsules)
+            package = library.capsules.partition(".")[0]
+            count = len(module.__pyx_capi__)
+            _first_call(library)
+            return Availability(
+                name=library.name,
+                there=count > 0,
+                version=metadata.version(package),
+                where=f"{library.capsules}, {count} functions",
+            )
+        if library.package:
+            import_module(library.package)
+            version = metadata.version(library.package)
+            return Availability(
+                name=library.name, there=True, version=version, where=f"package {library.package}"
+            )
+        if library.llvm:
+            import_deferring_sigint("t2s.loops.machine")
+            where, version = "compiled for this CPU", metadata.version("llvmlite")
+        else:
+            found = loaded_files(library)[0]
+            where, version = found.path, found.version
+        _first_call(library)
+    except (ImportError, AttributeError, OSError, UserError) as error:
+        why = str(error).splitlines()[0]
+        return Availability(name=library.name, there=False, why_not=why)
+    return Availability(name=library.name, there=True, version=version, where=where)
+
+
+def _first_call(library: LibraryOf) -> None:
+    """The first call of a library, if it names one that is fit for that."""
+    if library.probe is not None:
+        probed = make_function(
+            library.name, "z = x", call=library.probe, library=library, trusted=True
+        )
+        status = call(CallFrame(probed, {}, {}))
+        if library.probe_fails and status:
+            raise UserError(f"{library.probe_fails} (status {status})")
+
+
+def check_available(library: LibraryOf, what: str, location: SourceLocation | None) -> None:
+    """Raise ``UserError`` with how to get a library that is not there."""
+    found = availability(library)
+    if not found.there:
+        raise UserError(
+            f"{what} is not available: {library.name} is not there",
+            location=location,
+            expected=f"{library.name}, found by its path or as a package of Python",
+            given=found.why_not,
+            hint=library.how_to_get or None,
+        )

@@ -34,7 +34,7 @@ from t2s.capability.description import (
     handle,
     held,
 )
-from t2s.capability.parse import parse_capability
+from t2s.capability.ir import parse_capability
 from t2s.core.types import INT32, Float, Int, Type
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.semiring import (

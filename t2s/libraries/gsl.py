@@ -25,7 +25,7 @@ from t2s.capability.description import (
     StructOf,
     enumerator,
 )
-from t2s.capability.parse import parse_capability
+from t2s.capability.ir import parse_capability
 from t2s.core.types import INT32, Int, Type
 from t2s.libraries.blas import in_both_floats
 from t2s.sparse_repr.notation.ir import Access, accesses

@@ -28,7 +28,7 @@ from t2s.capability.description import (
     handle,
     held,
 )
-from t2s.capability.parse import parse_capability
+from t2s.capability.ir import parse_capability
 from t2s.core.types import INT32, Float, Int, Type
 from t2s.libraries.blas import EMPTY_DOT, blas_functions, in_both_floats
 from t2s.sparse_repr.notation.ir import Access, accesses

@@ -17,13 +17,11 @@ import numpy as np
 from t2s.capability.conditions import Mode, mode_extent, mode_name
 from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.mapping import OperandView
-from t2s.capability.slices import rows_of, slice_of, window_of
-from t2s.capability.steps_in_memory import suited, suits
+from t2s.capability.operands import rows_of, slice_of, suited, suits, window_of
 from t2s.capability.tiles import TileOf
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS
-from t2s.libraries.by_address import LoopedCalls
 from t2s.libraries.calling import (
     CallFrame,
     call,
@@ -32,7 +30,7 @@ from t2s.libraries.calling import (
     returned_numbers,
     status_failure,
 )
-from t2s.libraries.looped_mapping import LoopedMapping, looped_mapping, view_order
+from t2s.libraries.compiled_calls import LoopedCalls, LoopedMapping, looped_mapping, view_order
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored

@@ -8,7 +8,7 @@ from typing import Any
 
 from t2s.capability.declare import make_function
 from t2s.capability.description import ExternalFunction, LibraryOf
-from t2s.core.interrupts import late_module
+from t2s.core.sigint import import_deferring_sigint
 
 SCIPY = LibraryOf(name="scipy", package="scipy", how_to_get="python -m pip install scipy")
 
@@ -18,7 +18,7 @@ _TYPES = "float32 float64 int32 int64"
 def _shared(tensor: Any) -> Any:
     """The array of scipy that shares the arrays of a tensor in compressed rows or columns."""
     arrays = tensor.levels[1]
-    library = late_module("scipy.sparse")
+    library = import_deferring_sigint("scipy.sparse")
     make = library.csr_array if tensor.format.modes == (0, 1) else library.csc_array
     return make((tensor.values, arrays["crd"], arrays["pos"]), shape=tensor.shape)
 

@@ -15,13 +15,12 @@ import numpy as np
 
 from t2s.capability.declare import make_function
 from t2s.capability.description import DataOf, ExternalCall, ExternalFunction, LibraryOf
-from t2s.capability.ir import ALWAYS, Capability
-from t2s.capability.parse import parse_capability
-from t2s.core.checks import checked_kind, whole
+from t2s.capability.ir import ALWAYS, Capability, parse_capability
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Float, Type
+from t2s.core.validate import as_int, checked_kind
 from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, accesses
 from t2s.sparse_repr.notation.types import TYPES
 
@@ -139,7 +138,7 @@ def _checked(one: VectorFunction, where: SourceLocation) -> Capability:
             expected="z(i) = ..., without when: the extent is that of the vector",
             given=one.statement,
         )
-    lanes = whole(one.lanes)
+    lanes = as_int(one.lanes)
     if lanes is None or not 1 <= lanes <= MOST_LANES or one.type not in VECTOR_TYPES:
         raise UserError(
             f"{one.name} has no vector that LLVM knows",

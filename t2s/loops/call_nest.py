@@ -13,9 +13,8 @@ from t2s.core.expr import Cast, Expr, apply
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.loops.destinations import Arithmetic
-from t2s.loops.ir import ElementAddress, LoopFunction, local, number, plus, times
-from t2s.loops.writing import LoopWriter
+from t2s.loops.ir import ElementAddress, LoopFunction, LoopWriter, local, number, plus, times
+from t2s.loops.tensor_access import Arithmetic
 from t2s.sparse_repr.semiring import Semiring
 
 

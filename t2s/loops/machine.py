@@ -1,15 +1,25 @@
-"""Loops as machine code of this CPU, in LLVM: with all its passes, and no floats reordered."""
+"""Loops as machine code of this CPU, in LLVM: with all its passes, and no floats reordered.
+
+Loops around calls by address are run here too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, assert_never
 
+import numpy as np
+
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local
+from t2s.core.preparation import preparation
 from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
+from t2s.llvm.compile import ENTRY, Effort, MachineCode, compile_module, compile_text
+from t2s.llvm.expressions import ExpressionEmitter, convert, load_value, register_type, store_value
+from t2s.llvm.ir import I64, POINTER, VOID, Builder, Module, Slot, Value, integer
+from t2s.loops.call_nest import FUNCTION, STATUS, NestedCall, nest_of
 from t2s.loops.ir import (
     INDEX,
     CountingLoop,
@@ -26,12 +36,6 @@ from t2s.loops.ir import (
     StoreElement,
     WhileLoop,
 )
-from t2s.simulator.emit.builder import Builder
-from t2s.simulator.emit.casts import convert
-from t2s.simulator.emit.compile import ENTRY, Effort, MachineCode, compile_module, compile_text
-from t2s.simulator.emit.expressions import ExpressionEmitter
-from t2s.simulator.emit.llvm import I64, POINTER, VOID, Module, Slot, Value, integer
-from t2s.simulator.emit.representation import load_value, register_type, store_value
 
 
 @lru_cache(maxsize=64)
@@ -245,3 +249,37 @@ class _Emitter:
                 if isinstance(one, LoopArray) and one.grows == group:
                     pointer = self.pointers[one.name]
                     builder.store(builder.load(self._argument(one.name), POINTER), pointer)
+
+
+# Running loops around calls by address.
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NestRun:
+    """What loops around a call run on: its address, arrays and numbers by the arguments' names.
+
+    The first value of an array is where the loops begin.
+    """
+
+    nest: NestedCall
+    address: int
+    arrays: Mapping[str, Array]
+    numbers: Mapping[str, int]
+
+
+def run_nest(run: NestRun) -> int | None:
+    """Make all calls.  The status of one that failed, which was the last; ``None`` if none did."""
+    with preparation():
+        function = nest_of(run.nest)
+        code = machine_code(function)
+    numbers = {**run.numbers, FUNCTION: run.address, STATUS: 0}
+    table = np.zeros(1 + len(function.arguments), np.int64)
+    for one in function.arguments:
+        array = isinstance(one, LoopArray)
+        table[function.slot(one.name)] = (
+            run.arrays[one.name].ctypes.data if array else numbers[one.name]
+        )
+    failed = code.run(table.ctypes.data, 0)
+    return int(table[function.slot(STATUS)]) if failed else None

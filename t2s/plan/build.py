@@ -1,27 +1,37 @@
-"""From an assignment and a schedule with external functions to a plan."""
+"""From an assignment and a schedule with external functions to a plan.
+
+In go the calls that the schedule asks for, and what it assumes of extents; out come the steps,
+among them those that bring operands into the formats and memories of the calls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from t2s.capability.conditions import Answer, holds
-from t2s.capability.description import ExternalFunction
-from t2s.capability.hardware import HOST
-from t2s.capability.ir import Condition
+from t2s.capability.conditions import Answer, holds, names_of
+from t2s.capability.description import HOST, ExternalFunction, HostLink, MemoryOf
+from t2s.capability.ir import Condition, is_list, parse_condition, print_condition
 from t2s.capability.mapping import Mapping as PartMapping
-from t2s.capability.normal import PartForm, part_form, with_common_factor
-from t2s.capability.parts import TakenOut, find_part
-from t2s.capability.printer import print_condition
-from t2s.capability.properties import symmetric_in
+from t2s.capability.mapping import OperandView
+from t2s.capability.operands import (
+    fits,
+    fixed_modes,
+    format_in_order,
+    format_with_slices,
+    is_dense,
+    sliced_format,
+    symmetric_in,
+)
+from t2s.capability.parts import PartForm, TakenOut, find_part, part_form, with_common_factor
 from t2s.capability.refusals import Refusal
 from t2s.capability.reshape import (
     AS_IT_STANDS,
     EVERYTHING,
-    Asked,
     Reshape,
+    ReshapeRequest,
     known_modes,
     mappings,
 )
@@ -30,16 +40,19 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite
-from t2s.plan.asked import check_asked, check_variables, declared_extents, facts_of_schedule
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
     ConvertStep,
     LoopsStep,
+    MoveStep,
     PlanProgram,
+    Step,
+    memory_of,
+    sources_of,
+    target_of,
+    verify_plan,
 )
-from t2s.plan.operands import OperandSteps
-from t2s.plan.verify import verify_plan
 from t2s.sparse_repr.concrete.external_directives import (
     AssumeExtents,
     BindPart,
@@ -65,7 +78,7 @@ from t2s.sparse_repr.notation.ir import (
     free_variables,
     print_expression,
 )
-from t2s.sparse_repr.notation.tags import SYMMETRIC
+from t2s.sparse_repr.notation.symbols import SYMMETRIC
 
 
 class Resolver(Protocol):
@@ -86,7 +99,7 @@ def build_plan(
     Raises ``UserError`` for a part that is not what its function computes, with the first rule
     that fails.
     """
-    builder = PlanBuilder(assignment, resolve, solver or Solver(), facts_of_schedule(schedule))
+    builder = PlanBuilder(assignment, resolve, solver or Solver(), assumptions_of(schedule))
     builder.take(schedule.directives)
     return builder.plan()
 
@@ -124,7 +137,7 @@ class PlanBuilder:
 
     def take(self, directives: Iterable[LoopDirective]) -> None:
         """The next directives, in order."""
-        asked = Asked()
+        asked = ReshapeRequest()
         unused: list[FixVariables | PromoteOperand] = []
         for one in directives:
             match one:
@@ -136,7 +149,7 @@ class PlanBuilder:
                     asked, unused = replace(asked, promoted=more), [*unused, one]
                 case BindPart() | MapPart():
                     self._call(one, asked)
-                    asked, unused = Asked(), []
+                    asked, unused = ReshapeRequest(), []
                 case Precompute(format=None, over=None):
                     self._precompute(one)
                 case StoreInOrder():
@@ -182,14 +195,14 @@ class PlanBuilder:
         whole = set(free_variables(value)) == set(self.assignment.result.variables)
         return None if given and whole else self.left
 
-    def _call(self, one: BindPart | MapPart, asked: Asked) -> None:
+    def _call(self, one: BindPart | MapPart, asked: ReshapeRequest) -> None:
         """The steps of a part that a function computes; what is left reads its workspace."""
         function = self.resolve.function(one.function, one.location)
         taken = find_part(self.left, one.value, one.location)
         part = part_form(
             taken.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
-        check_asked(part, asked, one.location)
+        check_request(part, asked, one.location)
         reshape = AS_IT_STANDS
         if isinstance(one, MapPart):
             reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
@@ -248,7 +261,7 @@ class PlanBuilder:
         part: PartForm,
         function: ExternalFunction,
         reshape: Reshape,
-        asked: Asked,
+        asked: ReshapeRequest,
         one: BindPart | MapPart,
     ) -> PartMapping:
         for found in mappings(part, function, reshape, self.extents, asked):
@@ -268,7 +281,7 @@ class PlanBuilder:
         part: PartForm,
         function: ExternalFunction,
         reshape: Reshape,
-        asked: Asked,
+        asked: ReshapeRequest,
     ) -> PartMapping | None:
         """The mapping of ``B*C + B*D`` as one product, behind a step that computes ``C + D``."""
         names = self.names.copy()
@@ -463,8 +476,194 @@ class PlanBuilder:
             self.left.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
         bound = BindPart(value=self.left.value, function=function, location=one.location)
-        mapping = self._mapping(part, function, AS_IT_STANDS, Asked(), bound)
+        mapping = self._mapping(part, function, AS_IT_STANDS, ReshapeRequest(), bound)
         taken = TakenOut(
             value=self.left.value, free=self.left.result.variables, left=lambda new: new
         )
         self._add_call(mapping, taken, bound, AS_IT_STANDS, self._proof(mapping))
+
+
+# What a schedule says beside its calls: extents that are assumed, variables that are fixed.
+
+
+def assumptions_of(
+    schedule: Schedule,
+) -> tuple[tuple[Condition, SourceLocation], ...]:
+    """What the user says of extents.  Raises ``UserError`` for conditions over lists."""
+    found = []
+    for one in schedule.directives:
+        if isinstance(one, AssumeExtents):
+            made = parse_condition(one.condition, location=one.location)
+            if any(is_list(name) for name in names_of(made)):
+                raise UserError(
+                    "extents of variables are assumed, and there are no lists of them",
+                    location=one.location,
+                    expected='such as "i % 16 == 0"',
+                    given=one.condition,
+                )
+            found.append((made, one.location))
+    return tuple(found)
+
+
+def check_variables(
+    assignment: Assignment, names: tuple[str, ...], location: SourceLocation
+) -> None:
+    """Variables to fix are there.  Raises ``UserError``."""
+    known = all_variables(assignment)
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"there is no variable {name} to fix",
+                location=location,
+                expected=f"one of {', '.join(known)}",
+            )
+
+
+def check_request(part: PartForm, asked: ReshapeRequest, location: SourceLocation) -> None:
+    """What is fixed and promoted is of the part that is bound."""
+    text = print_expression(part.value)
+    names = [name for name in asked.fixed if name not in part.variables]
+    tensors = {access.tensor for access in part.reads}
+    names += [name for name, _ in asked.promoted if name not in tensors]
+    if names:
+        raise UserError(
+            f"{text} does not have {names[0]}, which is to be reshaped for it",
+            location=location,
+            expected=f"fix of {', '.join(part.variables) or 'nothing'}, "
+            f"promote of {', '.join(sorted(tensors))}",
+            given=names[0],
+        )
+    for name, position in asked.promoted:
+        order = next(len(one.variables) for one in part.reads if one.tensor == name)
+        if position > order + sum(other == name for other, _ in asked.promoted) - 1:
+            raise UserError(
+                "a dimension is added at a position of a tensor",
+                location=location,
+                expected=f"a position of {name} from 0 to {order}",
+                given=str(position),
+            )
+
+
+def declared_extents(assignment: Assignment) -> Mapping[str, int]:
+    """The extents that shapes of tensors say before anything is run."""
+    found: dict[str, int] = {}
+    for access in (*accesses(assignment.value), assignment.result):
+        shape = next((t.shape for t in assignment.tensors if t.name == access.tensor), None)
+        for name, extent in zip(access.variables, shape or (), strict=False):
+            found.setdefault(name, extent)
+    return found
+
+
+# Steps that bring operands to where a step reads them: formats, order of modes, memories.
+
+
+@dataclass
+class OperandSteps:
+    """The steps of a plan so far, the formats of its tensors, and the memories that they are in."""
+
+    formats: dict[str, Format]
+    names: NameSupply
+    steps: list[Step] = field(default_factory=list)
+    memories: dict[str, set[MemoryOf]] = field(default_factory=dict)
+    links: dict[MemoryOf, HostLink] = field(default_factory=dict)
+
+    def copy(self, formats: dict[str, Format], names: NameSupply) -> OperandSteps:
+        """The same steps, over formats and names that are copies, too."""
+        memories = {name: set(there) for name, there in self.memories.items()}
+        return OperandSteps(formats, names, list(self.steps), memories, dict(self.links))
+
+    def add(self, step: Step) -> None:
+        """A step, behind those that move what it reads to where it reads it."""
+        memory = memory_of(step)
+        for name in sources_of(step):
+            self.bring(name, memory)
+        self.steps.append(step)
+        target = target_of(step)
+        if target is not None:
+            self.memories[target] = {memory}
+
+    def bring(self, name: str, memory: MemoryOf) -> None:
+        """A tensor into a memory: over the links of both devices if it is on another one."""
+        there = self.memories.setdefault(name, {HOST})
+        if memory in there:
+            return
+        if HOST not in there:
+            source = min(there, key=lambda one: one.name)
+            link = self.links[source]
+            self.steps.append(MoveStep(tensor=name, source=source, target=HOST, link=link))
+            there.add(HOST)
+        if memory != HOST:
+            link = self.links[memory]
+            self.steps.append(MoveStep(tensor=name, source=HOST, target=memory, link=link))
+            there.add(memory)
+
+    def operand(self, view: OperandView, mapping: PartMapping) -> str:
+        """The tensor that an operand reads: the input, or what it is converted to before."""
+        access = view.access
+        needs = mapping.function.capability.needs_of(view.name)
+        stored = self.formats[access.tensor]
+        if fits(stored, needs.formats or (dense(len(access.variables)),)):
+            return access.tensor
+        order = len(access.variables)
+        format = needs.formats[0] if needs.formats else dense(order)
+        fixed = fixed_modes(access, mapping.fixed)
+        if fixed and needs.formats:
+            if sliced_format(stored, fixed) in needs.formats:
+                return access.tensor
+            format = format_with_slices(format, fixed, order)
+        why = f"{mapping.function.name} takes {view.name} as {format}"
+        letters = f"{access.tensor}_{format.letters}"
+        return self.converted(access.tensor, format, tuple(range(order)), letters, why)
+
+    def converted(
+        self, source: str, format: Format, modes: tuple[int, ...], name: str, why: str
+    ) -> str:
+        """A tensor in another format, or with its modes in another order; made once."""
+        for step in self.steps:
+            match step:
+                case ConvertStep(target=target, source=of, modes=order) if (
+                    of == source and step.format == format and order == modes
+                ):
+                    return target
+        target = self.names.fresh(name)
+        self.formats[target] = format
+        self.add(ConvertStep(target=target, source=source, format=format, modes=modes, why=why))
+        return target
+
+    def in_order(self, mapping: PartMapping) -> PartMapping:
+        """The mapping with operands stored in the order of the function, each by a step.
+
+        Those are all of hardware, and sparse ones: the steps of others are handed over.
+        """
+        views = tuple(self._in_order(view, mapping) for view in mapping.operands)
+        seen = {view.name: view for view in views}
+        reads = tuple(
+            (name, seen[name].access if view.access == access else access)
+            for name, access in mapping.reads
+            for view in mapping.operands
+            if view.name == name
+        )
+        lines = tuple(map(str, views)) + mapping.proof[len(views) :]
+        return replace(mapping, operands=views, reads=reads, proof=lines)
+
+    def _in_order(self, view: OperandView, mapping: PartMapping) -> OperandView:
+        names = tuple(name for mode in view.modes for name in mode)
+        single = all(len(mode) <= 1 for mode in view.modes)
+        access = view.access
+        whole = sorted(names) == sorted(access.variables) and len(set(names)) == len(names)
+        stored = self.formats[access.tensor]
+        formats = mapping.function.capability.needs_of(view.name).formats
+        by_steps = mapping.function.hardware is None and (not formats or is_dense(stored))
+        if not view.transposed or by_steps or not single or not whole:
+            return view
+        modes = tuple(access.variables.index(name) for name in names)
+        wanted = mapping.function.name
+        target = self.converted(
+            access.tensor,
+            format_in_order(stored, modes, formats) if formats else dense(len(modes)),
+            modes,
+            f"{access.tensor}_{''.join(names)}",
+            f"{wanted} takes {view.name} at ({','.join(names)})",
+        )
+        moved = Access(tensor=target, variables=names)
+        return replace(view, access=moved, transposed=False)

@@ -1,24 +1,33 @@
-"""Predicted times of plans: what each step does, counted, and a machine's rates.
+"""Predicted times of plans: a machine as data, compiled loops, and the steps of a plan.
 
 Hardware whose cycles do not depend on values is exact.  Calls take what was measured of calls of
-their size; our loops by the iterations of their statement, counted from the tensors or expected
-from densities; copies, conversions, transposes by what they touch; moves by their link.
+their size: rates are interpolated between the sizes, and a call that is smaller than all of them
+takes as long as the smallest.  Loops take the iterations of their statement, counted from the
+tensors or expected from densities; copies, conversions and transposes what they touch; moves their
+link.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import asdict, dataclass, field, replace
+from math import exp, log, prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from t2s.capability.conditions import mode_extent, mode_name
+from t2s.capability.description import ExternalFunction
 from t2s.capability.mapping import OperandView
-from t2s.capability.normal import normal_form
-from t2s.capability.steps_in_memory import suits
+from t2s.capability.operands import suits
+from t2s.capability.parts import normal_form
 from t2s.capability.tiles import TileOf, condition_holds, tiles_for
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
 from t2s.core.types import Type
+from t2s.core.walk import Term, walk
 from t2s.plan.ir import (
     CallStep,
     CheckStep,
@@ -29,10 +38,476 @@ from t2s.plan.ir import (
     Step,
     target_of,
 )
-from t2s.plan.loop_cost import IN_CACHE, LoopSetting, TensorFacts, facts_of, loop_seconds
-from t2s.plan.machine import HostMachine
+from t2s.sparse_repr.concrete.external_loops import program_in_loops
+from t2s.sparse_repr.concrete.ir import (
+    Assign,
+    ConcreteProgram,
+    Forall,
+    Statement,
+    View,
+    Where,
+    reads_of,
+    result_of,
+)
+from t2s.sparse_repr.concrete.merge import (
+    Both,
+    Either,
+    Everything,
+    Leaf,
+    Merge,
+    expression_of,
+    is_unbounded,
+    merge_of,
+)
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.ir import Access, Assignment, accesses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRates(Term):
+    """Measured calls of a function: ``work`` in steps of its innermost loop, and seconds."""
+
+    library: str
+    function: str
+    points: tuple[tuple[float, float], ...]
+
+    def seconds(self, work: float) -> float:
+        """How long a call with so much work takes."""
+        first, last = self.points[0], self.points[-1]
+        if work <= first[0]:
+            return first[1]
+        if work >= last[0]:
+            return work * last[1] / last[0]
+        after = next(number for number, (size, _) in enumerate(self.points) if size >= work)
+        (small, short), (large, long) = self.points[after - 1], self.points[after]
+        share = log(work / small) / log(large / small)
+        return exp(log(short) + share * (log(long) - log(short)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRates(Term):
+    """How fast our loops are, in seconds.
+
+    Attributes
+    ----------
+    start: of a statement.
+    loop: of an inner loop, beside its iterations.
+    entry: of a coordinate in a list that a loop walks; ``merged`` where it walks two together.
+    element: of a step of a dense loop that sums in a local, one after the other.
+    vector: of one along a dense result, several at once.
+    strided: of a step that reads far from where it read before, in memory beyond the caches.
+    append: of an entry of a sparse result.
+    workspace: of a value that waits in a workspace, because the loops come to it several times.
+    zero: of an element of a dense result that is made.
+    """
+
+    start: float
+    loop: float
+    entry: float
+    merged: float
+    element: float
+    vector: float
+    strided: float
+    append: float
+    workspace: float
+    zero: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostMachine(Term):
+    """The rates of a machine.
+
+    Attributes
+    ----------
+    name: for tables.
+    threads: of libraries while this was measured.
+    start: seconds of a step that calls a function, beside its calls.
+    call: seconds of a call of a function that nobody measured, beside its work.
+    step: seconds of a step of the innermost loop of such a function.
+    copy, transpose: seconds of a byte that is copied, and of one that is transposed.
+    convert: seconds of a stored entry that is converted, and ``scan`` of a dense element that is
+        looked at for that.
+    loops: of our own loops.
+    functions: measured ones.
+    """
+
+    name: str
+    threads: int = 1
+    start: float
+    call: float
+    step: float
+    copy: float
+    transpose: float
+    convert: float
+    scan: float
+    loops: LoopRates
+    functions: tuple[FunctionRates, ...] = ()
+
+    def rates_of(self, function: ExternalFunction) -> FunctionRates | None:
+        """What was measured of a function."""
+        library = function.library.name if function.library is not None else ""
+        for one in self.functions:
+            if (one.library, one.function) == (library, function.name):
+                return one
+        return None
+
+    def call_seconds(self, function: ExternalFunction, work: float) -> float:
+        """How long a call of a function with so much work takes."""
+        rates = self.rates_of(function)
+        return rates.seconds(work) if rates is not None else self.call + work * self.step
+
+    def least_seconds(self, function: ExternalFunction) -> float:
+        """Seconds that every call of a function takes at least."""
+        rates = self.rates_of(function)
+        return min(seconds for _, seconds in rates.points) if rates is not None else self.call
+
+    def save(self, path: str | Path) -> None:
+        """Write the rates to a file, as JSON."""
+        Path(path).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+def load_machine(path: str | Path) -> HostMachine:
+    """The rates in a file that ``save`` wrote.  Raises ``UserError`` for another one."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return _machine(json.loads(text))
+    except OSError as error:
+        given = str(error)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        given = f"{type(error).__name__}: {error}"
+    raise UserError(
+        f"{path} has no rates of a machine",
+        location=user_location(),
+        expected="a file that machine.save(path) wrote",
+        given=given,
+    )
+
+
+def _machine(found: Mapping[str, Any]) -> HostMachine:
+    functions = tuple(
+        FunctionRates(
+            library=str(one["library"]),
+            function=str(one["function"]),
+            points=tuple((float(work), float(seconds)) for work, seconds in one["points"]),
+        )
+        for one in found["functions"]
+    )
+    if any(min(point) <= 0 for one in functions for point in one.points) or any(
+        not one.points for one in functions
+    ):
+        raise ValueError("work and seconds are more than 0")
+    loops = LoopRates(**{name: float(value) for name, value in found["loops"].items()})
+    rates = {name: float(found[name]) for name in _RATES}
+    return HostMachine(
+        name=str(found["name"]),
+        threads=int(found["threads"]),
+        loops=loops,
+        functions=functions,
+        **rates,
+    )
+
+
+_RATES = ("start", "call", "step", "copy", "transpose", "convert", "scan")
+
+GENERIC = HostMachine(
+    name="generic",
+    start=60e-6,
+    call=10e-6,
+    step=0.5e-9,
+    copy=0.15e-9,
+    transpose=0.6e-9,
+    convert=60e-9,
+    scan=1e-9,
+    loops=LoopRates(
+        start=150e-6,
+        loop=4e-9,
+        entry=1.2e-9,
+        merged=5e-9,
+        element=1e-9,
+        vector=0.4e-9,
+        strided=5e-9,
+        append=3e-9,
+        workspace=4e-9,
+        zero=0.3e-9,
+    ),
+    functions=tuple(
+        FunctionRates(library="scipy's BLAS", function=f"{letter}{name}", points=points)
+        for letter in "sd"
+        for name, points in (
+            ("gemm", ((5e2, 0.4e-6), (2.6e5, 12e-6), (1.7e7, 500e-6), (1e9, 25e-3))),
+            ("gemv", ((6e1, 0.1e-6), (4e3, 0.7e-6), (6.5e4, 8e-6), (1.6e7, 4e-3))),
+            ("gemv_columns", ((6e1, 0.1e-6), (4e3, 0.7e-6), (6.5e4, 8e-6), (1.6e7, 4e-3))),
+            ("dot", ((1.6e1, 30e-9), (1e4, 2e-6), (1e6, 200e-6))),
+        )
+    ),
+)
+"""A processor of the last years with one thread; ``calibrate`` measures the one that is there."""
+
+
+# Predicted times of compiled loops: iterations of every loop of a statement, and their rates.
+#
+# How many coordinates a loop visits is expected from what tensors store, as if that were anywhere:
+# a level has a share of its coordinates, a product those that all factors have, a sum those of any.
+
+IN_CACHE = 1 << 20
+"""Bytes of an array that may be read in any order as fast as one behind the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorFacts:
+    """What is known of a tensor before a run.
+
+    ``stored`` is how many values it has, a count or an expectation; ``order`` its modes in memory,
+    the outermost first; ``sparse`` whether it stores some of its elements only.
+    """
+
+    shape: tuple[int, ...]
+    stored: float
+    order: tuple[int, ...]
+    sparse: bool = False
+
+    @property
+    def elements(self) -> int:
+        """All of them, stored or not."""
+        return prod(self.shape)
+
+    @property
+    def density(self) -> float:
+        """The share of the elements that are stored."""
+        return self.stored / self.elements if self.elements else 0.0
+
+    def strides(self, itemsize: int) -> tuple[int, ...]:
+        """Bytes from one element to the next along each mode of a dense tensor."""
+        found = [0] * len(self.shape)
+        step = itemsize
+        for mode in reversed(self.order):
+            found[mode] = step
+            step *= max(1, self.shape[mode])
+        return tuple(found)
+
+
+def facts_of(shape: tuple[int, ...], format: Format, stored: float | None = None) -> TensorFacts:
+    """What is known of a tensor of a shape in a format; all of it is stored if nothing is said."""
+    sparse = not (format.plain and all(level.full for level in format.levels))
+    count = prod(shape) if stored is None or not sparse else stored
+    order = format.modes if format.plain else tuple(range(len(shape)))
+    return TensorFacts(shape=shape, stored=count, order=order, sparse=sparse)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSetting:
+    """What loops run on: extents, tensors by name, bytes of a value, rates, and a conversion's."""
+
+    extents: Mapping[str, int]
+    tensors: Mapping[str, TensorFacts]
+    itemsize: int
+    rates: LoopRates
+    convert: float
+
+
+def loop_seconds(assignment: Assignment, setting: LoopSetting) -> tuple[float, str]:
+    """How long compiled loops take for a statement, and of how many steps that is the time."""
+    names = dict.fromkeys(access.tensor for access in accesses(assignment.value))
+    memory = tuple(
+        (name, setting.tensors[name].order) for name in names if not setting.tensors[name].sparse
+    )
+    return _LoopWalk(setting, program_in_loops(assignment, memory)).seconds()
+
+
+@dataclass
+class _LoopWalk:
+    """A walk through the loops of a program, which adds up what they take."""
+
+    setting: LoopSetting
+    program: ConcreteProgram
+    known: dict[str, TensorFacts] = field(default_factory=dict)
+    taken: float = 0.0
+    steps: float = 0.0
+    strided: bool = False
+
+    def seconds(self) -> tuple[float, str]:
+        rates = self.setting.rates
+        self.known = dict(self.setting.tensors)
+        self._views()
+        for stage in self.program.stages:
+            self.taken += rates.start
+            before = self.steps
+            self._statement(stage, 1.0, {}, result_of(stage).tensor)
+            self._written(stage, self.steps - before)
+            self._views()
+        how = ", strided" if self.strided else ""
+        return self.taken, f"{self.steps:.3g} steps{how}"
+
+    def _views(self) -> None:
+        """Tensors as the loops read them; sparse ones are converted."""
+        for view in self.program.views:
+            if view.name in self.known or view.source not in self.known:
+                continue
+            self.known[view.name] = made = _seen(view, self.known[view.source])
+            if made.sparse and view.name != self.program.written:
+                self.taken += made.stored * self.setting.convert
+
+    def _written(self, stage: Statement, steps: float) -> None:
+        result = result_of(stage)
+        shape = tuple(self._extent(name) for name in result.variables)
+        format = self.program.format_of(result.tensor)
+        sparse = not all(level.full for level in format.levels)
+        count = prod(shape)
+        self.known[result.tensor] = TensorFacts(
+            shape=shape,
+            stored=min(steps, count) if sparse else count,
+            order=tuple(range(len(shape))),
+            sparse=sparse,
+        )
+        if not sparse:
+            self.taken += count * self.setting.rates.zero
+
+    def _extent(self, name: str) -> int:
+        return self.setting.extents.get(name, 1)
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _statement(
+        self, statement: Statement, times: float, at: Mapping[str, int], stored: str
+    ) -> None:
+        match statement:
+            case Where(consumer=consumer, producer=producer):
+                self._statement(producer, times, at, result_of(producer).tensor)
+                self._statement(consumer, times, at, stored)
+            case Forall():
+                self._loop(statement, times, at, stored)
+            case Assign():
+                if not at:
+                    self.steps += 1
+
+    def _loop(self, loop: Forall, times: float, at: Mapping[str, int], stored: str) -> None:
+        rates, name = self.setting.rates, loop.variable
+        extent = self._extent(name)
+        merge = merge_of(expression_of(loop), name)
+        listed = {
+            leaf.access: self._share(leaf.access, name, at)
+            for leaf in walk(merge)
+            if isinstance(leaf, Leaf) and self._is_list(leaf.access, name)
+        }
+        inside = times * extent * _share_of(merge, listed)
+        visited = times * extent
+        if listed and not is_unbounded(merge):
+            visited *= 1 - prod(1 - share for share in listed.values())
+        self.taken += times * rates.loop
+        innermost = isinstance(loop.body, Assign)
+        if len(listed) > 1 or (listed and is_unbounded(merge)):
+            self.taken += visited * rates.merged * max(1, len(listed) - 1)
+        elif listed:
+            self.taken += visited * rates.entry
+        if innermost:
+            self.steps += inside
+            self.taken += self._body(loop, inside, listed=bool(listed), at=at, stored=stored)
+        result = result_of(loop)
+        if result.tensor == stored and name in result.variables:
+            self._append(loop, inside, at, result)
+        self._statement(loop.body, inside, {**at, name: len(at)}, stored)
+
+    def _append(self, loop: Forall, inside: float, at: Mapping[str, int], result: Access) -> None:
+        """Entries of a sparse result, written where the last of its variables is known."""
+        if set(result.variables) - set(at) - {loop.variable} or not self._is_sparse(result.tensor):
+            return
+        rates = self.setting.rates
+        outer = [name for name in at if name not in result.variables]
+        self.taken += inside * (rates.append + (rates.workspace if outer else 0.0))
+
+    def _body(
+        self, loop: Forall, inside: float, *, listed: bool, at: Mapping[str, int], stored: str
+    ) -> float:
+        """Seconds of what the innermost loop computes, beside the walk through its lists."""
+        rates, name = self.setting.rates, loop.variable
+        result = result_of(loop)
+        reads = [access for access in reads_of(loop) if name in access.variables]
+        far = any(self._jumps(access, name, listed=listed) for access in reads)
+        self.strided = self.strided or far
+        sums = bool(set(at) - set(result.variables))
+        waits = name in result.variables and sums and self._is_sparse(stored)
+        waits = waits or (result.tensor != stored and bool(result.variables))
+        seconds = inside * (rates.workspace if waits else 0.0)
+        if far:
+            return seconds + inside * rates.strided
+        if listed or waits:
+            return seconds
+        summed = name not in result.variables
+        return inside * (rates.element if summed else rates.vector)
+
+    def _jumps(self, access: Access, name: str, *, listed: bool) -> bool:
+        """Whether what a loop reads next of a large dense array is far from what it read."""
+        known = self.known.get(access.tensor)
+        if known is None or known.sparse or known.elements * self.setting.itemsize <= IN_CACHE:
+            return False
+        return listed or access.variables[known.order[-1]] != name
+
+    # -- coordinates ------------------------------------------------------------------------------
+
+    def _is_sparse(self, name: str) -> bool:
+        """Whether a tensor that is written stores some elements only; temporaries store all."""
+        formats = {one.name: one.format for one in self.program.tensors}
+        return name in formats and not all(level.full for level in formats[name].levels)
+
+    def _is_list(self, access: Access, name: str) -> bool:
+        known = self.known.get(access.tensor)
+        if known is None or not known.sparse:
+            return False
+        format = self.program.format_of(access.tensor)
+        if not format.plain:
+            return True
+        level = format.modes.index(access.variables.index(name))
+        return not format.levels[level].full
+
+    def _share(self, access: Access, name: str, at: Mapping[str, int]) -> float:
+        """The share of the coordinates of a level that its tensor has, in a fiber that is there."""
+        known, format = self.known[access.tensor], self.program.format_of(access.tensor)
+        if not format.plain:
+            return known.density
+        shape = [known.shape[mode] for mode in format.modes]
+        level = format.modes.index(access.variables.index(name))
+        before = _prefixes(known, shape, level, format.levels[level - 1].full if level else True)
+        after = _prefixes(known, shape, level + 1, False)
+        return min(1.0, after / max(before * shape[level], 1e-9))
+
+
+def _prefixes(known: TensorFacts, shape: list[int], levels: int, full: bool) -> float:
+    """How many coordinates of the first levels are there: all, or those with something below."""
+    whole, rest = prod(shape[:levels]), prod(shape[levels:])
+    if full:
+        return float(whole)
+    return float(whole * (1 - (1 - min(1.0, known.density)) ** rest))
+
+
+def _share_of(merge: Merge, shares: Mapping[Access, float]) -> float:
+    """The share of all coordinates at which a merge has something."""
+    match merge:
+        case Leaf(access=access):
+            return shares.get(access, 1.0)
+        case Everything() | Either(everything=True):
+            return 1.0
+        case Both(members=members):
+            return prod(_share_of(one, shares) for one in members)
+        case Either(members=members):
+            return 1 - prod(1 - _share_of(one, shares) for one in members)
+
+
+def _seen(view: View, source: TensorFacts) -> TensorFacts:
+    """What is known of a view."""
+    modes = [parts[0].mode for parts in view.parts]
+    shape = tuple(source.shape[mode] for mode in modes)
+    order = tuple(modes.index(mode) for mode in source.order if mode in modes)
+    if not source.sparse:
+        return replace(source, shape=shape, stored=prod(shape), order=order)
+    share = source.density
+    return replace(source, shape=shape, stored=share * prod(shape), order=order)
+
+
+# Predicted times of plans: what each step does, counted, and a machine's rates.
+#
+# Hardware whose cycles do not depend on values is exact.  Calls take what was measured of calls of
+# their size; our loops by the iterations of their statement, counted from the tensors or expected
+# from densities; copies, conversions, transposes by what they touch; moves by their link.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

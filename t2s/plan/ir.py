@@ -1,23 +1,37 @@
-"""Plans: steps in order, over tensors with formats.  Each step writes one tensor.
+"""Plans: steps over tensors with formats, as data, as text, verified and interpreted.
 
-``CallStep`` is a mapping of a part to a function, which may be hardware of the simulator;
+Each step writes one tensor.  ``CallStep`` is a mapping of a part to a function, which may be
+hardware of the simulator;
 ``LoopsStep`` is an assignment that we compute; ``ConvertStep`` stores a tensor in another format;
 ``MoveStep`` puts it into another memory; ``CheckStep`` looks at the values of an input.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
 
-from t2s.capability.hardware import HostLink, MemoryOf
-from t2s.capability.ir import Condition
-from t2s.capability.mapping import Mapping
+import numpy as np
+
+from t2s.capability.conditions import Answer
+from t2s.capability.description import HOST, HostLink, MemoryOf
+from t2s.capability.ir import ALWAYS, AllOf, Condition, print_condition
+from t2s.capability.mapping import Mapping as PartMapping
 from t2s.capability.solver import Proof
+from t2s.core.errors import InternalError
 from t2s.core.location import SourceLocation
+from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.evaluate import evaluate
+from t2s.sparse_repr.notation.ir import (
+    Assignment,
+    TensorDeclaration,
+    accesses,
+    print_assignment,
+    print_expression,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +82,7 @@ class CallStep:
     """
 
     target: str
-    mapping: Mapping
+    mapping: PartMapping
     reads: tuple[tuple[str, str], ...]
     meaning: Assignment
     tiles: bool
@@ -128,3 +142,178 @@ def sources_of(step: Step) -> tuple[str, ...]:
             return tuple(dict.fromkeys(read))
         case _:
             assert_never(step)
+
+
+# Plans as text: a line for each step, and below a call what was matched with what.
+
+
+def print_plan(plan: PlanProgram) -> str:
+    """All steps in order, and the guards that wait for a run."""
+    lines = [print_assignment(plan.assignment)]
+    for number, step in enumerate(plan.steps, 1):
+        lines += [f"{number}. {print_step(step)}", *(f"   {line}" for line in _details(step))]
+    return "\n".join(lines)
+
+
+def print_step(step: Step) -> str:
+    """A step on one line."""
+    match step:
+        case ConvertStep(target=target, source=source, format=format, why=why):
+            return f"convert: {target} is {source} as {format}: {why}"
+        case CheckStep(tensor=tensor, property=property):
+            return f"check: {tensor} is {property}"
+        case MoveStep(tensor=tensor, source=source, target=target, link=link):
+            return f"move: {tensor} from {source.name} to {target.name} over {link.name}"
+        case LoopsStep(assignment=assignment):
+            return f"loops: {print_assignment(assignment)}"
+        case CallStep(mapping=mapping, meaning=meaning):
+            hardware = mapping.function.hardware
+            kind = "call" if hardware is None else hardware.kind.value
+            where = "" if hardware is None else f" on {hardware.device}"
+            what = f"{print_expression(meaning.result)} = {print_expression(meaning.value)}"
+            return f"{kind}: {mapping.function.name}{where} computes {what}"
+        case _:
+            assert_never(step)
+
+
+def _details(step: Step) -> list[str]:
+    if not isinstance(step, CallStep):
+        return []
+    mapping = step.mapping
+    lines = list(mapping.proof)
+    lines += [
+        f"{one.name} is transposed: by steps if the function takes them, else a copy"
+        for one in mapping.transposed
+    ]
+    types: tuple[Type, ...] = mapping.function.capability.types
+    if types:
+        lines.append(f"of {' or '.join(map(str, types))}")
+    library = mapping.function.library
+    if library is not None and library.threaded:
+        lines.append("by one thread, if the run asks for no more")
+    if mapping.condition not in (ALWAYS, AllOf(parts=())):
+        lines.append(_guard(step))
+    return lines
+
+
+def _guard(step: CallStep) -> str:
+    """What is known of the condition, and what a run does about it."""
+    if step.proof.answer is Answer.TRUE:
+        return f"proved: {step.proof.text}"
+    text = f"guard: {print_condition(step.mapping.condition)}"
+    otherwise = []
+    if step.tiles:
+        otherwise.append("tiles, padded if need be" if step.pads else "tiles")
+    otherwise.append("loops" if step.falls_back else "an error")
+    return f"{text}, else {', else '.join(otherwise)} ({step.proof.text})"
+
+
+# What holds of every plan: each tensor is written once, before it is read, in a known format.
+#
+# It is read where it is: in the memory of the host, or in that of a device, where it was moved to.
+
+
+def verify_plan(plan: PlanProgram) -> None:
+    """Raise ``InternalError`` for a plan that cannot be run."""
+    known = {access.tensor for access in accesses(plan.assignment.value)}
+    formats = dict(plan.tensors)
+    places = {name: {HOST} for name in known}
+    for step in plan.steps:
+        for name in sources_of(step):
+            if name not in known:
+                raise InternalError(f"a step reads {name}, which nothing has written")
+            if name not in formats:
+                raise InternalError(f"{name} has no format")
+            if memory_of(step) not in places[name]:
+                raise InternalError(f"{name} is not in the memory of the {memory_of(step).name}")
+        if isinstance(step, MoveStep):
+            places[step.tensor].add(step.target)
+        target = target_of(step)
+        if target is None:
+            continue
+        if target in known and target != plan.assignment.result.tensor:
+            raise InternalError(f"{target} is written twice")
+        known.add(target)
+        places[target] = {memory_of(step)}
+        if isinstance(step, CallStep):
+            _check_call(step)
+    if plan.result not in known:
+        raise InternalError(f"no step writes {plan.result}")
+    if HOST not in places[plan.result]:
+        raise InternalError(f"{plan.result} is not in the memory of the host")
+
+
+def memory_of(step: Step) -> MemoryOf:
+    """The memory that a step reads from; it writes into the same one, unless it moves a tensor."""
+    match step:
+        case MoveStep(source=source):
+            return source
+        case CallStep(mapping=mapping) if mapping.function.hardware is not None:
+            return mapping.function.hardware.memory
+    return HOST
+
+
+def _check_call(step: CallStep) -> None:
+    """The operands are those of the mapping, and the result has its variables."""
+    names = tuple(name for name, _ in step.reads)
+    if names != tuple(one.name for one in step.mapping.operands):
+        raise InternalError(f"the operands of {step.mapping.function.name} are not those mapped")
+    if step.meaning.result.variables != step.mapping.variables:
+        raise InternalError(f"{step.target} is not stored as {step.mapping.function.name} gives it")
+
+
+# The meaning of a plan: each call replaced by the statement that it computes.
+#
+# This is the oracle of the plumbing: conversions, workspaces, and what reads them.
+
+Array = np.ndarray[Any, Any]
+
+
+def interpret_plan(
+    plan: PlanProgram,
+    inputs: Mapping[str, Array],
+    extents: Mapping[str, int],
+    kind: np.dtype[Any],
+    stored: Mapping[str, Array] | None = None,
+) -> Array:
+    """The result for dense inputs; ``stored`` says where the sparse ones store something."""
+    values, places = dict(inputs), dict(stored or {})
+    result = plan.assignment.result.tensor
+    found: Array | None = None
+    for step in plan.steps:
+        match step:
+            case CheckStep() | MoveStep():
+                continue
+            case ConvertStep(target=target, source=source, modes=modes):
+                made = values[source].transpose(modes)
+                if source in places:
+                    places[target] = places[source].transpose(modes)
+            case LoopsStep(assignment=assignment) | CallStep(meaning=assignment):
+                target = assignment.result.tensor
+                made = statement_value(assignment, values, extents, kind, places)
+        if target == result:
+            found = made
+        else:
+            values[target] = made
+    assert found is not None
+    return found
+
+
+def statement_value(
+    assignment: Assignment,
+    values: Mapping[str, Array],
+    extents: Mapping[str, int],
+    kind: np.dtype[Any],
+    places: Mapping[str, Array],
+) -> Array:
+    """What a statement of a plan computes of dense values."""
+    names = assignment.result.variables
+    shape = tuple(extents[name] for name in names)
+    read = {access.tensor: values[access.tensor] for access in accesses(assignment.value)}
+    declared = tuple(
+        TensorDeclaration(name=one.name, format=one.format, shape=shape)
+        if one.name == assignment.result.tensor
+        else one
+        for one in assignment.tensors
+    )
+    return evaluate(replace(assignment, tensors=declared), read, kind, places)

@@ -41,8 +41,8 @@ from t2s.graph.body import (
     Send,
     Statement,
 )
-from t2s.graph.construct import (
-    Parts,
+from t2s.graph.build import (
+    GraphParts,
     add,
     both,
     either,
@@ -134,7 +134,7 @@ def side(width: int) -> Expr:
     return index(SIDE) if width > 1 else const(0)
 
 
-def send_lanes(parts: Parts, sender: Lanes, sink: str, fused: int) -> tuple[Statement, ...]:
+def send_lanes(parts: GraphParts, sender: Lanes, sink: str, fused: int) -> tuple[Statement, ...]:
     """Sends of all lanes of a node to a sink that has ``fused`` of them in each PE, and channels.
 
     They send the locals ``out_target_c`` and ``out_value_c`` of each copy c of the sender.  The
@@ -192,7 +192,7 @@ def receive_lanes(lanes: Lanes, copy: int, *, steps: int) -> list[Statement]:
 
 
 def reduce_lanes(
-    parts: Parts, circuit: Circuit, taken: Lanes, names: tuple[str, ...], sink: str, fused: int
+    parts: GraphParts, circuit: Circuit, taken: Lanes, names: tuple[str, ...], sink: str, fused: int
 ) -> Lanes:
     """Add a circuit that takes lanes at ``names[0]`` and gives them to ``sink``.
 

@@ -1,36 +1,26 @@
-"""``Comparison``: two results side by side, as a table, as a picture and as a page."""
+"""``Comparison``: two results side by side: cycles by cause, a table, a waterfall and a page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from math import floor
 from pathlib import Path
 
-from t2s.core.checks import checked_file
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted, Table, engineering
+from t2s.core.errors import UnsupportedError
 from t2s.core.files import write_file
 from t2s.core.names import counted
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
-from t2s.core.svg import SvgPicture
-from t2s.core.tables import Table
-from t2s.report.page.data.comparison_model import (
-    ChannelChange,
-    ComparedSide,
-    CycleChange,
-    NodeChange,
-    cause_table,
-    changed,
-    channel_changes,
-    channel_table,
-    cycle_changes,
-    node_changes,
-    node_table,
-    side_of,
-    side_table,
-)
+from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
+from t2s.core.validate import checked_file
+from t2s.report.page.chip import chip_map_of
+from t2s.report.page.markup import COLORS, table_view, tag
 from t2s.report.page.render import plain_page
-from t2s.report.page.views.markup import table_view, tag
-from t2s.report.page.views.waterfall_view import waterfall_picture
-from t2s.simulator.report.result import SimResult
+from t2s.report.page.space_time import observe
+from t2s.report.resources import ResourceReport, estimate_resources
+from t2s.simulator.report.result import NodeStatistics, SimResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,4 +149,556 @@ def comparison_of(
         causes=cycle_changes(before, after, several=several),
         nodes=node_changes(a, b),
         channels=channel_changes(a, b),
+    )
+
+
+# Two designs side by side: cycles by cause, and what differs in nodes, channels and resources.
+
+MOST_ROWS = 50
+"""Rows of a table; a comparison has all of them as values."""
+
+_NONE = "-"
+_UNBOUNDED = 1 << 30
+"""The depth of channels that never block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleChange:
+    """The cycles that one cause takes in A and in B."""
+
+    use: CycleUse
+    before: int
+    after: int
+
+    @property
+    def change(self) -> int:
+        """Cycles that B has more; negative where it has less."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedChannel:
+    """A channel of one side: depth, and peak occupancy and PE-cycles that somebody waited for it.
+
+    ``peak`` is the fullest FIFO at the cycles that were looked at, as on the report page; ``None``
+    where nobody can look.
+    """
+
+    depth: int
+    peak: int | None
+    stalls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedNode:
+    """A node of one side; ``stalled`` are PE-cycles starved, blocked or waiting."""
+
+    pes: int
+    interval: int
+    firings: int
+    stalled: int
+    dsp_blocks: int | None
+    ram_blocks: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelChange:
+    """A channel that differs, or that only one side has (the other is ``None``)."""
+
+    name: str
+    before: ComparedChannel | None
+    after: ComparedChannel | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChange:
+    """A node that differs, or that only one side has."""
+
+    name: str
+    before: ComparedNode | None
+    after: ComparedNode | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedSide:
+    """One of the two results.
+
+    Attributes
+    ----------
+    label: how the comparison calls it.
+    design, device: names.
+    cycles, seconds, firings: of all stages.
+    utilization: firings / (PEs x cycles) of the main arrays of all stages.
+    compute_pes: the most that a stage has.
+    dsp_blocks, ram_blocks: the most that a stage takes; ``None`` on a device without such blocks,
+        and where there is no estimate.
+    ending: why the run ended.
+    banner: what has to be said of a run that did not come to its end; empty for one that did.
+    """
+
+    label: str
+    design: str
+    device: str
+    cycles: int
+    seconds: float
+    firings: int
+    utilization: float
+    compute_pes: int
+    dsp_blocks: int | None
+    ram_blocks: int | None
+    ending: str
+    banner: str
+    channels: Mapping[str, ComparedChannel] = field(repr=False)
+    nodes: Mapping[str, ComparedNode] = field(repr=False)
+
+
+def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> ComparedSide:
+    """One side, of runs that came one after the other; ``several`` gives stages their numbers."""
+    channels: dict[str, ComparedChannel] = {}
+    nodes: dict[str, ComparedNode] = {}
+    blocks: list[ResourceReport | None] = []
+    for number, run in enumerate(runs, 1):
+        stage = number if several else 0
+        channels |= {staged(name, stage): one for name, one in _channels(run).items()}
+        estimate = _resources(run)
+        blocks.append(estimate)
+        nodes |= {staged(name, stage): one for name, one in _nodes(run, estimate).items()}
+    estimates = [one for one in blocks if one is not None]
+    known = len(estimates) == len(blocks)
+    offered = sum(run.cycles * node.pe_count for run in runs for node in main_nodes(run))
+    fired = sum(node.firings for run in runs for node in main_nodes(run))
+    cut = [run for run in runs if not run.finished]
+    return ComparedSide(
+        label=label,
+        design=runs[-1].graph,
+        device=runs[-1].device.name,
+        cycles=sum(run.cycles for run in runs),
+        seconds=sum(run.seconds for run in runs),
+        firings=sum(run.firings for run in runs),
+        utilization=fired / offered if offered else 0.0,
+        compute_pes=max(run.compute_pes for run in runs),
+        dsp_blocks=max(one.dsp_blocks for one in estimates) if known else None,
+        ram_blocks=max(one.ram_blocks for one in estimates) if known else None,
+        ending=(cut or runs)[-1].ending.value,
+        banner=_banner(label, cut[-1]) if cut else "",
+        channels=channels,
+        nodes=nodes,
+    )
+
+
+def _banner(label: str, run: SimResult) -> str:
+    return (
+        f"{label} did not come to its end ({run.ending.value}): its numbers are of the "
+        f"{counted(run.cycles, 'cycle')} until then"
+    )
+
+
+def _resources(run: SimResult) -> ResourceReport | None:
+    if run.device.fabric is None:
+        return None
+    try:
+        return estimate_resources(run.program.graph, run.device)
+    except UnsupportedError:
+        return None
+
+
+def _channels(run: SimResult) -> dict[str, ComparedChannel]:
+    lines = chip_map_of(run, observe(run, ()), None).channels
+    return {
+        line.name: ComparedChannel(depth=line.depth, peak=line.peak, stalls=line.stalls)
+        for line in lines
+    }
+
+
+def _nodes(run: SimResult, estimate: ResourceReport | None) -> dict[str, ComparedNode]:
+    blocks = {} if estimate is None else {node.name: node for node in estimate.nodes}
+    return {
+        name: ComparedNode(
+            pes=node.pe_count,
+            interval=node.interval.cycles,
+            firings=node.firings,
+            stalled=node.starved + node.blocked + node.waiting,
+            dsp_blocks=blocks[name].dsp_blocks if name in blocks else None,
+            ram_blocks=blocks[name].ram_blocks if name in blocks else None,
+        )
+        for name, node in run.nodes.items()
+    }
+
+
+def cycle_changes(
+    before: Sequence[SimResult], after: Sequence[SimResult], *, several: bool
+) -> tuple[CycleChange, ...]:
+    """All causes of both, the largest change first; the changes add up to that of the cycles."""
+    a, b = (cycle_uses(runs, staged=several) for runs in (before, after))
+    changes = [
+        CycleChange(use=use, before=a.get(use, 0), after=b.get(use, 0)) for use in {**a, **b}
+    ]
+    return tuple(sorted(changes, key=lambda one: (-abs(one.change), -one.before, one.use.text)))
+
+
+def channel_changes(a: ComparedSide, b: ComparedSide) -> tuple[ChannelChange, ...]:
+    """The channels that differ, that with the largest change of stalls first."""
+
+    def stalls(one: ComparedChannel | None) -> int:
+        return 0 if one is None else one.stalls
+
+    found = [
+        ChannelChange(name=name, before=a.channels.get(name), after=b.channels.get(name))
+        for name in {**a.channels, **b.channels}
+        if a.channels.get(name) != b.channels.get(name)
+    ]
+    return tuple(sorted(found, key=lambda one: -abs(stalls(one.after) - stalls(one.before))))
+
+
+def node_changes(a: ComparedSide, b: ComparedSide) -> tuple[NodeChange, ...]:
+    """The nodes that differ, in the order of the graphs."""
+    return tuple(
+        NodeChange(name=name, before=a.nodes.get(name), after=b.nodes.get(name))
+        for name in {**a.nodes, **b.nodes}
+        if a.nodes.get(name) != b.nodes.get(name)
+    )
+
+
+def side_table(a: ComparedSide, b: ComparedSide) -> Table:
+    """The headline numbers of both."""
+    rows = (
+        ("design", a.design, b.design, ""),
+        ("device", a.device, b.device, ""),
+        ("cycles", f"{a.cycles:,}", f"{b.cycles:,}", changed(a.cycles, b.cycles)),
+        ("time", f"{engineering(a.seconds)}s", f"{engineering(b.seconds)}s", ""),
+        ("utilization", f"{a.utilization:.1%}", f"{b.utilization:.1%}", ""),
+        *(
+            (label, number(before), number(after), changed(before, after))
+            for label, before, after in (
+                ("compute PEs", a.compute_pes, b.compute_pes),
+                ("firings", a.firings, b.firings),
+                ("DSP blocks", a.dsp_blocks, b.dsp_blocks),
+                ("RAM blocks", a.ram_blocks, b.ram_blocks),
+            )
+        ),
+        ("ended", a.ending, b.ending, ""),
+    )
+    return Table(title="side by side", headers=("", a.label, b.label, "change"), rows=rows)
+
+
+def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]) -> Table:
+    """The cycles by cause, and their sums."""
+    lines = [(one.use.text, one.before, one.after) for one in causes[:MOST_ROWS]]
+    others = causes[MOST_ROWS:]
+    if others:
+        sums = sum(one.before for one in others), sum(one.after for one in others)
+        lines.append((f"{len(others):,} others", *sums))
+    rows = [(name, f"{x:,}", f"{y:,}", changed(x, y)) for name, x, y in lines]
+    rows.append(("all", f"{a.cycles:,}", f"{b.cycles:,}", changed(a.cycles, b.cycles)))
+    return Table(
+        title="cycles by cause (mean of the compute PEs)",
+        headers=("cause", a.label, b.label, "change"),
+        rows=tuple(rows),
+    )
+
+
+def node_table(a: ComparedSide, b: ComparedSide, nodes: Sequence[NodeChange]) -> Table:
+    """The nodes that differ."""
+
+    def cells(one: ComparedNode | None) -> tuple[int | None, ...]:
+        if one is None:
+            return (None,) * 6
+        return (one.pes, one.interval, one.firings, one.stalled, one.dsp_blocks, one.ram_blocks)
+
+    rows = [
+        (one.name, *(_pair(x, y) for x, y in zip(cells(one.before), cells(one.after), strict=True)))
+        for one in nodes
+    ]
+    return Table(
+        title=f"nodes that differ, {a.label} → {b.label} (stalled: PE-cycles)",
+        headers=("node", "PEs", "II", "firings", "stalled", "DSP", "RAM"),
+        rows=_shortened(rows),
+    )
+
+
+def channel_table(a: ComparedSide, b: ComparedSide, channels: Sequence[ChannelChange]) -> Table:
+    """The channels that differ."""
+
+    def cells(one: ComparedChannel | None) -> tuple[int | None, ...]:
+        return (None,) * 3 if one is None else (one.depth, one.peak, one.stalls)
+
+    rows = []
+    for one in channels:
+        pairs = zip(cells(one.before), cells(one.after), strict=True)
+        depth, *others = (_pair(before, after) for before, after in pairs)
+        rows.append((one.name, depth.replace(number(_UNBOUNDED), "unbounded"), *others))
+    return Table(
+        title=f"channels that differ, {a.label} → {b.label} (depth and peak in tokens of a FIFO, "
+        "stalls in PE-cycles)",
+        headers=("channel", "depth", "peak", "stalls"),
+        rows=_shortened(rows),
+    )
+
+
+def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The first rows, and how many are left out."""
+    if len(rows) <= MOST_ROWS:
+        return tuple(rows)
+    more = (f"and {len(rows) - MOST_ROWS:,} more", *("" for _ in rows[0][1:]))
+    return (*rows[:MOST_ROWS], more)
+
+
+def number(value: int | None) -> str:
+    """A number, or ``-`` for none."""
+    return _NONE if value is None else f"{value:,}"
+
+
+def changed(before: int | None, after: int | None) -> str:
+    """The difference with its sign, and its share; empty for none."""
+    if before is None or after is None or before == after:
+        return ""
+    share = f" ({(after - before) / before:+.1%})" if before else ""
+    return f"{after - before:+,}{share}"
+
+
+def _pair(before: int | None, after: int | None) -> str:
+    if before == after:
+        return number(before)
+    return f"{number(before)} → {number(after)}"
+
+
+# The cycles of runs by their cause, in whole cycles that add up to those of the runs.
+#
+# Each run is taken apart as the mean of the PEs of its main array: firing, waiting for a token or
+# for space in a channel, for memory, for the initiation interval, for an empty slot of a schedule,
+# and idle before the first and after the last firing.  So the share of firing is the utilization.
+# Means are fractions; they are rounded by largest remainders, so that nothing is lost.
+
+
+class CauseKind(Enum):
+    """What cycles go into."""
+
+    FIRING = "firing"
+    STARVED = "starved by"
+    BLOCKED = "blocked by"
+    STARVED_BY_MEMORY = "starved by memory"
+    BLOCKED_BY_MEMORY = "blocked by memory"
+    INTERVAL = "initiation interval"
+    EMPTY = "empty slots"
+    IDLE = "idle"
+
+    @property
+    def state(self) -> str:
+        """What a PE is meanwhile, one of ``core.tables.KINDS``."""
+        match self:
+            case CauseKind.FIRING:
+                return "busy"
+            case CauseKind.STARVED | CauseKind.STARVED_BY_MEMORY:
+                return "starved"
+            case CauseKind.BLOCKED | CauseKind.BLOCKED_BY_MEMORY:
+                return "blocked"
+            case CauseKind.INTERVAL | CauseKind.EMPTY:
+                return "waiting"
+            case CauseKind.IDLE:
+                return "idle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleUse:
+    """What some cycles of a stage went into; ``channel`` is the one that was waited for.
+
+    ``stage`` is 0 where there is only one.
+    """
+
+    kind: CauseKind
+    channel: str = ""
+    stage: int = 0
+
+    @property
+    def text(self) -> str:
+        """As tables say it."""
+        return staged(f"{self.kind.value} {self.channel}".rstrip(), self.stage)
+
+
+def staged(name: str, stage: int) -> str:
+    """A name with the number of its stage, where there are several."""
+    return f"stage {stage}: {name}" if stage else name
+
+
+def cycle_uses(runs: Sequence[SimResult], *, staged: bool) -> dict[CycleUse, int]:
+    """The cycles of runs that came one after the other; they add up to those of the runs."""
+    found: dict[CycleUse, int] = {}
+    for number, run in enumerate(runs, 1):
+        found |= _of_run(run, number if staged else 0)
+    return found
+
+
+def main_nodes(run: SimResult) -> list[NodeStatistics]:
+    """The main array; of a run that computes nothing, all nodes."""
+    return list(run.nodes.values()) if run.main_array is None else [run.main_array]
+
+
+def _of_run(run: SimResult, stage: int) -> dict[CycleUse, int]:
+    nodes = main_nodes(run)
+    pes = sum(node.pe_count for node in nodes)
+    sums: dict[CycleUse, int] = {}
+    for node in nodes:
+        for use, cycles in _of_node(node, stage).items():
+            sums[use] = sums.get(use, 0) + cycles
+    means = {use: Fraction(cycles, pes) for use, cycles in sums.items() if cycles}
+    # an interrupted run may have counted a cycle more than it had: idle is what is left
+    means[CycleUse(kind=CauseKind.IDLE, stage=stage)] = run.cycles - sum(means.values(), Fraction())
+    return _rounded(means)
+
+
+def _of_node(node: NodeStatistics, stage: int) -> dict[CycleUse, int]:
+    """The PE-cycles of a node that are not idle."""
+    kinds = {
+        CauseKind.FIRING: node.busy,
+        CauseKind.STARVED_BY_MEMORY: node.starved_by_memory,
+        CauseKind.BLOCKED_BY_MEMORY: node.blocked_by_memory,
+        CauseKind.INTERVAL: node.waiting - node.empty,
+        CauseKind.EMPTY: node.empty,
+    }
+    found = {CycleUse(kind=kind, stage=stage): cycles for kind, cycles in kinds.items()}
+    for kind, by_channel in (
+        (CauseKind.STARVED, node.starved_by),
+        (CauseKind.BLOCKED, node.blocked_by),
+    ):
+        for name, cycles in by_channel.items():
+            found[CycleUse(kind=kind, channel=name, stage=stage)] = cycles
+    return found
+
+
+def _rounded(means: Mapping[CycleUse, Fraction]) -> dict[CycleUse, int]:
+    """Integers with the sum of the fractions, which is one: each is rounded down or up."""
+    found = {use: floor(mean) for use, mean in means.items()}
+    missing = int(sum(means.values(), Fraction())) - sum(found.values())
+    for use in sorted(means, key=lambda use: found[use] - means[use])[:missing]:
+        found[use] += 1
+    return {use: cycles for use, cycles in found.items() if cycles}
+
+
+# The waterfall: from the cycles of A to those of B, a bar for each cause.
+
+MOST_STEPS = 14
+"""Causes with a bar of their own; the others share one."""
+
+_LEFT, _WIDTH, _RIGHT, _ROW, _TOP = 250, 480, 190, 24, 54
+_LONGEST_NAME = 32
+_ANCHORED = 0.75
+"""The axis begins at 0 unless all bars end above this share of the largest number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaterfallStep:
+    """A bar from one number of cycles to another."""
+
+    name: str
+    start: int
+    end: int
+    color: str
+    total: bool = False
+
+    @property
+    def text(self) -> str:
+        """The number beside the bar."""
+        return f"{self.end:,}" if self.total else f"{self.end - self.start:+,}"
+
+
+def steps_of(
+    a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]
+) -> tuple[WaterfallStep, ...]:
+    """The bars: A, the causes that changed, the largest change first, and B."""
+    changes = [one for one in causes if one.change]
+    shown, rest = changes, changes[:0]
+    if len(changes) > MOST_STEPS:
+        shown, rest = changes[: MOST_STEPS - 1], changes[MOST_STEPS - 1 :]
+    steps = [_total(a)]
+    at = a.cycles
+    for one in shown:
+        color = COLORS[one.use.kind.state]
+        steps.append(WaterfallStep(name=one.use.text, start=at, end=at + one.change, color=color))
+        at += one.change
+    if rest:
+        end = at + sum(one.change for one in rest)
+        name = f"{len(rest)} others"
+        steps.append(WaterfallStep(name=name, start=at, end=end, color=PALETTE[7]))
+    return (*steps, _total(b))
+
+
+def _total(side: ComparedSide) -> WaterfallStep:
+    return WaterfallStep(
+        name=f"{side.label}: {side.design}", start=0, end=side.cycles, color=PALETTE[2], total=True
+    )
+
+
+def waterfall_picture(
+    a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]
+) -> SvgPicture:
+    """The picture; the same bytes for the same comparison."""
+    steps = steps_of(a, b, causes)
+    ends = [cycles for step in steps for cycles in _ends(step)]
+    top = max(max(ends), 1)
+    base = 0
+    if min(ends) >= _ANCHORED * top and min(ends) < top:
+        base = max(0, min(ends) + (min(ends) - top) // 4)  # so that the lowest bar has a length
+    scale = _WIDTH / max(1, top - base)
+
+    def across(cycles: int) -> float:
+        return _LEFT + (max(cycles, base) - base) * scale
+
+    drawn = [_axis(base)]
+    drawn += [_bar(step, row, across) for row, step in enumerate(steps)]
+    for row, step in enumerate(steps[:-1]):
+        x, y = across(step.end), _TOP + row * _ROW + _ROW - 5
+        drawn.append(
+            element("line", x1=x, x2=x, y1=y, y2=y + 10, stroke="currentColor", stroke_width=0.7)
+        )
+    said = f"{counted(a.cycles, 'cycle')} of {a.label} become {b.cycles:,} of {b.label}: "
+    said += ", ".join(f"{step.name} {step.text}" for step in steps[1:-1]) or "no cause differs"
+    return picture(
+        _LEFT + _WIDTH + _RIGHT,
+        _TOP + len(steps) * _ROW + 8,
+        *drawn,
+        title=f"Cycles from {a.label} to {b.label} by cause",
+        description=said,
+    )
+
+
+def _ends(step: WaterfallStep) -> tuple[int, ...]:
+    return (step.end,) if step.total else (step.start, step.end)
+
+
+def _axis(base: int) -> str:
+    text = "cycles; the axis begins at " + (f"{base:,}, not at 0" if base else "0")
+    return element("text", text=text, x=_LEFT, y=_TOP - 30, fill_opacity=0.75) + element(
+        "line",
+        x1=_LEFT,
+        x2=_LEFT,
+        y1=_TOP - 8,
+        y2=_TOP - 2,
+        stroke="currentColor",
+    )
+
+
+def _bar(step: WaterfallStep, row: int, across: Callable[[int], float]) -> str:
+    y = _TOP + row * _ROW
+    left, right = sorted((across(0 if step.total else step.start), across(step.end)))
+    name = step.name if len(step.name) <= _LONGEST_NAME else f"{step.name[: _LONGEST_NAME - 1]}…"
+    return element(
+        "g",
+        hover(f"{step.name}: {step.text}"),
+        element(
+            "text",
+            text=name,
+            x=_LEFT - 10,
+            y=y + 14,
+            text_anchor="end",
+            font_weight="600" if step.total else "400",
+        ),
+        element(
+            "rect",
+            x=left,
+            y=y,
+            width=max(1.0, right - left),
+            height=_ROW - 5,
+            fill=PALETTE[7] if step.color.startswith("var") else step.color,
+        ),
+        element("text", text=step.text, x=right + 6, y=y + 14),
     )

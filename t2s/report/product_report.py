@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from t2s.core.charts import Bar, bar_chart
-from t2s.core.notebook import NotebookCard, NotebookDisplay
-from t2s.core.svg import PALETTE
+from t2s.core.display import NotebookCard, NotebookDisplay
+from t2s.core.svg import PALETTE, Bar, bar_chart
 from t2s.simulator.devices import Device
 from t2s.simulator.report.result import SimResult
 

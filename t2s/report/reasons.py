@@ -16,7 +16,7 @@ class LoopReason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class AblationStep:
     """A design with its first directives: the last one of them, and the cycles with it.
 
     ``cycles`` is ``None`` where the design cannot run so; ``problem`` says why.

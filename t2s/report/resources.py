@@ -1,4 +1,4 @@
-"""``ResourceReport``: the DSP and RAM blocks that a design takes of a device, node by node.
+"""``ResourceReport``: the DSP and RAM blocks of a design, node by node and PE by PE.
 
 An estimate before synthesis, by the rules of ``report.arithmetic`` and ``report.memory``.  Logic
 elements are not estimated.
@@ -6,23 +6,25 @@ elements are not estimated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
+from fractions import Fraction
+from math import ceil, frexp, prod
 from typing import Any
 
+from t2s.core.display import NotebookCard, NotebookDisplay, Table
 from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Local, ReduceLanes, Select
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.notebook import NotebookCard, NotebookDisplay
-from t2s.core.tables import Table
-from t2s.graph.body import Load, Store
-from t2s.graph.graph import Graph, Place
-from t2s.graph.kept import KeptFor
-from t2s.graph.machine import Machine, Search
-from t2s.graph.nodes import Node, Role
-from t2s.report.blocks_of_pe import dsp_blocks, fifo_blocks, register_blocks, unit_blocks
-from t2s.simulator.devices import DEVICES, Device, find_device
-from t2s.simulator.fabric import Fabric
+from t2s.core.ops import Op
+from t2s.core.types import Int, Type
+from t2s.core.walk import children, walk
+from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
+from t2s.graph.cache import GraphCache
+from t2s.graph.graph import Channel, Graph, Place
+from t2s.graph.nodes import Choice, Machine, Node, Role, Rule, Search
+from t2s.simulator.devices import DEVICES, Device, Fabric, find_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,7 @@ class ResourceReport(NotebookDisplay):
         return NotebookCard(title=self._title, summary=self.summary, parts=(self.table,))
 
 
-_REPORTS: KeptFor[Device, ResourceReport] = KeptFor()
+_REPORTS: GraphCache[Device, ResourceReport] = GraphCache()
 
 
 def estimate_resources(graph: Graph, device: str | Device = "arria10") -> ResourceReport:
@@ -277,3 +279,215 @@ def _of(needed: int, available: int | None) -> str:
     if not available:
         return f"{needed:,}"
     return f"{needed:,} of {available:,} ({needed / available:.1%})"
+
+
+# DSP and RAM blocks of one PE: its operators, memories, incoming FIFOs, load and store units.
+#
+# The rules, all of them estimates:
+#
+# * Operators take blocks; selections, conversions and what else moves bits are logic and wires. *
+# Every operator that a body computes is built once, however often it is used; a value that no
+# statement uses is not built. * Expressions over indices and parameters only (subscripts,
+# conditions) are counters and logic. * A multiplication by a constant power of two is a shift, or
+# an addition to the exponent. * An integer multiplier is as wide as what its operands were before
+# they were widened: a product of two int8 in int32 takes half a block, as synthesis finds that the
+# upper bits repeat the sign. * For the types in ``Fabric.fused`` a block has a multiplier and an
+# adder.  A *sum of products* is a tree of additions, subtractions and sums of lanes, with
+# multiplications at its leaves that nothing else uses.  With p products and a additions it takes
+# max(p, a) blocks: each product's block lends its adder, and additions beyond these take a block
+# each.  A dot product of 16 lanes with its accumulator has p = a = 16 and takes 16 blocks. * The
+# alternatives of a machine have their own operators, and conditions are logic.
+
+_ADDITIVE = (Op.ADD, Op.SUBTRACT)
+
+
+def dsp_blocks(node: Node, fabric: Fabric) -> Fraction:
+    """DSP blocks of one PE or machine; halves are blocks that two multipliers share."""
+    if not isinstance(node, Machine):
+        return _Counter(node.body, (), fabric).blocks()
+    parts = (part for mode in node.modes for part in _parts(mode.choices))
+    counters = (_Counter(statements, values, fabric) for statements, values in parts)
+    return sum((counter.blocks() for counter in counters), Fraction(0))
+
+
+def _parts(choices: Sequence[Choice]) -> Iterator[tuple[tuple[Statement, ...], tuple[Expr, ...]]]:
+    """What is computed together in a machine: statements, and the values that are used outside."""
+    for choice in choices:
+        lets = [item for item in choice.body if isinstance(item, Let)]
+        yield choice.body, tuple(Local(name=let.target, type=let.value.type) for let in lets)
+        match choice.inside:
+            case Rule(body=body, puts=puts):
+                yield body, tuple(put.value for put in puts if put.value is not None)
+            case inner:
+                yield from _parts(inner)
+
+
+class _Counter:
+    """Counts over one body; a local that is used once stands for its expression.
+
+    ``values`` are used beside what the statements use.
+    """
+
+    def __init__(
+        self, statements: tuple[Statement, ...], values: tuple[Expr, ...], fabric: Fabric
+    ) -> None:
+        self.fabric = fabric
+        self.statements = statements
+        self.values = values
+        self.lets = {item.target: item.value for item in statements if isinstance(item, Let)}
+        self.counters: set[str] = set()  # locals that only indices and parameters go into
+        self.uses = self._count_uses()
+        for name, value in self.lets.items():
+            if self.is_static(value):
+                self.counters.add(name)
+
+    def _count_uses(self) -> Counter[str]:
+        """Uses of each local by what is built: statements backwards, unused values left out."""
+        uses = Counter(
+            term.name for value in self.values for term in walk(value) if isinstance(term, Local)
+        )
+        for statement in reversed(self.statements):
+            if isinstance(statement, Let) and not uses[statement.target]:
+                continue
+            uses.update(term.name for term in walk(statement) if isinstance(term, Local))
+        return uses
+
+    def blocks(self) -> Fraction:
+        total = sum((self.cost(value) for value in self.values), Fraction(0))
+        for statement in self.statements:
+            if isinstance(statement, Let):
+                if self.uses[statement.target] > 1:  # once is counted where it is used
+                    total += self.cost(statement.value)
+                continue
+            total += sum(
+                (self.cost(child) for child in children(statement) if isinstance(child, Expr)),
+                Fraction(0),
+            )
+        return total
+
+    def inlined(self, expr: Expr) -> Expr:
+        while isinstance(expr, Local) and expr.name in self.lets and self.uses[expr.name] == 1:
+            expr = self.lets[expr.name]
+        return expr
+
+    def is_static(self, expr: Expr) -> bool:
+        """Whether only indices, parameters and constants go in, and no float comes out."""
+        return not expr.type.is_float and all(
+            term.name in self.counters for term in walk(expr) if isinstance(term, Local)
+        )
+
+    def cost(self, expr: Expr) -> Fraction:
+        expr = self.inlined(expr)
+        if self.is_static(expr):
+            return Fraction(0)
+        scalar = expr.type.scalar
+        if scalar in self.fabric.fused and self._is_sum(expr):
+            return self._sum_of_products(expr)
+        inner = sum(
+            (self.cost(child) for child in children(expr) if isinstance(child, Expr)), Fraction(0)
+        )
+        match expr:
+            case Apply(operator=Op.MULTIPLY) if _shifts(expr):
+                return inner
+            case Apply(operator=operator, operands=operands, type=type):
+                each = self.fabric.dsp_cost(operator, self._built_for(operands))
+                return inner + type.lanes * each
+            case ReduceLanes(operator=operator, value=value):
+                return inner + (value.type.lanes - 1) * self.fabric.dsp_cost(operator, scalar)
+        return inner
+
+    def _built_for(self, operands: Sequence[Expr]) -> Type:
+        """The type that an operator has to take; a narrow one where integers were widened."""
+        scalar = operands[0].type.scalar
+        if not scalar.is_integer:
+            return scalar
+        return Int(min(scalar.bits, max(map(self._bits_before_widening, operands))))
+
+    def _bits_before_widening(self, operand: Expr) -> int:
+        bits = operand.type.scalar.bits
+        match operand:
+            case Local(name=name) if name in self.lets:
+                return self._bits_before_widening(self.lets[name])
+            case Cast(value=value) if value.type.is_integer and value.type.scalar.bits < bits:
+                return self._bits_before_widening(value)
+            case Broadcast(value=value):
+                return self._bits_before_widening(value)
+            case Select(if_true=one, if_false=other):
+                return max(self._bits_before_widening(one), self._bits_before_widening(other))
+            case Const(value=value):
+                needed = int(value).bit_length() + 1
+                return next((fits for fits in (8, 16, 32) if fits >= needed), bits)
+        return bits
+
+    def _is_sum(self, expr: Expr) -> bool:
+        match expr:
+            case Apply(operator=operator) | ReduceLanes(operator=operator):
+                return operator in _ADDITIVE
+        return False
+
+    def _sum_of_products(self, root: Expr) -> Fraction:
+        scalar = root.type.scalar
+        add = self.fabric.dsp_cost(Op.ADD, scalar)
+        multiply = self.fabric.dsp_cost(Op.MULTIPLY, scalar)
+        additions = products = 0
+        rest = Fraction(0)
+        pending = [root]
+        while pending:
+            match self.inlined(pending.pop()):
+                case Apply(operator=Op.ADD | Op.SUBTRACT, operands=operands, type=type):
+                    additions += type.lanes
+                    pending += operands
+                case ReduceLanes(operator=Op.ADD, value=value):
+                    additions += value.type.lanes - 1
+                    pending.append(value)
+                case Apply(operator=Op.MULTIPLY, operands=operands, type=type) as product:
+                    products += 0 if _shifts(product) else type.lanes
+                    rest += sum((self.cost(operand) for operand in operands), Fraction(0))
+                case leaf:
+                    rest += self.cost(leaf)
+        return rest + max(additions * add, products * multiply)
+
+
+def _shifts(product: Apply) -> bool:
+    """Whether one operand is a constant power of two."""
+    for operand in product.operands:
+        value = operand.value if isinstance(operand, Broadcast) else operand
+        if isinstance(value, Const) and abs(frexp(value.value)[0]) in (0.5, 0.0):
+            return True
+    return False
+
+
+def register_blocks(node: Node, fabric: Fabric) -> int:
+    """RAM blocks of the register files of one PE or machine."""
+    match node:
+        case Machine():
+            firings = [path.statements for path in node.paths()]
+        case _:
+            firings = [node.body]
+    return sum(
+        max([1, *(_reads(statements, register.name) for statements in firings)])
+        * fabric.ram_cost(prod(register.shape), _bits(register.type))
+        for register in node.registers
+    )
+
+
+def fifo_blocks(channel: Channel, fabric: Fabric) -> int:
+    """RAM blocks of all FIFOs of a channel."""
+    return channel.element_count * fabric.ram_cost(channel.capacity, _bits(channel.stream.element))
+
+
+def _reads(statements: Sequence[Statement], register: str) -> int:
+    reads = (item.register for item in statements if isinstance(item, RegisterRead))
+    return sum(name == register for name in reads)
+
+
+def unit_blocks(node: Node, fabric: Fabric) -> int:
+    """RAM blocks of the load and store units of one PE or machine."""
+    statements = list(node.statements() if isinstance(node, Machine) else node.body)
+    widths = [item.type for item in statements if isinstance(item, Load)]
+    widths += [item.value.type for item in statements if isinstance(item, Store | Search)]
+    return sum(fabric.ram_cost(fabric.burst_words, _bits(type)) for type in widths)
+
+
+def _bits(type: Type) -> int:
+    return (1 if type.is_bool else type.bits) * type.lanes

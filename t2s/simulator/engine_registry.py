@@ -44,10 +44,10 @@ _COMPILERS = ("llvmlite",)
 
 _ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "native": ("t2s.simulator.engine_native", "NativeEngine"),
-        "array": ("t2s.simulator.engine_native", "array_engine"),
-        "table": ("t2s.simulator.engine_native", "table_engine"),
-        "python": ("t2s.simulator.engine_python", "PythonEngine"),
+        "native": ("t2s.simulator.native_engine", "NativeEngine"),
+        "array": ("t2s.simulator.native_engine", "array_engine"),
+        "table": ("t2s.simulator.native_engine", "table_engine"),
+        "python": ("t2s.simulator.reference_engine", "PythonEngine"),
     }
 )
 

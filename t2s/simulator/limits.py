@@ -1,13 +1,14 @@
-"""Where a run is cut short, and who is told how far it is."""
+"""The limits of a run, and its observers: a progress bar on the terminal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.progress import ProgressBar
+from t2s.core.validate import as_int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ def checked_limits(max_cycles: int | None) -> Limits:
     """The limits of a run; ``UserError`` unless it is a number of cycles or ``None``."""
     if max_cycles is None:
         return Limits()
-    count = whole(max_cycles)
+    count = as_int(max_cycles)
     if count is None or count < 1:
         raise UserError(
             "max_cycles is not a number of cycles",
@@ -45,3 +46,25 @@ class Observer(Protocol):
 
         A unit is the time or the value of a firing, or both where an engine finds them together.
         """
+
+
+# A progress bar on the terminal, for runs that take a while.
+
+
+class Progress(ProgressBar):
+    """An observer that shows a bar; see ``ProgressBar``."""
+
+    def advanced(self, *, cycle: int, done: int, total: int) -> None:
+        """See ``engine.Observer``."""
+        self._show(done, total, cycle=f"cycle {cycle:,}")
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        return [
+            TextColumn("simulating"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[cycle]}"),
+        ]

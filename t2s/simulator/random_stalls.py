@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.validate import as_int
 
 WORD = 0xFFFFFFFF
 """All arithmetic of the hash is modulo 2**32."""
@@ -41,7 +41,7 @@ class RandomStalls:
             ("seed", self.seed, 0, WORD),
             ("one_in", self.one_in, 2, 2**31 - 1),
         ):
-            number = whole(value)
+            number = as_int(value)
             if number is None or not least <= number <= most:
                 raise UserError(
                     f"RandomStalls: {what} is out of range",

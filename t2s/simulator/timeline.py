@@ -17,11 +17,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.validate import as_int
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
-from t2s.simulator.report.tally import Counts
+from t2s.simulator.report.counters import Counts
 
 MOST_BINS = 4096
 """Bins of one timeline: more than a screen has columns."""
@@ -170,7 +170,7 @@ def _window(cycles: object, of_run: int) -> Window:
         return 1, max(1, of_run)
     here, given = user_location(), cycles
     if isinstance(cycles, Sequence) and len(cycles) == 2:
-        first, last = whole(cycles[0]), whole(cycles[1])
+        first, last = as_int(cycles[0]), as_int(cycles[1])
         if first is not None and last is not None and 1 <= first <= last <= of_run:
             return first, last
         given = f"({cycles[0]!r}, {cycles[1]!r})"
@@ -183,7 +183,7 @@ def _window(cycles: object, of_run: int) -> Window:
 
 
 def _bins(bins: object, most: int) -> int:
-    count = whole(bins)
+    count = as_int(bins)
     if count is None or not 1 <= count <= most:
         raise UserError(
             "bins is not a number of bins",

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from t2s.core.checks import whole
 from t2s.core.errors import T2SError, UserError
 from t2s.core.location import user_location
+from t2s.core.validate import as_int
 from t2s.core.walk import Term
 
 ClassT = TypeVar("ClassT", bound=type[Any])
@@ -88,7 +88,7 @@ def _converted(value: Any, hint: Any) -> Any:
                 continue
         raise _Misfit
     if hint is int:
-        number = whole(value)
+        number = as_int(value)
         if number is None:
             raise _Misfit
         return number
@@ -106,7 +106,7 @@ def _converted(value: Any, hint: Any) -> Any:
         _sure(value, isinstance(value, Mapping))
         return {_converted(k, inside[0]): _converted(v, inside[1]) for k, v in value.items()}
     if hint is float:
-        return _sure(value, isinstance(value, float) or whole(value) is not None)
+        return _sure(value, isinstance(value, float) or as_int(value) is not None)
     return _sure(value, isinstance(value, hint))
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.validate import as_int
 from t2s.core.walk import Term
 from t2s.graph.graph import Place
 from t2s.sparse_repr.levels import (
@@ -35,7 +35,7 @@ LARGEST_EXTENT = (1 << 63) - 1
 
 def checked_order(order: Any, least: int, location: SourceLocation | None = None) -> int:
     """A number of modes.  Raises ``UserError`` unless it is an integer from ``least`` to 32."""
-    number = whole(order)
+    number = as_int(order)
     if number is None or not least <= number <= MOST_MODES:
         raise UserError(
             "this is no number of modes",
@@ -51,7 +51,7 @@ def checked_shape(
 ) -> tuple[int, ...]:
     """The extents of a shape.  Raises ``UserError`` unless they are integers from 0 on."""
     given = _listed(shape)
-    numbers = [whole(extent) for extent in given or ()]
+    numbers = [as_int(extent) for extent in given or ()]
     made = tuple(number for number in numbers if number is not None)
     inside = all(0 <= number <= LARGEST_EXTENT for number in made)
     if given is None or len(made) < len(numbers) or not inside:
@@ -193,7 +193,7 @@ def make_format(
             given=repr(modes),
         )
     given = range(len(letters)) if modes is None else tuple(modes)
-    order = tuple(number for number in map(whole, given) if number is not None)
+    order = tuple(number for number in map(as_int, given) if number is not None)
     if len(order) < len(given) or sorted(order) != list(range(len(letters))):
         raise UserError(
             f"the format {letters} cannot store its modes in the order {list(given)}",
@@ -252,7 +252,7 @@ def coo(order: int, modes: Sequence[int] | None = None) -> Format:
 
 def bcsr(rows: int, columns: int) -> Format:
     """Compressed sparse rows of dense blocks of ``rows`` x ``columns``."""
-    height, width = (whole(size) or 0 for size in (rows, columns))
+    height, width = (as_int(size) or 0 for size in (rows, columns))
     if not all(0 < size <= LARGEST_EXTENT for size in (height, width)):
         raise UserError(
             "a block has at least one row and one column",

@@ -18,33 +18,226 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr
 from t2s.core.location import user_location
 from t2s.core.ops import Op
-from t2s.core.types import MOST_LANES
-from t2s.graph.graph import Tensor
+from t2s.core.types import MOST_LANES, Type
+from t2s.graph.graph import StreamKind, Tensor
 from t2s.sparse_repr.arguments import checked
 from t2s.sparse_repr.blocks import (
-    arrays,
+    alu,
     bitvectors,
     droppers,
+    joins,
     lanes,
+    locators,
     plumbing,
-    point_reducers,
+    reducers,
+    scanners,
+    skipping,
     splits,
     writers,
 )
 from t2s.sparse_repr.blocks.alu import Alu
-from t2s.sparse_repr.blocks.connections import UNBOUNDED, Stream
+from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock, check_number
 from t2s.sparse_repr.blocks.expressions import Operator
+from t2s.sparse_repr.blocks.plumbing import Player, Root
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ScalarReducer
-from t2s.sparse_repr.blocks.repeats import Regroup
-from t2s.sparse_repr.iteration import Iteration
+from t2s.sparse_repr.blocks.repeats import Regroup, Repeat
+
+Side = Sequence[Stream]
+"""One side of a join: the coordinates, and what is beside them."""
+
 
 __all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "StreamBlock", "Streams"]
 
 
 @checked
-class Streams(Iteration):
+class Streams(Connections):
     """A graph of blocks in the making; see the module's docstring."""
+
+    def root(self, name: str = "root") -> Stream:
+        """The reference of the only fiber of an outermost level, nested 1 deep."""
+        return self.put(Root(type=self.index), name)[0]
+
+    def play(
+        self, values: Tensor, tags: Tensor, kind: StreamKind, nesting: int, name: str = "play"
+    ) -> Stream:
+        """A stream from memory, token by token."""
+        block = Player(values=values, tags=tags, stream=kind, nesting=nesting)
+        return self.put(block, name)[0]
+
+    def scan_compressed(
+        self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
+    ) -> tuple[Stream, Stream]:
+        """Coordinates and references of a compressed level."""
+        return scanners.scan_compressed(self, ref, positions, coordinates, name)
+
+    def scan_dense(self, ref: Stream, size: int, name: str = "scan") -> tuple[Stream, Stream]:
+        """Coordinates and references of a dense level."""
+        return self.pair(scanners.DenseScanner(size=size), name, ref)
+
+    def scan_singleton(
+        self, ref: Stream, coordinates: Tensor, name: str = "scan"
+    ) -> tuple[Stream, Stream]:
+        """The coordinate and the reference of each fiber of a singleton level."""
+        return self.pair(scanners.SingletonScanner(coordinates=coordinates), name, ref)
+
+    def scan_unique(
+        self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
+    ) -> tuple[Stream, Stream]:
+        """Each coordinate of a compressed level with repeated coordinates, and its run."""
+        block = scanners.UniqueScanner(positions=positions, coordinates=coordinates)
+        return self.pair(block, name, ref)
+
+    def scan_run(
+        self,
+        ref: Stream,
+        positions: Tensor,
+        above: Sequence[Tensor],
+        coordinates: Tensor,
+        name: str = "scan",
+    ) -> tuple[Stream, Stream]:
+        """Each coordinate of a singleton level in runs of the levels ``above`` it."""
+        block = scanners.RunScanner(
+            positions=positions, above=tuple(above), coordinates=coordinates
+        )
+        return self.pair(block, name, ref)
+
+    def scan_linked_list(
+        self,
+        ref: Stream,
+        heads: Tensor,
+        coordinates: Tensor,
+        followers: Tensor,
+        name: str = "scan",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates and references of a linked-list level."""
+        block = scanners.LinkedListScanner(
+            heads=heads, coordinates=coordinates, followers=followers
+        )
+        return self.pair(block, name, ref)
+
+    def scan_bitvector(
+        self, ref: Stream, words: Tensor, ranks: Tensor, words_per_fiber: int, name: str = "scan"
+    ) -> tuple[Stream, Stream]:
+        """Words and ranks of a bitvector level."""
+        block = scanners.BitvectorScanner(words=words, ranks=ranks, words_per_fiber=words_per_fiber)
+        return self.pair(block, name, ref)
+
+    def scan_bit_tree(
+        self,
+        ref: Stream,
+        top: tuple[Tensor, Tensor],
+        leaves: tuple[Tensor, Tensor],
+        words_per_fiber: int,
+        name: str = "scan",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates and references of a bit-tree: words for the set bits of words.
+
+        ``top`` and ``leaves`` are words and ranks; each bit of the top says that there is a leaf.
+        """
+        return bitvectors.scan_bit_tree(self, ref, top, leaves, words_per_fiber, name)
+
+    def repeat(self, crd: Stream, ref: Stream, name: str = "repeat") -> Stream:
+        """Each token of ``ref`` as often as its list in ``crd`` has coordinates."""
+        return self.put(Repeat(), name, crd, ref)[0]
+
+    def intersect(
+        self, *sides: Side, name: str = "intersect"
+    ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
+        """The coordinates that all sides have, and for each side what is beside them."""
+        return self._join(BlockKind.INTERSECT, sides, name)
+
+    def intersect_skipping(
+        self,
+        *levels: tuple[Stream, Tensor, Tensor],
+        lag: int = skipping.LAG,
+        name: str = "intersect",
+    ) -> tuple[Stream, tuple[Stream, ...]]:
+        """Scan and intersect compressed levels, skipping coordinates that another side lacks.
+
+        ``levels`` are (references, positions, coordinates); returns the common coordinates, and
+        the references of each side.  A scanner is at most ``lag`` coordinates ahead.
+        """
+        return skipping.intersect_skipping(self, levels, name, lag)
+
+    def union(
+        self, *sides: Side, name: str = "union"
+    ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
+        """The coordinates that any side has, and for each side what is beside them, or N."""
+        return self._join(BlockKind.UNION, sides, name)
+
+    def _join(
+        self, kind: BlockKind, sides: Sequence[Side], name: str
+    ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
+        if len(sides) < 2 or not all(sides):
+            raise UserError(
+                f"{name!r} joins one side" if all(sides) else f"{name!r} joins a side of nothing",
+                location=user_location(),
+                expected="2 sides or more, each with its coordinates",
+                given=f"{len(sides)}, of {', '.join(str(len(side)) for side in sides)} streams",
+            )
+        return joins.join(self, kind, sides, name)
+
+    def locate_dense(
+        self, crd: Stream, fiber: Stream, size: int, *beside: Stream, name: str = "locate"
+    ) -> tuple[Stream, ...]:
+        """Coordinates, their references in fibers of a dense level, and what is beside them."""
+        return self.put(locators.DenseLocator(size=size), name, crd, fiber, *beside)
+
+    def locate_compressed(
+        self,
+        crd: Stream,
+        fiber: Stream,
+        positions: Tensor,
+        coordinates: Tensor,
+        *beside: Stream,
+        keep: bool = False,
+        name: str = "locate",
+    ) -> tuple[Stream, ...]:
+        """The same in a compressed level; a coordinate that is missing is dropped, or N."""
+        block = locators.CompressedLocator(positions=positions, stored=coordinates, keep=keep)
+        return self.put(block, name, crd, fiber, *beside)
+
+    def bits_of(
+        self,
+        crd: Stream,
+        word: Type,
+        size: int,
+        *,
+        width: int | None = None,
+        empty_fibers: bool = True,
+        name: str = "bits",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates below ``size`` as words of an unsigned type, and their ranks.
+
+        ``width`` bits of a word are used, all of them if it is not given; see
+        ``BitvectorConverter`` for empty fibers.
+        """
+        block = bitvectors.BitvectorConverter(
+            word=word, size=size, width=width, empty_fibers=empty_fibers, rank=self.index
+        )
+        return self.pair(block, name, crd)
+
+    def coordinates_of(
+        self, bits: Stream, ref: Stream, *, width: int | None = None, name: str = "coordinates"
+    ) -> tuple[Stream, Stream]:
+        """Words and ranks as coordinates and references: the inverse of ``bits_of``."""
+        return bitvectors.coordinates_of(self, bits, ref, name, width)
+
+    def intersect_bits(
+        self,
+        *sides: tuple[Stream, Stream],
+        width: int | None = None,
+        name: str = "intersect",
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        """Sides of (words, ranks); the common words, and bit by bit coordinates and references."""
+        return bitvectors.join_bits(self, BlockKind.INTERSECT, sides, name, width)
+
+    def union_bits(
+        self, *sides: tuple[Stream, Stream], width: int | None = None, name: str = "union"
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        """The same for the bits that any side has, with N where a side lacks one."""
+        return bitvectors.join_bits(self, BlockKind.UNION, sides, name, width)
 
     def load(
         self,
@@ -56,7 +249,7 @@ class Streams(Iteration):
         name: str = "load",
     ) -> Stream:
         """The values at references, or vectors of so many lanes; N stays N, or is ``missing``."""
-        block = arrays.ArrayLoad(values=values, lanes=lanes, missing=missing)
+        block = alu.ArrayLoad(values=values, lanes=lanes, missing=missing)
         return self.put(block, name, ref)[0]
 
     def compute(
@@ -125,8 +318,8 @@ class Streams(Iteration):
                 expected=f"at least one coordinate, and values nested {len(crds) + 2} deep or more",
                 given=f"{len(crds)} coordinates, values nested {val.nesting} deep",
             )
-        banks = banks or point_reducers.default_banks(crds, val)
-        *outs, out = point_reducers.reduce_points(self, crds, val, operator, banks, name)
+        banks = banks or reducers.default_banks(crds, val)
+        *outs, out = reducers.reduce_points(self, crds, val, operator, banks, name)
         return tuple(outs), out
 
     def drop(
@@ -284,7 +477,7 @@ class Streams(Iteration):
 
     def store(self, ref: Stream, val: Stream, values: Tensor, name: str = "store") -> None:
         """Store values at references."""
-        self.put(arrays.ArrayStore(values=values), name, ref, val)
+        self.put(alu.ArrayStore(values=values), name, ref, val)
 
     def record(self, stream: Stream, values: Tensor, tags: Tensor, name: str = "record") -> None:
         """Store a stream token by token."""

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.func.func import TemporalFunc
-from t2s.func.symbols import ImageParam, RVar, Var
-from t2s.func.user_expression import as_expression
+from t2s.core.validate import as_int
+from t2s.func.expressions import as_expression
+from t2s.func.func import ImageParam, RVar, TemporalFunc, Var
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.space_time import SpaceTimeTransform
 
@@ -72,7 +71,7 @@ class DirectiveArguments(TemporalFunc[Directive]):
                 )
 
     def _positive(self, what: str, role: str, value: object) -> int:
-        number = whole(value)
+        number = as_int(value)
         if number is None or number < 1:
             raise UserError(
                 f"the {role} of {what} on {self.name} has to be a positive integer",
@@ -174,7 +173,7 @@ def _maps(function: str, given: Mapping[object, object]) -> tuple[tuple[str, Exp
 
 
 def _integers(function: str, given: Sequence[object], count: int) -> tuple[int, ...]:
-    values = tuple(number for v in given if (number := whole(v)) is not None)
+    values = tuple(number for v in given if (number := as_int(v)) is not None)
     if len(values) != len(given) or len(values) != count:
         raise UserError(
             f"space_time_transform on {function} needs one integer for each loop",

@@ -1,4 +1,4 @@
-"""The spatial program: kernels (loop nests with a value) and how they feed each other.
+"""The spatial program: kernels, their loops, their work, and the operands that connect them.
 
 Directives rewrite this program; ``to_graph`` turns each kernel into one node of the graph.  A
 kernel's value is written over the *domain's* variables (i, j, k of the definition); its loops are
@@ -11,42 +11,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
+    Apply,
+    Const,
     Expr,
     Index,
     Local,
+    apply,
     conjunction,
     const,
+    simplify,
     substitute,
 )
-from t2s.core.isl import LoopDomain
+from t2s.core.isl import Interval, LoopDomain
 from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
 from t2s.core.printer import show
+from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
 from t2s.spatial.directive import Directive
-from t2s.spatial.loop_nest import LoopExecution, Padding, SpatialLoop, shifted
-from t2s.spatial.operands import ComputedValue, KernelOperand, Rename
-from t2s.spatial.work import (
-    Evaluation,
-    GatheredStream,
-    LoadUnit,
-    Member,
-    Recurrences,
-    Reduction,
-    Relay,
-    RelayBuffer,
-    Result,
-    ScatteredStream,
-    StoreTarget,
-    StoreUnit,
-    Work,
-    rewritten_work,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,3 +342,458 @@ class SpatialProgram(Term):
 
     def _position(self, name: str) -> int:
         return [kernel.name for kernel in self.kernels].index(name)
+
+
+# Loops: how they execute, and what a loop is in terms of the domain that it runs through.
+
+
+def shifted(expr: Expr, by: int) -> Expr:
+    """``expr + by``, with the constants at its end combined."""
+    match expr:
+        case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
+            return shifted(part, by + number)
+        case Apply(operator=Op.SUBTRACT, operands=(part, Const(value=int() as number))):
+            return shifted(part, by - number)
+    operator = Op.SUBTRACT if by < 0 else Op.ADD
+    return simplify(apply(operator, expr, const(abs(by))))
+
+
+class LoopExecution(Enum):
+    """How a loop executes."""
+
+    SERIAL = "serial"
+    UNROLLED = "unrolled"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpatialLoop(Term):
+    """One loop of a kernel.
+
+    ``definition`` is the loop's index as an expression of the domain's variables; two loops of
+    different kernels with equal definitions iterate over the same thing.  ``reason`` says why the
+    loop is there, for ``print_loop_nest``.
+    """
+
+    name: str
+    minimum: Expr
+    extent: Expr
+    kind: LoopExecution
+    reduction: bool
+    definition: Expr
+    reason: str
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(name=self.name, minimum=self.minimum, extent=self.extent)
+
+    @property
+    def constant(self) -> tuple[int, int] | None:
+        """(minimum, extent) if both are numbers."""
+        return self.interval.constant
+
+    @property
+    def fixed(self) -> tuple[int, int]:
+        """(minimum, extent), of a loop that has been checked to have constant bounds."""
+        if self.constant is None:
+            raise InternalError(f"{self.name} has no constant bounds")
+        return self.constant
+
+    @property
+    def last(self) -> Expr:
+        """The last value of the index."""
+        if isinstance(self.minimum, Const):
+            return shifted(self.extent, int(self.minimum.value) - 1)
+        return tidy(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padding(Term):
+    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
+
+    ``limit`` is the first value outside of the domain; ``directive`` pads.
+    """
+
+    variable: str
+    limit: int
+    extent: int
+    padded: int
+    directive: Directive
+
+    def __str__(self) -> str:
+        return f"{self.variable}: {self.extent} padded to {self.padded}"
+
+
+# Operands: what a kernel receives, what it stands for, and how it comes.
+#
+# Expressions are over the domain's variables of the kernel that receives.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedElement(Term):
+    """The element ``source[access]`` of an input or a Func."""
+
+    source: str
+    access: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedValue(Term):
+    """An expression that the function ``source`` computes; ``access`` is what it depends on."""
+
+    source: str
+    value: Expr
+    access: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalValue(Term):
+    """A result of the Func ``source``, on its way out."""
+
+    source: str
+
+    @property
+    def access(self) -> tuple[Expr, ...]:
+        return ()
+
+
+Content = LoadedElement | ComputedValue | FinalValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardHop(Term):
+    """PEs pass a value on along an unrolled loop.
+
+    ``capacity``: depth of the channels between them (``None``: not the user's choice).
+    """
+
+    loop: str
+    capacity: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborHop(Term):
+    """PEs pass a value on along an unrolled loop to whichever neighbors need it.
+
+    It enters wherever no neighbor has it: at the edge of a triangle, for example.
+
+    Attributes
+    ----------
+    loop: the loop; ``step`` is 1 where values go to the next PE, -1 for the one before.
+    needed: where a PE gets the value from its neighbor or from elsewhere.
+    arrives: where, of these, it gets it from its neighbor.
+    leaves: where, of these, a neighbor gets it from it.
+    capacity: depth of the channels between them (``None``: not the user's choice).
+    """
+
+    loop: str
+    step: int
+    needed: Expr | None
+    arrives: Expr
+    leaves: Expr
+    capacity: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal(Term):
+    """Loops that the producer does not have any more, and the directive that took the last one."""
+
+    loops: tuple[str, ...]
+    by: Directive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename(Term):
+    """The variable ``sender`` of a streamed function is ``reader + offset`` where it is read."""
+
+    sender: str
+    reader: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedProducer(Term):
+    """Taken from a producer that was isolated from another function, whose loops it keeps."""
+
+    by: Directive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedResults(Term):
+    """The results of a function, taken as it sends them; ``renames`` are for its variables."""
+
+    by: Directive
+    renames: tuple[Rename, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOperand(Term):
+    """A value that a kernel receives, once per iteration.
+
+    Attributes
+    ----------
+    name: the local that stands for it in the kernel's value.
+    content: what it stands for.
+    producer: the kernel that sends it.
+    condition: static path condition over the domain's variables (``None``: always).
+    at_start: needed only at the first step of the reduction (part of the initial value), so the
+        producer has no reduction loops.
+    pinned: loops of either end along which there is a token at one iteration only.
+    hops: where PEs pass the value on, outermost hop first.
+    neighbors: the same where a PE takes other values than its neighbor; ``condition`` is where the
+        value enters then.
+    removal: loops that the producer has lost, which a buffer makes up for.
+    taken: where the kernel takes what the producer sends anyway; the producer's loops do not follow
+        the kernel's then.
+    """
+
+    name: str
+    content: Content
+    producer: str
+    type: Type
+    condition: Expr | None
+    at_start: bool = False
+    pinned: tuple[str, ...] = ()
+    hops: tuple[ForwardHop, ...] = ()
+    neighbors: tuple[NeighborHop, ...] = ()
+    removal: Removal | None = None
+    taken: SharedProducer | StreamedResults | None = None
+
+    @property
+    def source(self) -> str:
+        """The input or Func that it comes from; for an expression, the function that computes."""
+        return self.content.source
+
+    @property
+    def access(self) -> tuple[Expr, ...]:
+        """What it depends on: its subscripts; nothing for a result on its way out."""
+        return self.content.access
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is a result on its way out."""
+        return isinstance(self.content, FinalValue)
+
+    @property
+    def forwards(self) -> tuple[str, ...]:
+        """The unrolled loops along which PEs pass the value on."""
+        return tuple(hop.loop for hop in self.hops)
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The loops that the producer has lost."""
+        return () if self.removal is None else self.removal.loops
+
+    @property
+    def renames(self) -> tuple[Rename, ...]:
+        """For a streamed function, the variables of its definition where it is read."""
+        return self.taken.renames if isinstance(self.taken, StreamedResults) else ()
+
+
+# What a kernel does in an iteration: one class for each kind of work.
+#
+# A ``SpatialKernel`` (``spatial/ir.py``) is a nest of loops with one of these.  Expressions are
+# over the domain's variables; nothing here knows any loop, except by name.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreTarget(Term):
+    """Where a kernel stores what it has: ``tensor[indices]``."""
+
+    tensor: str
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calculation(Term):
+    """Base of the work that computes.
+
+    ``vector_operands``: operands asked for by ``vload``; ``vector_store``: asked for by ``vstore``.
+    """
+
+    vector_operands: tuple[str, ...] = ()
+    vector_store: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation(Calculation):
+    """A value in every iteration.
+
+    Reads in ``value`` are not placed yet; ``store``: where it goes, as long as it is this kernel
+    that stores it.
+    """
+
+    value: Expr
+    store: StoreTarget | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction(Calculation):
+    """As ``Evaluation``, and ``value`` is over the value of the step before, first ``initial``.
+
+    ``reassociate``: the steps may be taken in another order, though that rounds otherwise.
+    """
+
+    value: Expr
+    initial: Expr
+    store: StoreTarget | None = None
+    reassociate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member(Term):
+    """One of the Funcs that a kernel computes together: uniform recurrence equations.
+
+    Attributes
+    ----------
+    name: the Func; other members read it as ``Read(source=name)`` over the domain's variables.
+    type: of one element.
+    arguments: the domain's variables that index it.
+    value: what one iteration computes.
+    lanes: it has a value in each lane of the vector loop, not one for all.
+    combine: the lanes of ``value`` are reduced with this operator, starting from ``initial``.
+    location: the user's definition.
+    """
+
+    name: str
+    type: Type
+    arguments: tuple[str, ...]
+    value: Expr
+    lanes: bool
+    combine: Op | None = None
+    initial: Expr | None = None
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Term):
+    """A stream of final values of a kernel that computes several Funcs.
+
+    Attributes
+    ----------
+    function: the Func whose elements these are.
+    member: the member whose values they are.
+    indices: the element, over the domain's variables, from 0.
+    condition: static, over the domain's variables: where there is one (``None``: everywhere).
+    consumer: the kernel that takes the stream, once there is one.
+    """
+
+    function: str
+    member: str
+    indices: tuple[Expr, ...]
+    condition: Expr | None
+    consumer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrences(Calculation):
+    """A system of recurrences: the Funcs that are computed, and the streams that leave.
+
+    ``timed``: the time loop of a schedule; a value that goes to another PE takes as many cycles as
+    the schedule says.
+    """
+
+    members: tuple[Member, ...]
+    results: tuple[Result, ...]
+    timed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadUnit(Term):
+    """Sends elements of an array in memory.
+
+    Attributes
+    ----------
+    value: the element, a ``Read``; an expression only until the load units are placed.
+    on_host: it puts the elements into the device's memory, in its order; no node of the graph.
+    address: for a tensor that the host orders, the subscripts over the loops.
+    """
+
+    value: Expr
+    on_host: bool = False
+    address: tuple[Expr, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreUnit(Term):
+    """Stores what it receives; ``on_host`` and ``address`` are as those of a ``LoadUnit``."""
+
+    value: Local
+    store: StoreTarget
+    on_host: bool = False
+    address: tuple[Expr, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayBuffer(Term):
+    """A memory for what arrives in one iteration of ``loop``; ``double``: filled ahead."""
+
+    loop: str
+    double: bool
+    by: Directive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedStream(Term):
+    """Base of the streams that the PEs along ``loop`` pass on from PE to PE.
+
+    They enter or leave at the first PE, with ``reverse`` at the last one.
+    """
+
+    loop: str
+    reverse: bool
+    by: Directive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatteredStream(PassedStream):
+    """Every PE keeps its own values of one stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredStream(PassedStream):
+    """Every PE adds its own values to one stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay(Term):
+    """Passes its one operand on.
+
+    Attributes
+    ----------
+    value: the operand.
+    inserted: made by the compiler, for a buffer, a scatter or a gather in a Func of another kind.
+    buffer: the buffer that restores the stream, if there is one.
+    stream: the stream that the PEs pass on; ``digit`` is the loop over the PEs whose tokens pass
+        by, once the relay iterates over them.
+    """
+
+    value: Local
+    inserted: bool = False
+    buffer: RelayBuffer | None = None
+    stream: ScatteredStream | GatheredStream | None = None
+    digit: str | None = None
+
+
+Work = Evaluation | Reduction | Recurrences | LoadUnit | Relay | StoreUnit
+
+
+def rewritten_work(work: Work, rule: Callable[[Expr], Expr]) -> Work:
+    """The work with its values rewritten: the value, the initial value, those of members."""
+    match work:
+        case Evaluation() | LoadUnit():
+            return replace(work, value=rule(work.value))
+        case Reduction():
+            return replace(work, value=rule(work.value), initial=rule(work.initial))
+        case Recurrences():
+            members = tuple(
+                replace(
+                    member,
+                    value=rule(member.value),
+                    initial=None if member.initial is None else rule(member.initial),
+                )
+                for member in work.members
+            )
+            return replace(work, members=members)
+        case Relay() | StoreUnit():
+            return work

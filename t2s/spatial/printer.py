@@ -8,13 +8,18 @@ from t2s.core.expr import Expr, index_names
 from t2s.core.isl_maps import project
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
-from t2s.spatial.analysis.conditions import placed_condition
+from t2s.spatial.analysis.lookup import placed_condition, readable_update
 from t2s.spatial.analysis.padding import active_paddings, in_domain, memory_guard, origins_of
-from t2s.spatial.analysis.reduction_form import readable_update
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.operands import KernelOperand, NeighborHop
-from t2s.spatial.work import Recurrences, StoreUnit
+from t2s.spatial.ir import (
+    KernelOperand,
+    LoopExecution,
+    NeighborHop,
+    Recurrences,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
+    StoreUnit,
+)
 
 _REASON_COLUMN = 44
 

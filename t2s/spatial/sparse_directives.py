@@ -7,13 +7,12 @@ from typing import Self
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.func.symbols import ImageParam, Var
+from t2s.func.func import ImageParam, Var
 from t2s.reduction.carry import Target
 from t2s.reduction.circuits import Structure
 from t2s.spatial.arguments import LoopVariable
 from t2s.spatial.directive import SparseDirective
-from t2s.spatial.isolation import IsolatingFunc
-from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.schedule import IsolatingFunc, ScheduledFunc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

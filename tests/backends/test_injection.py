@@ -19,8 +19,8 @@ from t2s.backends.opencl_fpga import emulator_available
 from t2s.backends.verilog import BACKEND as VERILOG
 from t2s.core.errors import UserError
 from t2s.core.names import LONGEST_NAME, is_name, one_line
-from t2s.graph.dot import graph_to_dot
 from t2s.graph.graph import Graph
+from t2s.graph.printer import graph_to_dot
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError
 from tests.graph.machines import copying

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2s.backends.opencl_fpga.backend import analyze, lower_design
 from t2s.backends.opencl_fpga.digit_counters import digit_of
 from t2s.backends.opencl_fpga.kernel_ast import KernelDefinition
-from t2s.backends.opencl_fpga.lower import analyze, lower_design
 from t2s.backends.opencl_fpga.scope import KernelDesign, file_scope
 from t2s.core.expr import Expr, apply, const, digits, evaluate
 from t2s.core.ops import Op

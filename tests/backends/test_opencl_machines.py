@@ -18,8 +18,7 @@ from t2s.core.types import INT32, Float
 from t2s.graph.body import RegisterWrite
 from t2s.graph.graph import Channel, Graph, StreamType
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule, SortedMemory
-from t2s.graph.nodes import Register, Role
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Role, Rule, SortedMemory
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
 from tests.backends.builders import load, store, tensor

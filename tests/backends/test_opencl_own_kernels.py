@@ -10,7 +10,7 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int, RDom
 from t2s.backends.opencl_fpga import emulator_available
-from t2s.backends.opencl_fpga.lower import analyze
+from t2s.backends.opencl_fpga.backend import analyze
 from t2s.backends.opencl_fpga.scope import KernelDesign
 from tests.spatial.programs import random_inputs
 

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2s.backends.opencl_fpga.domains import one_period
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep, one_period
 from t2s.core.expr import Expr, apply, const, evaluate
 from t2s.core.ops import Op
 from t2s.graph.nodes import Role

@@ -14,7 +14,7 @@ from benchmarks.random_graphs import random_device
 from benchmarks.random_machines import random_machines
 from benchmarks.referee import referee
 from t2s.backends.verilog import BACKEND, top, verilator
-from t2s.backends.verilog.room import OPEN_LENGTH, largest, timing_of
+from t2s.backends.verilog.limits import OPEN_LENGTH, largest, timing_of
 from t2s.backends.verilog.verilator import VerilationError, build_hardware, verilator_available
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local, apply, const
@@ -22,7 +22,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Type
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     DONE,
     Choice,
     Head,
@@ -32,12 +32,13 @@ from t2s.graph.machine import (
     MemorySize,
     Mode,
     Put,
+    Register,
+    Role,
     Rule,
     Search,
     SortedMemory,
 )
-from t2s.graph.machine_semantics import ProtocolError
-from t2s.graph.nodes import Register, Role
+from t2s.graph.semantics import ProtocolError
 from tests.conftest import Golden
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not

@@ -12,8 +12,9 @@ import pytest
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.referee import Row, compare, differences, referee
-from t2s.backends.verilog import verilator, verilator_build
-from t2s.backends.verilog.room import largest, timing_of
+from t2s.backends.verilog import verilator
+from t2s.backends.verilog import verilator as verilator_build
+from t2s.backends.verilog.limits import largest, timing_of
 from t2s.backends.verilog.verilator import (
     HardwareEnding,
     VerilationError,

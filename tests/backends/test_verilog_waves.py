@@ -14,10 +14,14 @@ import t2s
 from benchmarks.random_graphs import random_graph
 from benchmarks.random_machines import random_machines
 from t2s.backends.verilog.top import top_of
-from t2s.backends.verilog.verilator import verilator_available
-from t2s.backends.verilog.verilator_build import HEADERS, VerilationError, run_program
+from t2s.backends.verilog.verilator import (
+    HEADERS,
+    VerilationError,
+    run_program,
+    verilator_available,
+)
 from t2s.graph.graph import Graph
-from t2s.simulator.recording.vcd_file import CYCLE_TIME, element_scope, vcd_name
+from t2s.simulator.recording import CYCLE_TIME, element_scope, vcd_name
 from tests.backends import designs
 from tests.backends.test_verilog_referee import side_by_side
 from tests.errors.refusal import refused

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator
 from random import Random
 
-from t2s.capability.normal import Summand, normal_form, part_form
-from t2s.capability.parse import parse_capability
+from t2s.capability.ir import parse_capability
+from t2s.capability.parts import Summand, normal_form, part_form
 from t2s.capability.reshape import Reshape, fewest
 from t2s.capability.verify import verify_capability
 from t2s.core.errors import UserError

@@ -17,9 +17,13 @@ from t2s import UserError, Var, sparse
 from t2s.capability import solver as solving
 from t2s.capability import tiles as tiling
 from t2s.capability.conditions import Answer, compiled, holds, instantiated, names_of
-from t2s.capability.ir import Condition
-from t2s.capability.parse import parse_capability, parse_condition
-from t2s.capability.printer import print_capability, print_condition
+from t2s.capability.ir import (
+    Condition,
+    parse_capability,
+    parse_condition,
+    print_capability,
+    print_condition,
+)
 from t2s.capability.solver import Solver
 from t2s.capability.tiles import MOST_TRIALS, TileOf, tiles_of
 from t2s.driver.external_plan import PlanResolver

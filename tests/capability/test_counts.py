@@ -13,7 +13,7 @@ from t2s.capability import reshape
 from t2s.capability.match import states
 from t2s.capability.tiles import tiles_for
 from t2s.libraries.running import RunOfMapping, run_mapping
-from t2s.plan.candidates import candidates, distinct_calls, refusal_of
+from t2s.plan.search import candidates, distinct_calls, refusal_of
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses

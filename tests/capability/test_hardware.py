@@ -11,8 +11,8 @@ import pytest
 import t2s
 from examples.gemm.chains import TINY, gemm
 from t2s import Float, Func, ImageParam, Int, Param, RDom, UserError, Var, external, sparse
-from t2s.capability.hardware import HardwareKind
-from t2s.capability.printer import print_capability
+from t2s.capability.description import HardwareKind
+from t2s.capability.ir import print_capability
 from t2s.core.errors import UnsupportedError
 from t2s.driver.plan_inputs import bind_plan, facts_of_binding
 from t2s.plan.cost import predict

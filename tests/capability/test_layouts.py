@@ -9,7 +9,7 @@ import pytest
 
 from t2s import external, sparse
 from t2s.capability.ir import Strides
-from t2s.capability.steps_in_memory import suits
+from t2s.capability.operands import suits
 from t2s.sparse import Schedule
 from tests.capability.functions import described
 from tests.sampling import sampled

@@ -18,10 +18,8 @@ from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.capability.description import NULL, ForType, enumerator
 from t2s.core.types import INT32
 from t2s.libraries.blas import OPENBLAS
-from t2s.libraries.calling import CallFrame, call
-from t2s.libraries.finding import threads_of_libraries
-from t2s.libraries.probing import availability
-from t2s.libraries.shelf import LIBRARIES
+from t2s.libraries.calling import CallFrame, availability, call, threads_of_libraries
+from t2s.libraries.registry import LIBRARIES
 from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.semiring import OR_AND
@@ -479,7 +477,7 @@ def test_names_of_openblas_in_c() -> None:
     """The symbols of the wheel have a prefix, which the emitted program says."""
     if not availability(OPENBLAS).where.endswith(".so"):
         pytest.skip("OpenBLAS is not that of the wheel")
-    from t2s.libraries.finding import exported_name, located
+    from t2s.libraries.calling import exported_name, located
 
     assert exported_name(OPENBLAS, "cblas_sdot") == "scipy_cblas_sdot"
     assert located(OPENBLAS).path == availability(OPENBLAS).where

@@ -10,8 +10,7 @@ import pytest
 
 from t2s import sparse
 from t2s.driver.plan_inputs import bind_plan, facts_of_binding
-from t2s.plan.loop_cost import LoopSetting, loop_seconds
-from t2s.plan.machine import GENERIC, LoopRates
+from t2s.plan.cost import GENERIC, LoopRates, LoopSetting, loop_seconds
 from t2s.sparse_repr.concrete.external_loops import order_of_loops
 from t2s.sparse_repr.notation.ir import accesses
 

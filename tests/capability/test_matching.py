@@ -9,10 +9,9 @@ import pytest
 
 from t2s import Float, Int, UInt, UserError, Var, external, sparse
 from t2s.capability.conditions import mode_name
-from t2s.capability.normal import part_form
-from t2s.capability.parts import find_part
-from t2s.capability.printer import print_capability
-from t2s.capability.properties import symmetric_in
+from t2s.capability.ir import print_capability
+from t2s.capability.operands import symmetric_in
+from t2s.capability.parts import find_part, part_form
 from t2s.capability.reshape import EVERYTHING, Reshape, fewest, mappings
 from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.ir import Assignment, print_expression
@@ -121,9 +120,9 @@ def test_lists_take_every_cut(statement: str, function: str, count: int) -> None
 
 
 def _states(form: Any, function: str) -> list[Any]:
-    from t2s.capability.match import Way, states
+    from t2s.capability.match import Reshaping, states
 
-    return list(states(form, _function(function), Way()))
+    return list(states(form, _function(function), Reshaping()))
 
 
 def test_neighbors_are_fused() -> None:

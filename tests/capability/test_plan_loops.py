@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from t2s import sparse
-from t2s.driver.plan_inputs import bind_plan, dense_view, places_of
-from t2s.driver.plan_loops import run_loops
+from t2s.driver.plan_inputs import bind_plan, dense_view, places_of, run_loops
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import accesses
 from tests.sampling import sampled

@@ -12,7 +12,7 @@ import pytest
 
 from examples.gemm.chains import TINY, gemm
 from t2s import Float, Var, external, sparse
-from t2s.driver.plan_picture import TIMES, shown_bytes
+from t2s.driver.plan_result import TIMES, shown_bytes
 from t2s.sparse import Schedule, Tensor, csr, dense
 
 i, j, k = Var("i"), Var("j"), Var("k")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2s import sparse
-from t2s.capability.normal import part_form
+from t2s.capability.parts import part_form
 from t2s.capability.reshape import EVERYTHING, mappings
 from t2s.sparse import Schedule
 from t2s.sparse_repr.formats import dense

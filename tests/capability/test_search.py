@@ -16,10 +16,9 @@ from benchmarks.mosaic.ranking import PLANS, STATEMENT, facts, inputs
 from benchmarks.mosaic.table5 import PLAIN, PROMOTED, TABLE, statement
 from t2s import Float, Func, ImageParam, RDom, Var, external, sparse
 from t2s.capability.reshape import EVERYTHING
-from t2s.driver.external_schedule import schedule_text
-from t2s.plan.cost import predict
+from t2s.driver.external_search import schedule_text
+from t2s.plan.cost import GENERIC, load_machine, predict
 from t2s.plan.ir import MoveStep
-from t2s.plan.machine import GENERIC, load_machine
 from t2s.plan.search import PlanSearch
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import NINE, THREE, described
@@ -208,10 +207,10 @@ def test_compiling_and_loading_are_no_part_of_what_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Seconds of the first run are those of the calls, as in every later run."""
-    from t2s.libraries import finding
-    from t2s.loops import call_run, stage_memory
+    from t2s.libraries import calling
+    from t2s.loops import machine, running
 
-    compiled, located = stage_memory.machine_code, finding._address_in_capsule
+    compiled, located = running.machine_code, calling._address_in_capsule
     slowed: list[str] = []
 
     def slow(name: str, function: Any) -> Any:
@@ -222,14 +221,14 @@ def test_compiling_and_loading_are_no_part_of_what_is_measured(
 
         return slowly
 
-    monkeypatch.setattr(stage_memory, "machine_code", slow("loops", compiled))
-    monkeypatch.setattr(call_run, "machine_code", slow("calls", compiled))
-    monkeypatch.setattr(finding, "_address_in_capsule", slow("library", located))
-    finding.symbol_address.cache_clear()
+    monkeypatch.setattr(running, "machine_code", slow("loops", compiled))
+    monkeypatch.setattr(machine, "machine_code", slow("calls", compiled))
+    monkeypatch.setattr(calling, "_address_in_capsule", slow("library", located))
+    calling.symbol_address.cache_clear()
     given = inputs(20, 0.5, "rows")
     many = Schedule().fix(i, j).map(C[i, k] * D[k, j], external.blas.sdot)
     plan = sparse.compile(A, many)
-    finding.symbol_address.cache_clear()
+    calling.symbol_address.cache_clear()
     begun = time.perf_counter()
     result = plan.run(given)
     assert set(slowed) == {"loops", "calls", "library"}

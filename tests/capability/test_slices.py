@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s import Var, external, sparse
-from t2s.capability.slices import rows_of, slice_of, sliced_format, window_of
+from t2s.capability.operands import rows_of, slice_of, sliced_format, window_of
 from t2s.sparse import Schedule, Tensor, csf, csr, dense
 from tests.capability.functions import described
 from tests.errors.refusal import refused

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from t2s import Var, external, sparse
-from t2s.capability.slices import reordered
+from t2s.capability.operands import reordered
 from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import described

@@ -10,8 +10,7 @@ import pytest
 
 from t2s import external, sparse
 from t2s.core.errors import InternalError
-from t2s.plan.ir import CheckStep, ConvertStep, PlanProgram
-from t2s.plan.verify import verify_plan
+from t2s.plan.ir import CheckStep, ConvertStep, PlanProgram, verify_plan
 from t2s.sparse import dense
 
 GIVEN = {"B": np.eye(3)[:2], "C": np.ones((3, 4)), "D": np.full((2, 4), 2.0)}

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from t2s.backends.capstan.unit_count import CHIP, ChipUnit
+from t2s.backends.capstan.resources import CHIP, ChipUnit
 from t2s.patterns.ir import statements
 from t2s.sparse import CapstanKernel, compile
 from tests.capstan.kernels import TEN

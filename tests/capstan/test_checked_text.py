@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.stardust.spatial_parser import parse_spatial
 from t2s.backends.capstan.emit import spatial_program
-from t2s.backends.capstan.parser import parse_spatial
-from t2s.backends.capstan.reader import NAMES_OF_TYPES, read_spatial
 from t2s.backends.capstan.spatial_ast import (
     SpatialCall,
     SpatialConversion,
@@ -23,6 +22,7 @@ from t2s.core.types import Float, Int, Type
 from t2s.patterns.interpret import interpret_patterns
 from t2s.sparse import CapstanKernel, compile
 from tests.capstan.kernels import TEN, random_inputs
+from tests.capstan.spatial_reader import NAMES_OF_TYPES, read_spatial
 from tests.sampling import sampled
 
 

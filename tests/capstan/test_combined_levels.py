@@ -15,9 +15,8 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Local, apply
 from t2s.core.ops import Op
 from t2s.core.types import INT32, UInt
-from t2s.patterns.bit_sets import bit_sets, intersected, is_inside, one_set, united
 from t2s.patterns.ir import Bind, Foreach, PatternProgram, Push
-from t2s.patterns.verify import verify_patterns
+from t2s.patterns.verify import bit_sets, intersected, is_inside, one_set, united, verify_patterns
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.capstan.kernels import TEN
 from tests.capstan.test_simulated_kernels import same

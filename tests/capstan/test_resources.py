@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 import t2s
 from benchmarks.stardust.paper import PAPER
-from t2s.backends.capstan.resources import ChipResources, count_resources
-from t2s.backends.capstan.unit_count import ChipUnit
+from t2s.backends.capstan.resources import ChipResources, ChipUnit, count_resources
 from t2s.core.errors import UserError
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.capstan.kernels import TEN

@@ -16,8 +16,8 @@ import t2s
 from benchmarks.stardust import bandwidth, runtimes
 from t2s.command.main import app
 from t2s.core.errors import UserError
-from t2s.simulator.memory.presets import MEMORIES
-from t2s.simulator.report.progress import Progress
+from t2s.simulator.limits import Progress
+from t2s.simulator.memory.spec import MEMORIES
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from tests.sampling import sampled
 from tests.sources import ROOT

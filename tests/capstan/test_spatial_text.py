@@ -10,11 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import t2s
+from benchmarks.stardust.spatial_parser import parse_spatial
 from t2s.backends.capstan.emit import emit_spatial, spatial_program
-from t2s.backends.capstan.names import DSL, SCALA
-from t2s.backends.capstan.parser import parse_spatial
-from t2s.backends.capstan.printer import print_spatial
-from t2s.backends.capstan.reader import read_spatial
+from t2s.backends.capstan.spatial_ast import print_spatial
+from t2s.backends.capstan.spelling import DSL, SCALA
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.types import Float, Int, Type
 from t2s.patterns.interpret import PatternOutcome, interpret_patterns
@@ -24,6 +23,7 @@ from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
 from t2s.sparse_repr.stardust.host import host_arguments, host_arrays
 from tests.capstan.kernels import TEN, random_inputs
 from tests.capstan.random_kernels import RandomKernel, random_kernels
+from tests.capstan.spatial_reader import read_spatial
 from tests.conftest import Golden
 from tests.sampling import sampled
 

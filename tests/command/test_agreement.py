@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2s import T2SError
-from t2s.command.agreement import compare
+from t2s.command.output import compare
 
 ONE = np.array([1.0, 2.0])
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import t2s
 from t2s.command.main import app
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 
 DESIGN = """\
 import t2s

@@ -45,11 +45,11 @@ def test_list() -> None:
 
 
 def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    from t2s.libraries import probing
-    from t2s.libraries.probing import Availability
+    from t2s.libraries import calling
+    from t2s.libraries.calling import Availability
 
     missing = Availability(name="scipy", there=False, why_not="no module scipy")
-    monkeypatch.setattr(probing, "availability", lambda library: missing)
+    monkeypatch.setattr(calling, "availability", lambda library: missing)
     line = "scipy: scipy is not there: no module scipy; python -m pip install scipy"
     assert line in call("list").output.splitlines()
 

@@ -14,7 +14,7 @@ import t2s
 from t2s.command.design import design_with_inputs
 from t2s.command.main import app
 from t2s.report.comparison import Comparison
-from t2s.report.page.data.main_limit import limit_of
+from t2s.report.page.main_limit import limit_of
 from t2s.simulator.report.result import SimResult
 
 DESIGN = """\

@@ -1,4 +1,4 @@
-"""What `docs/architecture.md` says that an operator costs, done to a copy of the package."""
+"""What `t2s/core/README.md` says that an operator costs, done to a copy of the package."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_three_files_make_an_operator_of_every_engine_and_backend(
 
 
 def test_the_page_lists_these_files() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    section = page.split("**A scalar operator.**")[1].split("Any other operator")[0]
+    page = (ROOT / "t2s" / "core" / "README.md").read_text(encoding="utf-8")
+    section = page.split("## Adding a scalar operator")[1].split("Any other operator")[0]
     listed = re.findall(r"^\* `([\w/]+\.py)`", section, re.MULTILINE)
     assert {name.removeprefix("t2s/") for name in listed} == set(EDITS)

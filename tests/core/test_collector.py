@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import t2s
-from t2s.core.collector import without_collections
+from t2s.core.gc_pause import gc_paused
 from t2s.core.types import INT32
 from t2s.driver.recognize import design_of
 
@@ -25,8 +25,8 @@ def _search_as_before() -> Iterator[None]:
 
 def test_it_goes_on_after_the_outermost_block() -> None:
     gc.enable()
-    with without_collections():
-        with without_collections():
+    with gc_paused():
+        with gc_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -34,14 +34,14 @@ def test_it_goes_on_after_the_outermost_block() -> None:
 
 def test_it_goes_on_after_an_error() -> None:
     gc.enable()
-    with pytest.raises(KeyError), without_collections():
+    with pytest.raises(KeyError), gc_paused():
         raise KeyError
     assert gc.isenabled()
 
 
 def test_it_stays_off_if_the_user_has_switched_it_off() -> None:
     gc.disable()
-    with without_collections():
+    with gc_paused():
         assert not gc.isenabled()
     assert not gc.isenabled()
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from t2s.core.components import strong_components
+from t2s.core.strong_components import strong_components
 
 
 def test_components_are_those_of_scipy() -> None:

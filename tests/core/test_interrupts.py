@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from t2s.core.interrupts import late_module, undisturbed
+from t2s.core.sigint import defer_sigint, import_deferring_sigint
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_an_interrupt_waits() -> None:
     done = []
 
     def interrupted() -> None:
-        with undisturbed():
+        with defer_sigint():
             os.kill(os.getpid(), signal.SIGINT)
             done.append(True)
 
@@ -38,14 +38,14 @@ def test_an_interrupt_waits() -> None:
 
 
 def test_an_error_inside_comes_through() -> None:
-    with pytest.raises(ZeroDivisionError), undisturbed():
+    with pytest.raises(ZeroDivisionError), defer_sigint():
         _ = 1 // 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_other_threads_have_no_signals() -> None:
     found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(late_module("json")))
+    thread = threading.Thread(target=lambda: found.append(import_deferring_sigint("json")))
     thread.start()
     thread.join()
     assert found
@@ -62,7 +62,7 @@ whole = True
 def test_an_interrupted_import_is_complete(tmp_path: Path) -> None:
     (tmp_path / "fragile.py").write_text(LIBRARY)
     code = (
-        "import sys; from t2s.core.interrupts import late_module\n"
+        "import sys; from t2s.core.sigint import late_module\n"
         "try: late_module('fragile')\n"
         "except KeyboardInterrupt: print(sys.modules['fragile'].whole)"
     )

@@ -11,8 +11,7 @@ import pytest
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Index, apply, const, evaluate
 from t2s.core.isl import Interval, LoopDomain, islpy_module
-from t2s.core.isl_ast import AstReader
-from t2s.core.isl_maps import Transformation, cases, condition, project, translated
+from t2s.core.isl_maps import AstReader, Transformation, cases, condition, project, translated
 from t2s.core.ops import Op
 from t2s.core.printer import show
 

@@ -9,7 +9,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.core.charts import (
+from t2s.core.display import (
+    MOST_BYTES,
+    MOST_ROWS,
+    NotebookCard,
+    NotebookDisplay,
+    Preformatted,
+    Table,
+)
+from t2s.core.svg import (
     MOST_BARS,
     MOST_BOXES,
     MOST_POINTS,
@@ -19,14 +27,13 @@ from t2s.core.charts import (
     ChartBox,
     ChartPoint,
     bar_chart,
+    element,
     layered_chart,
     layers_of,
+    picture,
     point_chart,
     raster_chart,
 )
-from t2s.core.notebook import MOST_BYTES, NotebookCard, NotebookDisplay, Preformatted
-from t2s.core.svg import element, picture
-from t2s.core.tables import MOST_ROWS, Table
 
 HOSTILE = '<script>alert("&")</script>'
 

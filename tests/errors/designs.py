@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s import Func, ImageParam, Int, RDom, Type, Var
-from t2s.func.symbols import RVar
+from t2s.func.func import RVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

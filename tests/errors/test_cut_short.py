@@ -7,7 +7,7 @@ import pytest
 
 import t2s
 from t2s import sparse
-from t2s.simulator.report.progress import Progress
+from t2s.simulator.limits import Progress
 from tests.errors.designs import product
 from tests.errors.refusal import refused
 from tests.hand_graphs import systolic_gemm

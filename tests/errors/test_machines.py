@@ -14,9 +14,8 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import INT32, Float
 from t2s.graph.body import Let, Store
 from t2s.graph.graph import Channel, Graph, StreamType
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule, Search
-from t2s.graph.machine_semantics import ProtocolError
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Role, Rule, Search
+from t2s.graph.semantics import ProtocolError
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_expr import GraphError
 from t2s.simulator.run import simulate

@@ -12,9 +12,8 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int, UnsupportedError, UserError, Var
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import MEMORIES
-from t2s.simulator.memory.spec import Coordinate, Timing, Units
-from t2s.simulator.values import address_record
+from t2s.simulator.memory.spec import MEMORIES, Coordinate, Timing, Units
+from t2s.simulator.values import machine_values as address_record
 from tests.errors.refusal import refused
 from tests.graph.machines import copying
 

@@ -11,7 +11,7 @@ from t2s.core.errors import T2SError, UserError
 from t2s.core.ops import Op
 from t2s.core.types import INT32, UInt
 from t2s.graph.graph import StreamKind, Tensor
-from t2s.graph.machine_semantics import ProtocolError
+from t2s.graph.semantics import ProtocolError
 from t2s.simulator.run import simulate
 from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.streams import Stream, Streams

@@ -10,7 +10,7 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Var
-from t2s.func.unknown_names import HALIDE, NUMPY
+from t2s.func.expressions import HALIDE, NUMPY
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from tests.errors.refusal import refused
 

@@ -13,7 +13,7 @@ import pytest
 import t2s
 from t2s import Run
 from t2s.core.errors import UserError
-from t2s.simulator.report.stuck import DeadlockError
+from t2s.simulator.report.errors import DeadlockError
 from tests.simulator.designs import chain, holding_fork_join
 from tests.test_driver import gemm, matrices
 

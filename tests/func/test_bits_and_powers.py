@@ -10,7 +10,7 @@ import pytest
 
 import t2s
 from t2s import Bool, Float, Func, ImageParam, Int, RDom, UserError, Var
-from t2s.func.user_expression import Expression
+from t2s.func.expressions import Expression
 from tests.sampling import sampled
 
 i = Var("i")

@@ -7,7 +7,7 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom
-from t2s.func.user_expression import Expression
+from t2s.func.expressions import Expression
 from t2s.graph.nodes import Role
 from tests.func.recurrences import recurrences
 from tests.spatial.agreement import agree

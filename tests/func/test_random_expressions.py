@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Type, UInt, Var
-from t2s.func.user_expression import Expression
+from t2s.func.expressions import Expression
 
 i, j = Var("i"), Var("j")
 SHAPE = (3, 4)

@@ -13,9 +13,9 @@ import t2s
 from t2s import Func, ImageParam, Int
 from t2s.core.expr import Apply, Const, Expr, Index, Read, Select, evaluate
 from t2s.core.ops import apply_operator
+from t2s.func.expressions import Expression
 from t2s.func.freeze import freeze
 from t2s.func.ir import TemporalProgram
-from t2s.func.user_expression import Expression
 from tests.func.recurrences import recurrences
 
 INT = Int(32)

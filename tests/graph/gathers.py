@@ -12,8 +12,7 @@ from t2s.core.ops import Array, Op
 from t2s.core.types import BOOL, INT32, Float, Int, Type
 from t2s.graph.body import Load, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Register, Role
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Role, Rule
 
 AT = Local(name="at", type=INT32)
 STEP = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, AT, const(1)))

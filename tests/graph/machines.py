@@ -7,8 +7,19 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamKind, StreamType, Tensor, TensorRole
-from t2s.graph.machine import DONE, VALUE, Choice, Head, Machine, Mode, Put, Rule, stop
-from t2s.graph.nodes import Register, Role
+from t2s.graph.nodes import (
+    DONE,
+    VALUE,
+    Choice,
+    Head,
+    Machine,
+    Mode,
+    Put,
+    Register,
+    Role,
+    Rule,
+    stop,
+)
 
 
 def local(name: str) -> Local:

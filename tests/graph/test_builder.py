@@ -9,10 +9,10 @@ import pytest
 
 import t2s
 from t2s import Float, Int, UserError
-from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
-from t2s.simulator.report.stuck import DeadlockError
+from t2s.graph.network import Network
+from t2s.simulator.report.errors import DeadlockError
 
 X = np.array([3, 1, 2], np.int32)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from t2s.graph.dot import graph_to_dot
 from t2s.graph.nodes import Role
+from t2s.graph.printer import graph_to_dot
 from tests.graph.changes import pipeline, with_channel, with_node
 from tests.hand_graphs import systolic_gemm
 

@@ -8,7 +8,7 @@ import pytest
 from t2s.core.arrays import ArraySpec
 from t2s.core.errors import UserError
 from t2s.core.types import INT32
-from t2s.graph.inputs import check_graph_inputs, check_parameters, input_specs, parameter_specs
+from t2s.graph.arrays import check_graph_inputs, check_parameters, input_specs, parameter_specs
 from tests.graph.changes import pipeline
 
 X = np.arange(8, dtype=np.int32)

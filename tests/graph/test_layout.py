@@ -10,9 +10,9 @@ import pytest
 from t2s.core.expr import Expr, Index, Parameter, Read, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32
+from t2s.graph.arrays import outputs_of, pack, unpack
 from t2s.graph.graph import Graph, Layout, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.layout import outputs_of, pack, unpack
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError, verify_graph

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import UserError
-from t2s.graph.dot import graph_to_dot
 from t2s.graph.graph import Graph, Place
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine_semantics import ProtocolError
-from t2s.graph.printer import print_graph, summarize_graph
+from t2s.graph.printer import graph_to_dot, print_graph, summarize_graph
+from t2s.graph.semantics import ProtocolError
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device

@@ -13,11 +13,10 @@ from t2s.core.expr import Const, Expr, Local, apply
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.machine_shapes import firsts_of_shapes, shapes_of
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Role, Rule
 from t2s.graph.verify import GraphError, verify_graph
-from t2s.simulator.values.shared_code import renamed
+from t2s.simulator.values.emit_frame import renamed
 
 
 def relay(name: str, value: Expr | None = None, *, taken: str = "", put: str = "") -> Machine:

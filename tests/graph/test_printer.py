@@ -10,8 +10,7 @@ from t2s.core.expr import Parameter
 from t2s.core.types import INT32
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.nodes import SpaceDimension
-from t2s.graph.printer import print_graph, show_space, summarize_graph
-from t2s.graph.trips import firings_per_pe
+from t2s.graph.printer import firings_per_pe, print_graph, show_space, summarize_graph
 from tests.graph.changes import (
     less,
     pipeline,

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from t2s.graph.dot import graph_to_dot
 from t2s.graph.graph import Graph, Place
-from t2s.graph.printer import print_graph
+from t2s.graph.printer import graph_to_dot, print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError, verify_graph
-from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.banked_port import bases_in_banks
+from t2s.simulator.memory.banked import Banked, bases_in_banks
 from tests.graph.gathers import Gathering
 from tests.graph.machines import copying
 from tests.graph.refusal import refuse

@@ -7,8 +7,8 @@ import pytest
 from t2s.core.expr import Expr, apply, const
 from t2s.core.ops import Op
 from t2s.graph.nodes import Loop, PEArray, Role, SpaceDimension
+from t2s.graph.printer import firings_per_pe
 from t2s.graph.semantics import iterations, space_points
-from t2s.graph.trips import firings_per_pe
 from tests.hand_graphs import index, loop, plus, space, times
 
 

@@ -15,7 +15,7 @@ from examples.gemm.chains import TINY, gemm
 from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.capability.description import CallTerm
 from t2s.core.types import INT32, Type
-from t2s.driver.external_c_library import library_of
+from t2s.driver.external_c import library_of
 from t2s.loops.c_text import c_number
 from t2s.sparse import Schedule
 from t2s.sparse_repr.notation.parse import parse_expression

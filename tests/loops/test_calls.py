@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from t2s import Int, Var, external, sparse
-from t2s.capability.printer import print_capability
+from t2s.capability.ir import print_capability
 from t2s.core.types import INT32
 from t2s.driver import external_plan
-from t2s.libraries import looped_mapping
-from t2s.libraries.by_address import looped_calls
+from t2s.libraries import compiled_calls
+from t2s.libraries.compiled_calls import looped_calls
 from t2s.sparse import Schedule, Tensor, dense
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.notation.parse import parse_expression
@@ -172,7 +172,7 @@ def test_no_loops_are_made_for_few_calls(monkeypatch: pytest.MonkeyPatch) -> Non
         made.append(given)
         return looped_calls(given)
 
-    monkeypatch.setattr(looped_mapping, "looped_calls", noted)
+    monkeypatch.setattr(compiled_calls, "looped_calls", noted)
     assignment = sparse.parse("A(i,k) = C(i,j)*D(j,k)")
     plan = sparse.compile(assignment, "fix(i), map(C(i,j)*D(j,k),blas.dgemv_columns)")
     for rows, wanted in ((1, 0), (7, 0), (8, 1), (9, 2)):

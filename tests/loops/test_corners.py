@@ -13,8 +13,7 @@ from t2s import Float, Int, UserError, Var, external, sparse
 from t2s.core.types import Type
 from t2s.loops.lower import lower_to_loops
 from t2s.loops.machine import machine_code
-from t2s.loops.stage_memory import FIRST_ROOM, LARGEST_WORKSPACE, StageMemory
-from t2s.loops.whole_program import run_assignment
+from t2s.loops.running import FIRST_ROOM, LARGEST_WORKSPACE, StageMemory, run_assignment
 from t2s.sparse import Schedule, SparseTensor
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.notation.legality import extents_of, with_semiring

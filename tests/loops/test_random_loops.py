@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from t2s import Float, Int, UInt, UserError
 from t2s.core.types import Type
-from t2s.loops.whole_program import run_program
+from t2s.loops.running import run_program
 from t2s.sparse import MAX_TIMES, MIN_PLUS, Kernel
 from t2s.sparse_repr.concrete.schedule import Precompute
 from t2s.sparse_repr.semiring import OR_AND, Semiring

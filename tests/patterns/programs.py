@@ -10,6 +10,7 @@ from t2s.core.types import INT32, Type, UInt
 from t2s.patterns.ir import (
     Bind,
     BuildBits,
+    ComputedLevel,
     CountHeader,
     DeclareMemory,
     Foreach,
@@ -24,16 +25,17 @@ from t2s.patterns.ir import (
     PatternStatement,
     Pop,
     ProgramArgument,
+    ProgramResult,
     Push,
     ReadMemory,
     Reduce,
     ScanHeader,
+    SharedLevel,
     StoreBlock,
     StoreStream,
     Update,
     WriteMemory,
 )
-from t2s.patterns.made import ComputedLevel, ProgramResult, SharedLevel
 
 LANES = Parallel(factor=16, variable="ip")
 OUTER = Parallel(factor=2, variable="bp")

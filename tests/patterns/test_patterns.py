@@ -20,6 +20,7 @@ from t2s.patterns.ir import (
     CountHeader,
     DeclareMemory,
     Foreach,
+    FullLevel,
     JoinKind,
     LoadStream,
     MemoryKind,
@@ -27,6 +28,7 @@ from t2s.patterns.ir import (
     PatternStatement,
     Pop,
     ProgramArgument,
+    ProgramResult,
     Push,
     ReadMemory,
     Reduce,
@@ -34,7 +36,6 @@ from t2s.patterns.ir import (
     Update,
     WriteMemory,
 )
-from t2s.patterns.made import FullLevel, ProgramResult
 from t2s.patterns.printer import print_patterns
 from t2s.patterns.verify import verify_patterns
 from tests.patterns.programs import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2s.core.types import INT32, Float, Type
 from t2s.graph.body import Let, Load, Receive, Role, Send, Store
-from t2s.graph.construct import Parts, index, local, space
+from t2s.graph.build import GraphParts, index, local, space
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray
@@ -33,7 +33,7 @@ from t2s.simulator.run import simulate
 
 def bench(circuit: Circuit, count: int, fused: int, steps: int) -> tuple[Graph, int]:
     """A circuit between load and store units: targets and values in, targets and sums out."""
-    parts, type = Parts(), circuit.type
+    parts, type = GraphParts(), circuit.type
     names = tuple(f"stage_{number}" for number in range(circuit.node_count))
     source = Lanes(node="source", count=count, fused=1, steps=steps, width=1, type=type)
     for name, element in (("target", INT32), ("value", type)):

@@ -18,16 +18,22 @@ import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.graph.nodes import Role
-from t2s.report.comparison import Comparison, comparison_of
-from t2s.report.page.data.comparison_model import MOST_ROWS
-from t2s.report.page.data.cycle_causes import CauseKind, CycleUse, cycle_uses
-from t2s.report.page.views.waterfall_view import MOST_STEPS, steps_of
+from t2s.report.comparison import (
+    MOST_ROWS,
+    MOST_STEPS,
+    CauseKind,
+    Comparison,
+    CycleUse,
+    comparison_of,
+    cycle_uses,
+    steps_of,
+)
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
+from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.tally import Ending
-from t2s.simulator.retime import timelines_of
+from t2s.simulator.run import timelines_of
 from tests.errors.refusal import refused
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown

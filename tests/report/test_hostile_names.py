@@ -12,7 +12,7 @@ import t2s
 from examples.gemm.chains import TINY, gemm
 from t2s import Float, external, sparse
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown
 

@@ -10,8 +10,7 @@ from t2s.core.ops import Op
 from t2s.core.types import Float
 from t2s.graph.body import Let, RegisterRead
 from t2s.graph.graph import Channel, Graph, StreamType
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Register, Role, SpaceDimension
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Role, Rule, SpaceDimension
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not
 

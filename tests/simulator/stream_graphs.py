@@ -12,7 +12,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     DONE,
     VALUE,
     Choice,
@@ -24,10 +24,11 @@ from t2s.graph.machine import (
     MemorySize,
     Mode,
     Put,
+    Register,
+    Role,
     Rule,
     SortedMemory,
 )
-from t2s.graph.nodes import Register, Role
 
 
 def value(channel: str) -> Local:

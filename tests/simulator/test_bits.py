@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.vocabulary import check_vocabulary
+from t2s.backends.opencl_fpga.support import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.expr import (
     Broadcast,
@@ -30,8 +30,7 @@ from t2s.core.ops import Array, Op
 from t2s.core.types import INT32, Type, UInt
 from t2s.graph.body import Let, Load, Store
 from t2s.graph.graph import Graph, Tensor, TensorRole
-from t2s.graph.machine import Choice, Machine, Mode, Rule
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import Choice, Machine, Mode, Role, Rule
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph

@@ -14,19 +14,17 @@ from benchmarks.random_machines import endless, random_machines
 from t2s.backends.opencl_fpga import BACKEND as OPENCL
 from t2s.core.errors import UserError
 from t2s.explore.depths import fit_depths
-from t2s.graph.depths import with_depths
-from t2s.graph.dot import graph_to_dot
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, with_depths
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.printer import print_graph
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Rule
+from t2s.graph.printer import graph_to_dot, print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
+from t2s.simulator.report.errors import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 from t2s.simulator.run import simulate
 from tests.backends.test_verilog_machines import needs_verilator
 from tests.graph.machines import copying, local, sink, source

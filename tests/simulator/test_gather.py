@@ -15,16 +15,16 @@ from t2s.core.types import INT32, Float, UInt
 from t2s.graph.body import Load, by_lanes
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine_semantics import ProtocolError
 from t2s.graph.printer import print_graph
+from t2s.graph.semantics import ProtocolError
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_expr import GraphError
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.engine_native import NativeEngine
-from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import NativeEngine
 from t2s.simulator.program.build import build_program
+from t2s.simulator.reference_engine import PythonEngine
 from t2s.simulator.run import simulate
 from tests.graph.changes import pipeline, with_statement
 from tests.graph.gathers import Gathering, gatherings

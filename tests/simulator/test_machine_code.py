@@ -10,12 +10,12 @@ import sys
 import weakref
 from pathlib import Path
 
-from t2s.simulator.emit.compile import compile_when_new
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument
+from t2s.llvm.compile import compile_when_new
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.operands import Argument
 from t2s.simulator.times.banked_layout import advance_with_banks, advance_with_banks_and_dram
 from t2s.simulator.times.table_layout import advance_with_credit, advance_with_dram
-from t2s.simulator.values.point_block import HEADER, HEAP, SIZE, TABLE, new_block
+from t2s.simulator.values.sorted_memory import HEADER, HEAP, SIZE, TABLE, new_block
 from tests.sources import PACKAGE, tree
 
 KERNELS = (
@@ -33,9 +33,9 @@ def test_a_kernel_of_words_is_called_by_address() -> None:
     heap, table = int(block[HEAP]), int(block[TABLE])
     block[heap + 1 : heap + 7 : 2] = HEADER, HEADER + 2, HEADER + 4
     rehash = CompiledKernel(
-        module="t2s.simulator.values.point_functions",
+        module="t2s.simulator.values.sorted_memory",
         name="rehash",
-        sources=(PACKAGE / "simulator" / "values" / "point_functions.py",),
+        sources=(PACKAGE / "simulator" / "values" / "sorted_memory.py",),
         arguments=(Argument.WORDS,),
     )
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(rehash.address)
@@ -47,7 +47,7 @@ def test_a_kernel_of_words_is_called_by_address() -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from t2s.simulator.emit import compile, kernels
+from t2s.llvm import compile, kernels
 compile.cache_directory = lambda: Path(sys.argv[1])
 made, optimize = [], compile._object_code
 compile._object_code = lambda *given: made.append(1) or optimize(*given)

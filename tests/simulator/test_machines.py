@@ -17,8 +17,18 @@ from t2s.core.types import INT32
 from t2s.graph.body import Load, Receive, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
+from t2s.graph.nodes import (
+    Choice,
+    Loop,
+    Machine,
+    Mode,
+    PEArray,
+    Put,
+    Register,
+    Role,
+    Rule,
+    SpaceDimension,
+)
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from t2s import sparse
+from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Graph
-from t2s.graph.kept import KeptFor
 from tests.hand_graphs import systolic_gemm
 
 _MOST_GROWTH = 500_000
@@ -52,7 +52,7 @@ def test_sparse_designs_leave_nothing_behind() -> None:
 
 
 def test_results_are_kept_for_a_bounded_number_of_graphs() -> None:
-    kept: KeptFor[int, int] = KeptFor()
+    kept: GraphCache[int, int] = GraphCache()
     graphs = [systolic_gemm(1, 1, 1) for _ in range(80)]
     for number, graph in enumerate(graphs):
         assert kept.get(graph, 0, lambda number=number: number) == number  # type: ignore[misc]

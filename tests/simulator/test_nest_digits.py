@@ -21,8 +21,7 @@ from t2s.simulator.values.nests.digits import (
     NodeDigits,
     Opaque,
 )
-from t2s.simulator.values.nests.references import regroup, separated
-from t2s.simulator.values.nests.registers import last_writer
+from t2s.simulator.values.nests.trace import last_writer, regroup, separated
 
 DRAW = st.DataObject
 P, S, T = Index(name="p"), Index(name="s"), Index(name="t")

@@ -22,9 +22,9 @@ from t2s.graph.interpret import interpret_graph
 from t2s.graph.semantics import space_points
 from t2s.simulator.values import compute as values
 from t2s.simulator.values.compute import compute_values, compute_with_rings
-from t2s.simulator.values.nests import network
+from t2s.simulator.values.nests import trace as network
 from t2s.simulator.values.nests.digits import Product
-from t2s.simulator.values.nests.groups import group_of
+from t2s.simulator.values.nests.nest import group_of
 from t2s.simulator.values.nests.plan import Plan, plan_of
 from tests.examples.systolic import Sizes, dot_product, gemm
 from tests.examples.test_kernels import KERNELS, tiny
@@ -211,7 +211,7 @@ def test_progress_ends_with_all_firings() -> None:
 
 
 def test_a_design_is_prepared_once() -> None:
-    from t2s.simulator.values.nests.run import prepare
+    from t2s.simulator.values.nests.plan import prepare
 
     graph = engine.gemm(2, 2, 4, 2)
     assert prepare(graph, {}) is prepare(graph, {})

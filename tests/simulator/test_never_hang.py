@@ -13,7 +13,7 @@ from t2s import Float, Func, ImageParam, Int, RDom, Var
 from t2s.core.errors import UserError
 from t2s.core.types import Float as FloatType
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
+from t2s.simulator.program.flatten import MOST_CYCLES, exact_sum
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import ENGINES, accumulation, chain, fork_join

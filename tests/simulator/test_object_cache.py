@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from t2s.simulator.emit import compile as module
-from t2s.simulator.emit import object_cache
-from t2s.simulator.emit.object_cache import ObjectCache, cache_directory, digest_of
+from t2s.llvm import compile as module
+from t2s.llvm import compile as object_cache
+from t2s.llvm.compile import ObjectCache, cache_directory, digest_of
 
 TEXT = "define i64 @run(ptr %0, i64 %1) {\n  %3 = add i64 %1, 1\n  ret i64 %3\n}\n"
 

@@ -12,14 +12,14 @@ from t2s.core.expr import apply, const
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
+from t2s.simulator import run as search
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.report import remedy as search
 from t2s.simulator.report.deadlock import Remedy
-from t2s.simulator.report.stuck import DeadlockError
-from t2s.simulator.retime import run_to_the_end
+from t2s.simulator.report.errors import DeadlockError
+from t2s.simulator.run import run_to_the_end
 from tests.simulator.designs import (
     N,
     channel,

@@ -13,8 +13,8 @@ from rich.console import Console
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom
-from t2s.core import late_bar
-from t2s.core.tables import Table
+from t2s.core import progress as late_bar
+from t2s.core.display import Table
 from t2s.core.types import Float
 from t2s.simulator.report.result import UTILIZATION_DEFINITION, SimResult
 from t2s.simulator.run import simulate, simulate_cycles

@@ -8,9 +8,9 @@ import numpy as np
 
 from t2s import sparse
 from t2s.graph.machine_shapes import shapes_of
-from t2s.simulator.values.emit_program import emit_program
+from t2s.simulator.values.emit_frame import renamed
+from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import layout_of
-from t2s.simulator.values.shared_code import renamed
 
 
 def _lanes(lanes: int) -> tuple[sparse.Kernel, dict[str, np.ndarray]]:

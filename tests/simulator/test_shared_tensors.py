@@ -14,11 +14,9 @@ from t2s.core.types import INT32, Float
 from t2s.core.walk import Term, rewrite
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import SpaceDimension
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Rule, SpaceDimension
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.retime import retime_on
-from t2s.simulator.run import simulate
+from t2s.simulator.run import retime_on, simulate
 from tests.graph.refusal import refuse
 
 PLACES = 3

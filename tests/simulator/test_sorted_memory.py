@@ -7,8 +7,17 @@ import ctypes
 import numpy as np
 import pytest
 
-from t2s.simulator.values.point_block import ADDED, CAPACITY, HEAP, PROBE, SIZE, SORTED, new_block
-from t2s.simulator.values.sorted_memory import addresses, enlarged
+from t2s.simulator.values.sorted_memory import (
+    ADDED,
+    CAPACITY,
+    HEAP,
+    PROBE,
+    SIZE,
+    SORTED,
+    addresses,
+    enlarged,
+    new_block,
+)
 from tests.sampling import sampled
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
-from t2s.simulator.engine_native import NativeEngine, retime
-from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import NativeEngine, retime
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.reference_engine import PythonEngine
 from t2s.simulator.report.assemble import assemble
-from t2s.simulator.times.run_ahead_code import shares_channels_alone, twin_elements
-from t2s.simulator.times.run_ahead_shapes import Rows
-from t2s.simulator.times.stepping import StepTimes, steps_of
-from t2s.simulator.times.stepping_tables import StepTables, step_tables
+from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
+from t2s.simulator.times.run_ahead_emit import Rows
+from t2s.simulator.times.stepping import StepTables, StepTimes, step_tables, steps_of
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 from tests.simulator.test_streams import IDEAL, UNSHARED, agree, program_of, trace_for

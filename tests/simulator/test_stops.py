@@ -12,14 +12,13 @@ import pytest
 from t2s import sparse
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph
-from t2s.simulator import retime as retime_module
+from t2s.simulator import run as retime_module
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.random_stalls import RandomStalls
-from t2s.simulator.report.cut_short import RunInterrupted
-from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
-from t2s.simulator.report.tally import Ending
+from t2s.simulator.report.counters import Ending
+from t2s.simulator.report.errors import DeadlockError, RunInterrupted, TokensLeftError
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.graph.machines import copying
 from tests.hand_graphs import systolic_gemm

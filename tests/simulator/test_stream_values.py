@@ -13,7 +13,7 @@ from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.graph.body import Load, Receive, RegisterWrite, Send, Store
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     Choice,
     Head,
     Machine,
@@ -22,17 +22,20 @@ from t2s.graph.machine import (
     MemoryFirst,
     MemorySize,
     Mode,
+    PEArray,
     Put,
+    Register,
+    Role,
     Rule,
     Search,
     SortedMemory,
+    SpaceDimension,
 )
-from t2s.graph.nodes import PEArray, Register, Role, SpaceDimension
-from t2s.simulator.emit import compile as module
-from t2s.simulator.engine_native import NativeEngine
-from t2s.simulator.engine_python import PythonEngine
+from t2s.llvm import compile as module
 from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import NativeEngine
 from t2s.simulator.program.build import build_program
+from t2s.simulator.reference_engine import PythonEngine
 from t2s.simulator.values import machine_values as native_values
 from t2s.simulator.values.machine_values import stream_values
 from tests.hand_graphs import loop

@@ -11,20 +11,19 @@ from hypothesis import strategies as st
 
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.machine_semantics import ProtocolError
+from t2s.graph.semantics import ProtocolError
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine_native import NativeEngine, retime
-from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.engine_registry import Engine
 from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import NativeEngine, retime
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
+from t2s.simulator.reference_engine import PythonEngine
+from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.run import simulate
-from t2s.simulator.times.run_ahead import StreamTimes
-from t2s.simulator.times.run_ahead_code import stream_code
+from t2s.simulator.times.run_ahead import StreamTimes, stream_code
 from t2s.simulator.values.machine_values import stream_values, trace_of
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs

@@ -17,14 +17,14 @@ from t2s.driver.assignment_design import given_in_memory
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import holds, iterations, space_points
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.engine_python import _Run
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.random_stalls import RandomStalls
+from t2s.simulator.reference_engine import _Run
+from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, checked_window
 from t2s.simulator.times.sampled import timeline_of
 from tests.sampling import sampled

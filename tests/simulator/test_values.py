@@ -28,11 +28,11 @@ from t2s.graph.graph import Channel, Graph, ScalarParameter, StreamType, Tensor,
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.graph.verify import verify_graph
-from t2s.simulator.emit.compile import compile_text
+from t2s.llvm.compile import compile_text
 from t2s.simulator.values import compute as values
 from t2s.simulator.values import layout, state
 from t2s.simulator.values.compute import compute_values, compute_with_rings
-from t2s.simulator.values.emit_program import emit_program
+from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import layout_of
 from tests.hand_graphs import index, loop, plus, space, systolic_gemm, times
 from tests.sampling import sampled

@@ -15,10 +15,9 @@ from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Statement, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.machine_semantics import Token
-from t2s.graph.nodes import Register, Role
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Role, Rule
 from t2s.graph.printer import print_graph
+from t2s.graph.semantics import Token
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
 from t2s.simulator.run import simulate

@@ -12,7 +12,7 @@ from t2s.graph.graph import StreamKind
 from t2s.graph.interpret import interpret_graph
 from t2s.simulator.run import simulate
 from t2s.sparse_repr.streams import Stream, Streams
-from t2s.sparse_repr.tokens import Tokens, arrays_of, depth_of, tokens_of
+from tests.sparse_repr.tokens import Tokens, arrays_of, depth_of, tokens_of
 
 FLOAT = Float(64)
 

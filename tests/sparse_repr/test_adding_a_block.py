@@ -26,9 +26,9 @@ from t2s.sparse_repr.blocks.draft import (
     when,
 )
 from t2s.sparse_repr.blocks.expressions import at_least, both, either
-from t2s.sparse_repr.tokens import tokens_of
 from tests.sparse_repr.harness import Bench
 from tests.sparse_repr.test_block_properties import tokens_of as tokens_of_lists
+from tests.sparse_repr.tokens import tokens_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

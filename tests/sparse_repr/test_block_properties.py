@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from t2s.core.ops import Op
 from t2s.core.types import UInt
 from t2s.sparse_repr.streams import EmptyFiber
-from t2s.sparse_repr.tokens import Tokens
 from tests.sparse_repr.harness import FLOAT, Bench, streams_of
+from tests.sparse_repr.tokens import Tokens
 
 SIZE = 12
 FEW = settings(max_examples=12, deadline=None)

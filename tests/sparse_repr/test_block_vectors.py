@@ -28,11 +28,11 @@ from t2s.core.ops import Op
 from t2s.core.types import UInt
 from t2s.sparse_repr.blocks.droppers import EmptyListDropper
 from t2s.sparse_repr.blocks.expressions import one
-from t2s.sparse_repr.blocks.point_reducers import PointReducer
+from t2s.sparse_repr.blocks.reducers import PointReducer
 from t2s.sparse_repr.streams import EmptyFiber
-from t2s.sparse_repr.tokens import Tokens, depth_of, tag_of
 from tests.sampling import sampled
 from tests.sparse_repr.harness import FLOAT, Bench, streams_of
+from tests.sparse_repr.tokens import Tokens, depth_of, tag_of
 
 FILE = Path(__file__).with_name("block_vectors.json")
 VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text())["vectors"]

@@ -13,7 +13,7 @@ from t2s.core.types import INT32
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.run import simulate
-from t2s.sparse_repr.blocks.arrays import ArrayLoad
+from t2s.sparse_repr.blocks.alu import ArrayLoad
 from t2s.sparse_repr.streams import UNBOUNDED, BlockKind, Streams
 from tests.sampling import sampled
 from tests.sparse_repr.graphs import Design, elementwise, matrix_product, matrix_vector

@@ -7,7 +7,7 @@ import pytest
 
 from t2s import sparse
 from t2s.graph.graph import Graph
-from t2s.simulator.values.emit_program import emit_program
+from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import layout_of
 
 DESIGNS = (

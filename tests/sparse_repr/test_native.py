@@ -10,10 +10,10 @@ import pytest
 
 from t2s.core.ops import Op
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.engine_native import NativeEngine, retime
-from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import NativeEngine, retime
 from t2s.simulator.program.build import build_program
+from t2s.simulator.reference_engine import PythonEngine
 from t2s.sparse_repr.streams import UNBOUNDED
 from tests.sampling import sampled
 from tests.simulator.test_streams import agree

@@ -16,7 +16,7 @@ from t2s.sparse_repr.concrete.ir import (
     Statement,
     View,
 )
-from t2s.sparse_repr.concrete.verify import verify_program
+from t2s.sparse_repr.concrete.order import verify_program
 from t2s.sparse_repr.notation.ir import Access
 
 FORMATS = {"B": "ss", "C": "ss", "X": "ss"}

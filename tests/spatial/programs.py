@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import t2s
 from t2s import Func, ImageParam, Int, Param, RDom, Var
 from t2s.core.types import Type
-from t2s.func.symbols import RVar
+from t2s.func.func import RVar
 from t2s.graph.graph import Graph, TensorRole
 
 LoopVar = Var | RVar

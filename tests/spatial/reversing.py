@@ -13,7 +13,7 @@ from t2s.core.expr import Index, apply, const, simplify
 from t2s.core.ops import Op
 from t2s.spatial.analysis.lookup import constant_bounds, find_serial
 from t2s.spatial.directive import Directive
-from t2s.spatial.directives.reshaping import proved, substituted
+from t2s.spatial.directives.loops import proved, substituted
 from t2s.spatial.ir import SpatialKernel
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, Graph, ImageParam, Int, Param, Place, RDom, UInt, UserError, Var
-from t2s.func.symbols import RVar
+from t2s.func.func import RVar
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_to_json
 from tests.sampling import sampled

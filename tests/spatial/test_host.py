@@ -9,8 +9,8 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, Place, RDom, Var
+from t2s.graph.arrays import pack, unpack
 from t2s.graph.graph import Graph, Layout
-from t2s.graph.layout import pack, unpack
 from t2s.graph.nodes import Role
 from tests.spatial.agreement import agree, body
 from tests.spatial.programs import random_inputs

@@ -12,8 +12,8 @@ import pytest
 import t2s
 from t2s import Func, ImageParam, Int, Var
 from t2s.core.expr import Index, Local, apply, evaluate
+from t2s.core.let_binding import DEEP, bind_shared, depth_of
 from t2s.core.ops import Op
-from t2s.core.steps import DEEP, depth_of, in_steps
 from t2s.core.walk import walk
 from t2s.graph.body import Let
 from tests.spatial.agreement import agree
@@ -100,14 +100,14 @@ def test_parts_compute_the_value() -> None:
     for _ in range(3 * DEEP):
         value = apply(Op.ADD, value, Index(name="j"))
     names = iter(f"part{n}" for n in range(100))
-    parts, left = in_steps(value, lambda: next(names))
+    parts, left = bind_shared(value, lambda: next(names))
     known = {"i": np.int32(5), "j": np.int32(2)}
     for name, part in parts:
         assert depth_of(part) <= DEEP
         known[name] = evaluate(part, dict(known))
     assert len(parts) > 3
     assert evaluate(left, dict(known)) == 5 + 2 * 3 * DEEP
-    assert in_steps(Local(name="x", type=value.type), lambda: "y") == (
+    assert bind_shared(Local(name="x", type=value.type), lambda: "y") == (
         [],
         Local(name="x", type=value.type),
     )

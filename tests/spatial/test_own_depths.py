@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError, Var
-from t2s.func.user_expression import Expression
-from t2s.simulator.report.stuck import DeadlockError
+from t2s.func.expressions import Expression
+from t2s.simulator.report.errors import DeadlockError
 from tests.spatial.agreement import agree
 from tests.spatial.programs import LoopVar, random_inputs
 

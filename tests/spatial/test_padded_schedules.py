@@ -13,7 +13,7 @@ import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
 from t2s.backends.verilog.verilator import verilator_available
-from t2s.func.user_expression import Expression
+from t2s.func.expressions import Expression
 from tests.sampling import sampled
 from tests.spatial.agreement import agree
 from tests.spatial.programs import random_inputs

@@ -11,12 +11,11 @@ from tests.sources import PACKAGE, tree
 SPATIAL = PACKAGE / "spatial"
 
 # what the files of a room, or a file, may import of the rooms and files of ``t2s/spatial``
-PROGRAM = frozenset({"directive", "ir", "loop_nest", "operands", "work"})
+PROGRAM = frozenset({"directive", "ir"})
 MAY_IMPORT = {
     "analysis": PROGRAM | {"inline"},
     "directives": PROGRAM | {"analysis", "inline", "kernels"},
-    "passes": PROGRAM | {"analysis", "inline", "directives"},
-    "lowering": PROGRAM | {"analysis", "systems"},
+    "lowering": PROGRAM | {"analysis", "kernels"},
 }
 
 

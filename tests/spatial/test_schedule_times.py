@@ -16,7 +16,7 @@ from t2s import Func, ImageParam, Int, RDom, Var
 from t2s.graph.printer import summarize_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
 from t2s.spatial.directives import space_time
 from tests.sampling import sampled
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, Place, RDom, Var
-from t2s.func.symbols import RVar
+from t2s.func.func import RVar
 from tests.spatial.agreement import agree, body
 from tests.spatial.programs import Draw
 from tests.spatial.test_random import PROFILE

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, RDom, UserError, Var
-from t2s.func.user_expression import Expression
+from t2s.func.expressions import Expression
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Role
 from tests.spatial.agreement import agree, body

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from t2s.backends.capstan.printer import print_spatial
 from t2s.backends.capstan.spatial_ast import (
     SpatialAlias,
     SpatialBlock,
@@ -37,6 +36,7 @@ from t2s.backends.capstan.spatial_ast import (
     SpatialValue,
     SpatialWrite,
     SpatialZeros,
+    print_spatial,
 )
 from t2s.backends.capstan.spelling import TYPES, SpatialSpelling, element_type, spelled_type
 from t2s.core.expr import Const, apply, simplify
@@ -45,6 +45,7 @@ from t2s.patterns.interpret import PatternOutcome
 from t2s.patterns.ir import (
     Bind,
     BuildBits,
+    ComputedLevel,
     CountHeader,
     DeclareMemory,
     Foreach,
@@ -66,7 +67,6 @@ from t2s.patterns.ir import (
     Update,
     WriteMemory,
 )
-from t2s.patterns.made import ComputedLevel
 
 WORDS = 65536
 """Words of a memory unit: the size of a memory on chip whose size is not a constant."""

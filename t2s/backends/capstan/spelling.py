@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from t2s.backends.capstan.names import spatial_names
 from t2s.backends.capstan.spatial_ast import (
     SpatialCall,
     SpatialConversion,
@@ -15,12 +14,41 @@ from t2s.backends.capstan.spatial_ast import (
     SpatialNumber,
     SpatialOperation,
 )
-from t2s.backends.text.identifiers import Identifiers
+from t2s.backends.text.identifiers import Identifiers, plain
 from t2s.core.errors import UnsupportedError
 from t2s.core.expr import Apply, Const, Expr, Local, Parameter, Select, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.patterns.ir import Parallel, PatternMemory, PatternProgram
+
+# Names of programs as names of Scala: legal, unique, and none of the language's or the DSL's.
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SCALA = _words(
+    "abstract case catch class def do else extends false final finally for forSome if implicit"
+    " import lazy macro match new null object override package private protected return sealed"
+    " super this throw trait try true type val var while with yield _"
+)
+DSL = _words(
+    "Accel Array ArgIn ArgOut Bit Boolean Double DRAM FIFO FixPt Float Foreach Int List Long"
+    " MemReduce Parallel Pipe Reduce Reg RegFile SRAM Scan ScanRed Sequential Seq SparseDRAM"
+    " SparseParSRAM SparseParSRAMSwizzle SparseSRAM SpatialTest Stream String T Tuple2 U32 Unit"
+    " abs alias args assert barrierRead barrierWrite by deq enq fill gen_bitvector getArg getMem"
+    " load loadCSV1D main max min mux par println retiming scala setArg setMem spatial store"
+    " stream_load_vec stream_store_vec to until value writeCSV1D RMW RMW_ equals hashCode toString"
+    " clone notify wait eq ne synchronized getClass isInstanceOf asInstanceOf finalize"
+)
+"""Words that a program uses, and members that each Scala class has."""
+
+
+def spatial_names() -> Identifiers:
+    """A supply of names for one file: ``val`` becomes ``val_2``."""
+    return Identifiers(plain, SCALA | DSL)
+
 
 TYPES: dict[Type, str] = {
     INT32: "Int",

@@ -9,7 +9,7 @@ from t2s.backends.base import RunOptions, Unsupported
 from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
 from t2s.backends.cgra_tia.files import write_files
 from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
-from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
+from t2s.backends.cgra_tia.machine.profile_b import PlacedRun, run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign
 from t2s.backends.cgra_tia.place import Progress, place_netlist
 from t2s.backends.cgra_tia.place.sites import sites_of

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.validate import as_int
 
 
 class Profile(Enum):
@@ -121,7 +121,7 @@ class CgraFabric:
             ("cycles of latency of an FMA", self.fma_latency, 0),
             ("tokens in a channel", self.most_depth, 1),
         ):
-            count = whole(value)
+            count = as_int(value)
             if count is None or count < least:
                 raise UserError(
                     f"the fabric {self.name!r} cannot have that many {what}",

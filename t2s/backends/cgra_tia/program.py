@@ -1,4 +1,4 @@
-"""Triggered instructions: what a text says, and what a binary holds.
+"""Triggered instructions: their operators, what a text says, and what a binary holds.
 
 A cell has no program counter.  In every cycle it fires the first of its instructions, in the order
 of the text, whose *trigger* holds: the predicates match, the input channels that it checks have a
@@ -12,9 +12,9 @@ bit patterns; a float64 is held as its pattern.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-from t2s.backends.cgra_tia.opcodes import Opcode
+from enum import Enum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,3 +150,114 @@ class CellProgram:
     initial: tuple[tuple[int, int], ...] = ()
     instructions: tuple[Instruction, ...] = ()
     position: TextPosition | None = field(default=None, compare=False)
+
+
+# The operators of triggered instructions: codes, operands, and who computes them.
+#
+# Codes, operands and meanings are those of the public tools (profile A); the operators on floats
+# have codes there and no meaning.  Profile B gives them one: float64, each rounded once.
+
+
+class Opcode(Enum):
+    """An operator, by its mnemonic."""
+
+    NOP = "nop"
+    MOV = "mov"
+    ADD = "add"
+    SUB = "sub"
+    SL = "sl"
+    ASR = "asr"
+    LSR = "lsr"
+    EQ = "eq"
+    NE = "ne"
+    SGT = "sgt"
+    UGT = "ugt"
+    SLT = "slt"
+    ULT = "ult"
+    SGE = "sge"
+    UGE = "uge"
+    SLE = "sle"
+    ULE = "ule"
+    BAND = "band"
+    BNAND = "bnand"
+    BOR = "bor"
+    BNOR = "bnor"
+    BXOR = "bxor"
+    BXNOR = "bxnor"
+    LAND = "land"
+    LNAND = "lnand"
+    LOR = "lor"
+    LNOR = "lnor"
+    LXOR = "lxor"
+    LXNOR = "lxnor"
+    GBY = "gby"
+    SBY = "sby"
+    CBY = "cby"
+    MBY = "mby"
+    GB = "gb"
+    SB = "sb"
+    CB = "cb"
+    MB = "mb"
+    CLZ = "clz"
+    CTZ = "ctz"
+    HALT = "halt"
+    LSW = "lsw"
+    SSW = "ssw"
+    RLW = "rlw"
+    OLW = "olw"
+    SW = "sw"
+    LMUL = "lmul"
+    SHMUL = "shmul"
+    UHMUL = "uhmul"
+    MAC = "mac"
+    ITF = "itf"
+    UTF = "utf"
+    FTI = "fti"
+    FTU = "ftu"
+    FEQ = "feq"
+    FNE = "fne"
+    FGT = "fgt"
+    FLT = "flt"
+    FLE = "fle"
+    FGE = "fge"
+    FADD = "fadd"
+    FSUB = "fsub"
+    FMUL = "fmul"
+    FMAC = "fmac"
+
+    @property
+    def code(self) -> int:
+        """The number in an encoded instruction."""
+        return _CODES[self]
+
+
+_CODES = {opcode: code for code, opcode in enumerate(Opcode)}
+
+ON_FMA = frozenset({Opcode.FADD, Opcode.FSUB, Opcode.FMUL, Opcode.FMAC})
+"""What only a cell with an FMA computes, in ``fma_latency`` cycles; all others take no time."""
+
+
+# What a cell does before it comes to the state that it stays in.
+#
+# A cell that keeps a value in a register first fires an instruction that takes the value, and sets
+# a predicate, so that this one never fires again.  All such instructions, one after the other, are
+# its *prologue*; those of the state that no instruction leaves are *steady*.
+
+_Instructions = tuple[Instruction, ...]
+
+
+def prologue_of(instructions: Sequence[Instruction]) -> tuple[_Instructions, _Instructions]:
+    """The instructions that fire once, one after the other, and those of the state that stays.
+
+    The latter are empty if there is no such state.
+    """
+    predicates, prologue = 0, list[Instruction]()
+    while len(prologue) <= len(instructions):
+        there = tuple(i for i in instructions if i.trigger.matches(predicates))
+        if not any(i.sets & ~predicates or i.clears & predicates for i in there):
+            return tuple(prologue), there
+        if len(there) != 1:
+            break
+        predicates = predicates & ~there[0].clears | there[0].sets
+        prologue.append(there[0])
+    return (), ()

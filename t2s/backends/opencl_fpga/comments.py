@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from t2s.backends.opencl_fpga.c_types import identifier
-from t2s.backends.opencl_fpga.domains import pe_count
 from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire, Separate
-from t2s.backends.opencl_fpga.lockstep import LockstepNode
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, pe_count
 from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, file_stem
 from t2s.core.expr import Const
 from t2s.core.location import SourceLocation

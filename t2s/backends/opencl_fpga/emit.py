@@ -7,12 +7,13 @@ from pathlib import Path
 
 import jinja2
 
-from t2s.backends.opencl_fpga.c_printer import declarator, lines
 from t2s.backends.opencl_fpga.host import HostProgram
 from t2s.backends.opencl_fpga.kernel_ast import (
     HelperFunction,
     KernelDefinition,
     KernelFile,
+    declarator,
+    lines,
 )
 from t2s.core.names import one_line
 

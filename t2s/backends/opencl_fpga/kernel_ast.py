@@ -1,18 +1,27 @@
-"""The target AST: the part of OpenCL C that the backend writes.
+"""The target AST, the part of OpenCL C that the backend writes, and its text.
 
-Everything that has to be decided is decided when this tree is built; ``printer`` and the
-templates only spell it.
+Everything that has to be decided is decided when this tree is built; the printer and the templates
+only spell it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
+    POSTFIX,
+    PRECEDENCE,
+    Do,
+    If,
     Name,
+    Set,
+    Show,
+    Spelling,
     TargetExpression,
     TargetStatement,
 )
+from t2s.core.names import one_line
 
 # --------------------------------------------------------------------------------- expressions
 
@@ -224,3 +233,150 @@ def element(name: str, *indices: TargetExpression) -> TargetExpression:
     """``name[indices]``, or ``name`` alone where there are none."""
     base = Name(name=name)
     return Subscript(base=base, indices=indices) if indices else base
+
+
+# Text of the target AST: C expressions with the parentheses they need, and indented statements.
+
+INDENT = "    "
+_WIDTH = 96
+
+
+def _own(expression: TargetExpression, show: Show) -> str | None:
+    """The expressions of OpenCL C."""
+    match expression:
+        case Subscript(base=base, indices=indices):
+            return show(base, POSTFIX) + "".join(f"[{show(index)}]" for index in indices)
+        case FieldOf(base=base, field=field):
+            return f"{show(base, POSTFIX)}.{field}"
+        case CastTo(type=type, values=values):
+            return f"({type})({', '.join(map(show, values))})"
+        case ZeroInitializer():
+            return "{0}"
+        case FilledInitializer(value=value, count=count):
+            return "{" + ", ".join([show(value)] * count) + "}"
+    return None
+
+
+show = Spelling(_own).show
+
+
+def declarator(variable: TypedName | Declare | ChannelArray) -> str:
+    """``type name[2][3]``."""
+    space = "" if variable.type.endswith("*") else " "
+    return f"{variable.type}{space}{variable.name}{dimensions(variable.dimensions)}"
+
+
+def dimensions(sizes: tuple[int, ...]) -> str:
+    """``[2][3]``."""
+    return "".join(f"[{size}]" for size in sizes)
+
+
+def lines(statements: Iterable[TargetStatement], level: int = 1) -> list[str]:
+    """The statements as indented lines."""
+    return [line for statement in statements for line in _lines(statement, level)]
+
+
+def _lines(statement: TargetStatement, level: int) -> list[str]:
+    pad = INDENT * level
+    match statement:
+        case Declare(initial=initial, comment=comment):
+            value = "" if initial is None else f" = {show(initial)}"
+            remark = "" if comment is None else f"  // {one_line(comment)}"
+            return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
+        case DeclareAll(type=type, variables=variables):
+            named = [f"{name} = {show(initial)}" for name, initial in variables]
+            return _wrapped(f"{pad}{type} ", named, pad + INDENT)
+        case Set(target=target, value=value):
+            return [f"{pad}{show(target)} = {show(value)};"]
+        case Increment(target=target):
+            return [f"{pad}{show(target)}++;"]
+        case Do(call=call):
+            return [f"{pad}{show(call)};"]
+        case Return(value=value):
+            return [f"{pad}return {show(value)};"]
+        case Remark(text=text):
+            return [f"{pad}// {one_line(text)}"]
+        case If(otherwise=(_, *_)):
+            return _if_else(statement, level)
+        case Switch(value=value, cases=cases):
+            return [f"{pad}switch ({show(value)}) {{", *_cases(cases, level), f"{pad}}}"]
+        case While(condition=condition, body=body):
+            return _block(f"while ({show(condition)})", body, level)
+        case If(condition=condition, then=(Set() | Increment() | Do() | Return() as only,)):
+            return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
+        case If(condition=condition, then=then):
+            return _block(f"if ({show(condition)})", then, level)
+        case For(name=name, start=start, stop=stop, body=body):
+            test, step = (">=", "--") if statement.down else ("<", "++")
+            ends = f"{name} {test} {show(stop, PRECEDENCE['<'] + 1)}"
+            head = f"for (int {name} = {show(start)}; {ends}; {name}{step})"
+            pragmas = [f"{pad}#pragma unroll"] * statement.unroll
+            for array, apart in statement.independent:
+                within = "" if apart is None else f" safelen({apart})"
+                pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
+            if statement.coalesced > 1:
+                pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
+            if _is_short(body):
+                return [*pragmas, pad + head, *lines(body, level + 1)]
+            return pragmas + _block(head, body, level)
+        case Forever(body=body):
+            if _is_short(body):
+                return [f"{pad}while (1)", *lines(body, level + 1)]
+            return _block("while (1)", body, level)
+    raise TypeError(f"cannot print {statement!r}")
+
+
+def _if_else(statement: If, level: int) -> list[str]:
+    """``if``, ``else if``, ``else``, all with braces."""
+    pad = INDENT * level
+    printed = [f"{pad}if ({show(statement.condition)}) {{", *lines(statement.then, level + 1)]
+    match statement.otherwise:
+        case (If() as inner,):
+            first, *rest = _if_else(inner, level)
+            return [*printed, f"{pad}}} else {first.lstrip()}", *rest]
+        case ():
+            return [*printed, f"{pad}}}"]
+    return [*printed, f"{pad}}} else {{", *lines(statement.otherwise, level + 1), f"{pad}}}"]
+
+
+def _cases(cases: tuple[SwitchCase, ...], level: int) -> Iterator[str]:
+    pad = INDENT * level
+    for case in cases:
+        yield f"{pad}case {case.value}: {{  // {one_line(case.comment)}"
+        yield from lines(case.body, level + 1)
+        yield f"{pad}{INDENT}break;"
+        yield f"{pad}}}"
+
+
+def _wrapped(start: str, items: list[str], pad: str) -> list[str]:
+    """``start item, item;`` in lines that are not too long."""
+    done = [start + items[0]]
+    for item in items[1:]:
+        if len(done[-1]) + len(item) < _WIDTH:
+            done[-1] += f", {item}"
+        else:
+            done[-1] += ","
+            done.append(pad + item)
+    return [*done[:-1], f"{done[-1]};"]
+
+
+def _is_short(body: tuple[TargetStatement, ...]) -> bool:
+    """Whether a loop around the body needs no braces: one statement without pragmas."""
+    match body:
+        case (Set() | Increment() | Do(),):
+            return True
+        case (For(unroll=False, coalesced=1, independent=()),):
+            return True
+    return False
+
+
+def _attributes(statement: Declare, pad: str) -> list[str]:
+    """On a line of their own, before the declaration they belong to."""
+    if not statement.attributes:
+        return []
+    return [f"{pad}__attribute__(({', '.join(statement.attributes)}))"]
+
+
+def _block(head: str, body: tuple[TargetStatement, ...], level: int) -> list[str]:
+    pad = INDENT * level
+    return [f"{pad}{head} {{", *lines(body, level + 1), f"{pad}}}"]

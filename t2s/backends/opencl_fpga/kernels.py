@@ -2,47 +2,83 @@
 
 from __future__ import annotations
 
-from t2s.backends.opencl_fpga.body import lower_body
-from t2s.backends.opencl_fpga.c_types import scalar_name, start_of, storage_name, variables
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from t2s.backends.opencl_fpga.c_types import (
+    is_struct,
+    lane,
+    lane_at,
+    scalar_name,
+    start_of,
+    storage_name,
+    variables,
+)
+from t2s.backends.opencl_fpga.channel_io import (
+    advance,
+    control_fence,
+    is_control,
+    is_selected,
+    moved_along,
+    read_channel,
+    receive,
+    send,
+    write_channel,
+)
 from t2s.backends.opencl_fpga.comments import kernel_comment
-from t2s.backends.opencl_fpga.conditions import shared_conditions
-from t2s.backends.opencl_fpga.digit_counters import DigitCounters
-from t2s.backends.opencl_fpga.domains import extent_of
-from t2s.backends.opencl_fpga.expressions import Expressions
+from t2s.backends.opencl_fpga.conditions import only_use, shared_conditions
+from t2s.backends.opencl_fpga.digit_counters import (
+    Counter,
+    DigitCounters,
+    all_of,
+    closed_cycle,
+    cycle_of,
+    first_value,
+    moved_on,
+)
+from t2s.backends.opencl_fpga.expressions import Expressions, is_aligned
 from t2s.backends.opencl_fpga.kernel_ast import (
+    CastTo,
     Declare,
+    DeclareAll,
     For,
+    Forever,
     KernelDefinition,
     TypedName,
     ZeroInitializer,
     element,
 )
-from t2s.backends.opencl_fpga.kernel_scope import KernelScope, Positions, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire
-from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, TimeLoop, extent_of
 from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.port_forms import (
-    advance,
-    control_fence,
-    is_control,
-    moved_along,
-    read_channel,
-    write_channel,
-)
 from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
-from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, dimensions_of
-from t2s.backends.opencl_fpga.time_loops import time_loops
+from t2s.backends.opencl_fpga.scope import (
+    FileScope,
+    KernelDesign,
+    KernelScope,
+    Positions,
+    dimensions_of,
+    where,
+)
 from t2s.backends.text.expressions import (
+    Do,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
+    Unary,
+    binary,
+    call,
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
-from t2s.core.expr import TRUE, Local, Parameter, conjunction, index_names
+from t2s.core.expr import TRUE, Const, Expr, Local, Parameter, conjunction, index_names
+from t2s.core.types import Type
 from t2s.core.walk import walk
+from t2s.graph import body as graph
 from t2s.graph.body import Load, Receive, Send, Store
-from t2s.graph.graph import ScalarParameter
+from t2s.graph.graph import ScalarParameter, Tensor
 
 
 def arguments_of(
@@ -342,3 +378,287 @@ def index_names_of_body(node: LockstepNode) -> frozenset[str]:
     names = [index_names(statement) for statement in node.body]
     names += [index_names(expr) for port in ports for expr in port.expressions]
     return frozenset().union(*names)
+
+
+# The body of a PE as statements inside the unrolled space loops of its kernel.
+
+
+def lower_body(scope: KernelScope) -> list[TargetStatement]:
+    """The body of one PE, in order; under the node's guard where not all PEs take part."""
+    statements = [s for statement in scope.node.body for s in _statement(scope, statement)]
+    guard = scope.node.guard
+    return where(None if guard is None else scope.lower(guard), statements)
+
+
+def _statement(scope: KernelScope, statement: graph.Statement) -> list[TargetStatement]:
+    match statement:
+        case graph.Receive():
+            return receive(scope, statement)
+        case graph.Send():
+            return send(scope, statement)
+        case graph.Let(target=target, value=value):
+            return scope.bind(target, value.type, scope.lower(value))
+        case graph.Load():
+            return _load(scope, statement)
+        case graph.Store():
+            return _store(scope, statement)
+        case graph.RegisterRead(target=target, register=register, indices=indices, type=type):
+            kept = _register(scope, register, indices, last=True)
+            if _read_where_used(scope, statement):
+                scope.expressions.locals[target] = kept
+                return []
+            return scope.bind(target, type, kept)
+        case graph.RegisterWrite():
+            return _register_write(scope, statement)
+    raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
+
+
+def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) -> bool:
+    """Whether a value is used by one access, and still is where it was read at that time."""
+    body = scope.node.body
+    used_at = only_use(read.target, body)
+    if used_at is None:
+        return False
+    match body[used_at]:
+        case graph.Send(channel=channel) if is_selected(scope, scope.node.sends[channel]):
+            return False
+    between = body[body.index(read) + 1 : used_at + 1]
+    match read:
+        case graph.Load(tensor=tensor):
+            kept = not scope.is_intermediate(tensor)
+            return kept and not any(isinstance(s, graph.Store) for s in between)
+        case graph.RegisterRead(register=register):
+            return not any(
+                isinstance(s, graph.RegisterWrite) and s.register == register for s in between
+            )
+
+
+# ------------------------------------------------------------------------------------ memory
+
+
+def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
+    tensor = scope.design.graph.tensor(statement.tensor)
+    type = statement.type
+    if not is_struct(type):
+        value = _loaded(scope, tensor, statement.indices, type)
+        if statement.condition is None and _read_where_used(scope, statement):
+            scope.expressions.locals[statement.target] = value
+            return []
+        return scope.bind_where(statement.target, type, statement.condition, value)
+    name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
+
+    def fill(variable: TargetExpression) -> list[TargetStatement]:
+        each = element(name, binary("+", position, Name(name="lane")))
+        return [_lanes(type, (Set(target=lane_at(variable, "lane", type), value=each),))]
+
+    return scope.bind_by(statement.target, type, statement.condition, fill)
+
+
+def _loaded(
+    scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...], type: Type
+) -> TargetExpression:
+    """A scalar or built-in vector in memory.
+
+    Tensors that other kernels write are volatile, so that no cache in this kernel keeps old
+    values; ``vload`` does not take volatile pointers.
+    """
+    name, position = scope.tensors[tensor.name], _address(scope, tensor, indices)
+    if type.lanes == 1:
+        return element(name, position)
+    if not scope.is_intermediate(tensor.name):
+        place = Unary(operator="&", operand=element(name, position))
+        return call(f"vload{type.lanes}", number(0), place)
+    if is_aligned(indices, tensor.allocated, type.lanes):
+        return _as_vector(name, position, type)
+    lanes = (element(name, binary("+", position, number(at))) for at in range(type.lanes))
+    return CastTo(type=storage_name(type), values=tuple(lanes))
+
+
+def _as_vector(name: str, position: TargetExpression, type: Type) -> TargetExpression:
+    """Aligned lanes in volatile memory, as one access."""
+    pointer = CastTo(
+        type=f"__global volatile {storage_name(type)} *",
+        values=(Unary(operator="&", operand=element(name, position)),),
+    )
+    return Unary(operator="*", operand=pointer)
+
+
+def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
+    tensor = scope.design.graph.tensor(statement.tensor)
+    type = statement.value.type
+    name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
+    value = scope.lower(statement.value)
+    target = element(name, position)
+    stored: list[TargetStatement]
+    if type.lanes == 1:
+        stored = [Set(target=target, value=value)]
+    elif is_struct(type):
+        each = element(name, binary("+", position, Name(name="lane")))
+        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane", type)),))]
+    elif not scope.is_intermediate(tensor.name):
+        place = Unary(operator="&", operand=target)
+        stored = [Do(call=call(f"vstore{type.lanes}", value, number(0), place))]
+    elif is_aligned(statement.indices, tensor.allocated, type.lanes):
+        stored = [Set(target=_as_vector(name, position, type), value=value)]
+    else:
+        stored = [
+            Set(
+                target=element(name, binary("+", position, number(at))),
+                value=lane(value, at, type),
+            )
+            for at in range(type.lanes)
+        ]
+    return where(scope.condition(statement.condition), stored)
+
+
+def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> For:
+    return For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
+
+
+def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> TargetExpression:
+    return scope.expressions.address(indices, tensor.allocated)
+
+
+# --------------------------------------------------------------------------------- registers
+
+
+def pe_indices(scope: KernelScope) -> tuple[TargetExpression, ...]:
+    """The place of a PE in the arrays that hold the registers of all PEs."""
+    return tuple(
+        binary("-", scope.index(d.name), number(d.minimum)) if d.minimum else scope.index(d.name)
+        for d in scope.node.space
+    )
+
+
+def _register(
+    scope: KernelScope, register: str, indices: Sequence[Expr], *, last: bool
+) -> TargetExpression:
+    """An element of a register file; of a rotating one the last (oldest) or the first."""
+    plan = scope.plans[register]
+    name = scope.registers[register]
+    if plan.rotating:
+        return element(name, *pe_indices(scope), number(plan.length - 1 if last else 0))
+    pairs = zip(indices, plan.register.shape, strict=True)
+    inner = tuple(scope.lower(index) for index, size in pairs if size > 1)
+    if plan.memory is not None:
+        return element(name, *inner, *pe_indices(scope))
+    return element(name, *pe_indices(scope), *inner)
+
+
+def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[TargetStatement]:
+    plan = scope.plans[statement.register]
+    value = scope.lower(statement.value)
+    target = _register(scope, statement.register, statement.indices, last=False)
+    written: list[TargetStatement] = [Set(target=target, value=value)]
+    if plan.rotating:
+        written.insert(0, _shift(scope, statement.register, plan.length))
+    return where(scope.condition(statement.condition), written)
+
+
+def _shift(scope: KernelScope, register: str, length: int) -> For:
+    age = scope.identifiers.fresh("age")
+    name, place = scope.registers[register], pe_indices(scope)
+    older = element(name, *place, Name(name=age))
+    younger = element(name, *place, binary("-", Name(name=age), number(1)))
+    return For(
+        name=age,
+        start=number(length - 1),
+        stop=number(1),
+        body=(Set(target=older, value=younger),),
+        down=True,
+        unroll=True,
+    )
+
+
+# The time loops of a kernel, with the counters that move along with them.
+#
+# The loops stay nested to be read; the compiler flattens them, so that no cycle is lost where an
+# inner loop starts again.  It can do that where nothing stands between them: counters of the
+# innermost loop that are back at their first value when it ends are declared outside of all loops.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steady:
+    """A loop with constant bounds."""
+
+    start: int
+    extent: int
+
+
+def time_loops(
+    scope: KernelScope, body: Sequence[TargetStatement], *, forever: int | None
+) -> tuple[list[TargetStatement], list[TargetStatement]]:
+    """What is declared before the loops, and the loops: all of them, or ``while (1)`` in place of
+    the ``forever`` outermost ones."""
+    outside: list[TargetStatement] = []
+    nest = list(body)
+    for depth, loop in reversed(list(enumerate(scope.node.loops))):
+        if depth < (forever or 0):
+            break
+        steady = _steady(scope, loop)
+        nested = depth > (forever or 0) and depth == len(scope.node.loops) - 1
+        before: list[TargetStatement] = []
+        after: list[TargetStatement] = []
+        for counter in scope.expressions.counters.lowest(loop.name):
+            if steady is not None and nested and _closes(counter, steady):
+                start, extent = steady.start, steady.extent
+                outside.append(_declared(scope, counter, loop))
+                after += moved_on(counter, partial(closed_cycle, start=start, extent=extent))
+            else:
+                before.append(_declared(scope, counter, loop))
+                after += moved_on(counter, cycle_of)
+        coalesced = 1
+        independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
+        match nest:
+            case [For(unroll=False, coalesced=inner) as only] if not after and steady is not None:
+                if _steady(scope, scope.node.loops[depth + 1]) and not _carries(scope, loop):
+                    nest = [replace(only, coalesced=1, independent=())]
+                    coalesced, independent = inner + 1, only.independent
+        nest = [
+            *before,
+            For(
+                name=scope.expressions.variable(loop.name),
+                start=scope.lower(loop.start),
+                stop=scope.lower(loop.stop),
+                body=(*nest, *after),
+                coalesced=coalesced,
+                independent=independent,
+            ),
+        ]
+    return outside, nest if forever is None else [Forever(body=tuple(nest))]
+
+
+def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
+    return any(loop.name in plan.carried_by for plan in scope.plans.values())
+
+
+def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
+    """Arrays in block RAM, with how many iterations of the loop their uses are apart."""
+    result: list[tuple[str, int | None]] = []
+    for name, plan in scope.plans.items():
+        if plan.memory is not None:
+            apart = plan.apart if loop.name in plan.carried_by else None
+            result += [] if apart == 1 else [(scope.registers[name], apart)]
+    return tuple(result)
+
+
+def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
+    extent = extent_of(loop, scope.node)
+    return None if extent is None else _Steady(start=scope.node.ranges[loop.name][0], extent=extent)
+
+
+def _closes(counter: Counter, steady: _Steady) -> bool:
+    """Whether a counter, and all above it, are back at their first values after the loop."""
+    cycle = closed_cycle(counter.digit, steady.start, steady.extent)
+    return cycle is not None and all(_closes(above, steady) for above in counter.above)
+
+
+def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> DeclareAll:
+    def first(counter: Counter) -> TargetExpression:
+        match loop.start:
+            case Const(value=int() as start):
+                return number(first_value(counter.digit, start))
+        return scope.lower(counter.digit.at(loop.start))
+
+    variables = tuple((counter.name, first(counter)) for counter in all_of(lowest))
+    return DeclareAll(type="int", variables=variables)

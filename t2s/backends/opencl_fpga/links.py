@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 import numpy as np
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.domains import enumerate_domain
-from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
-from t2s.backends.opencl_fpga.rehearsal import Traffic, rehearse
-from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
-from t2s.core.expr import index_names
+from t2s.backends.opencl_fpga.fifo_sizing import Traffic, rehearse
+from t2s.backends.opencl_fpga.lockstep import (
+    ChannelPort,
+    EnumeratedDomain,
+    LockstepNode,
+    OutOfStep,
+    TimeLoop,
+    enumerate_domain,
+    extent_of,
+    is_static,
+    loops_used,
+    one_period,
+    select_loops,
+)
+from t2s.core.expr import Expr, index_names
+from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 
 
@@ -169,3 +182,270 @@ def steady_elements(node: LockstepNode, port: ChannelPort) -> tuple[int, ...] | 
 
 def _problem(channel: Channel, why: str) -> Unsupported:
     return Unsupported(subject=f"channel {channel.name!r}", why=why, location=channel.location)
+
+
+# Channels from a node to itself: wires within an iteration, FIFOs across iterations.
+#
+# In lockstep, PE ``q`` can take in iteration ``t`` what PE ``p`` sends in iteration ``s`` if
+# ``s < t``, or if ``s == t`` and ``p`` runs before ``q``.  Independent PEs could also work with
+# ``s > t`` (a PE that lags behind its neighbor by more than the order within an iteration): that
+# case, and PEs that pass data both ways within one iteration, are refused.
+
+LONGEST_SHIFT = 1024
+"""Most iterations that a token stays in a shift register."""
+
+Pair = tuple[int, int]  # sending and receiving PE, numbered in row-major order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayPlan:
+    """A FIFO inside the kernel; see ``links.Delay``."""
+
+    channel: Channel
+    depth: int
+    uniform: bool
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfLinks:
+    """The wires and FIFOs of a node, and the space dimensions that its loops run down."""
+
+    wires: tuple[Channel, ...]
+    delays: tuple[DelayPlan, ...]
+    descending: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exchange:
+    """Who sends to whom: ``ordered`` pairs within an iteration; ``overlapping`` pairs use an
+    element in the same iteration, for different tokens.  A wire has no depth."""
+
+    channel: Channel
+    ordered: frozenset[Pair]
+    overlapping: frozenset[Pair] = frozenset()
+    depth: int | None = None
+    uniform: bool = False
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tokens:
+    """The uses of a port, sorted by element and then by time; times and PEs as numbers."""
+
+    elements: Array
+    times: Array
+    pes: Array
+
+
+def plan_self_links(node: LockstepNode) -> SelfLinks | list[Unsupported]:
+    """Decide on the channels from a node to itself; the problems if there are any."""
+    exchanges: list[_Exchange] = []
+    problems: list[Unsupported] = []
+    own = [name for name in {**node.sends, **node.receives} if _is_own(node, name)]
+    for name in own:
+        send, receive = node.sends.get(name), node.receives.get(name)
+        if send is None or receive is None:
+            channel = node.sends[name].channel if send else node.receives[name].channel
+            verb = "sent to but never received from" if send else "received from but never sent to"
+            problems.append(_problem(channel, f"it is {verb}"))
+            continue
+        match _wire(node, send, receive) or _delay(node, send, receive):
+            case _Exchange() as exchange:
+                exchanges.append(exchange)
+            case Unsupported() as problem:
+                problems.append(problem)
+    if problems:
+        return problems
+    return _ordered(node, exchanges)
+
+
+def _is_own(node: LockstepNode, name: str) -> bool:
+    port = node.sends.get(name) or node.receives[name]
+    return port.channel.source == port.channel.sink
+
+
+def _ordered(node: LockstepNode, exchanges: list[_Exchange]) -> SelfLinks | list[Unsupported]:
+    """Choose the direction of every space loop."""
+    points = [tuple(point.values()) for point in node.points()]
+
+    def forward(pair: Pair, signs: tuple[int, ...]) -> bool:
+        origin, target = points[pair[0]], points[pair[1]]
+        moves = (s * (b - a) for s, a, b in zip(signs, origin, target, strict=True))
+        return next((move > 0 for move in moves if move), False)
+
+    def legal(exchange: _Exchange, signs: tuple[int, ...]) -> bool:
+        return all(forward(pair, signs) for pair in exchange.ordered)
+
+    def crowded(exchange: _Exchange, signs: tuple[int, ...]) -> bool:
+        return any(forward(pair, signs) for pair in exchange.overlapping)
+
+    choices = [
+        signs
+        for signs in product((1, -1), repeat=len(node.space))
+        if all(legal(exchange, signs) for exchange in exchanges)
+    ]
+    if not choices:
+        return [_disorder(exchange) for exchange in exchanges if exchange.ordered]
+    signs = min(choices, key=lambda signs: sum(crowded(e, signs) for e in exchanges))
+    return SelfLinks(
+        wires=tuple(exchange.channel for exchange in exchanges if exchange.depth is None),
+        delays=tuple(
+            DelayPlan(
+                channel=e.channel,
+                depth=e.depth + crowded(e, signs),
+                uniform=e.uniform,
+                lag=e.lag if e.depth > 1 else None,
+            )
+            for e in exchanges
+            if e.depth is not None
+        ),
+        descending=frozenset(d.name for d, sign in zip(node.space, signs, strict=True) if sign < 0),
+    )
+
+
+def _disorder(exchange: _Exchange) -> Unsupported:
+    if any(sender == receiver for sender, receiver in exchange.ordered):
+        return _problem(exchange.channel, "a PE would receive a token in the firing that sends it")
+    return _out_of_step(
+        exchange.channel,
+        "PEs of one kernel run in a fixed order, and no order of rows and columns has every "
+        "sender run before its receiver within an iteration; pass data one way only",
+    )
+
+
+def _wire(
+    node: LockstepNode, send: ChannelPort, receive: ChannelPort
+) -> _Exchange | Unsupported | None:
+    """The exchange if every token is received in the iteration that sends it."""
+    shared = set(send.time_factors) & set(receive.time_factors)
+    ports = [
+        [factor for factor in port.factors if factor not in shared] for port in (send, receive)
+    ]
+    deciding = [*ports[0], *ports[1], *send.index, *receive.index]
+    if not all(is_static(expr) for expr in deciding):
+        return _problem(
+            send.channel,
+            "it is sent and received under different conditions that depend on a parameter",
+        )
+    loops = select_loops(node, loops_used(node, deciding))
+    domain = enumerate_domain(node, one_period(node, loops, deciding))
+    if domain is None:
+        return _problem(send.channel, "its conditions take too many values to be compared")
+    sent = _tokens(domain, send, domain.all_of(ports[0]))
+    received = _tokens(domain, receive, domain.all_of(ports[1]))
+    for tokens in (sent, received):
+        if _shared_element(tokens):
+            return _problem(send.channel, "two PEs share an element of it")
+    if not (
+        np.array_equal(sent.elements, received.elements)
+        and np.array_equal(sent.times, received.times)
+    ):
+        return None
+    return _Exchange(channel=send.channel, ordered=_pairs(sent.pes, received.pes))
+
+
+def _tokens(domain: EnumeratedDomain, port: ChannelPort, used: Array) -> _Tokens:
+    times, pes = np.nonzero(used)
+    elements = domain.elements(port.index, port.channel.shape)[used]
+    order = np.lexsort((times, elements))
+    return _Tokens(elements=elements[order], times=times[order], pes=pes[order])
+
+
+def _shared_element(tokens: _Tokens) -> bool:
+    same = tokens.elements[1:] == tokens.elements[:-1]
+    return bool(np.any(same & (tokens.pes[1:] != tokens.pes[:-1])))
+
+
+def _pairs(senders: Array, receivers: Array) -> frozenset[Pair]:
+    return frozenset(
+        (int(p), int(q)) for p, q in np.unique(np.stack([senders, receivers], 1), axis=0)
+    )
+
+
+def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exchange | Unsupported:
+    """The exchange if every token is received later than it is sent."""
+    deciding = (*send.expressions, *receive.expressions)
+    if not all(is_static(expr) for expr in deciding):
+        return _problem(send.channel, "a FIFO between PEs cannot depend on a parameter")
+    inner, middle, outer = _split_nest(node, deciding)
+    for loops in (middle, outer + middle) if outer else (middle,):
+        domain = enumerate_domain(node, loops)
+        if domain is None:
+            return _problem(send.channel, "its iterations are too many for a FIFO to be sized")
+        sent = _tokens(domain, send, domain.all_of(send.factors))
+        received = _tokens(domain, receive, domain.all_of(receive.factors))
+        if np.array_equal(sent.elements, received.elements):
+            break
+    else:
+        return _problem(
+            send.channel,
+            f"{len(sent.times)} tokens are sent and {len(received.times)} are received",
+        )
+    if np.any(sent.times > received.times):
+        return _out_of_step(
+            send.channel,
+            "a PE would receive before its neighbor has sent, in an earlier iteration; all PEs "
+            "of one kernel share their iterations, so delay the receiving PE's condition",
+        )
+    same = sent.times == received.times
+    space = {dimension.name for dimension in node.space}
+    uniform = not (send.mixed_factors or receive.mixed_factors) and all(
+        index_names(index) <= space for index in (*send.index, *receive.index)
+    )
+    return _Exchange(
+        channel=send.channel,
+        ordered=_pairs(sent.pes[same], received.pes[same]),
+        overlapping=_overlapping(sent, received),
+        depth=_occupancy(sent, received) * inner,
+        uniform=uniform,
+        lag=_lag(sent, received, inner),
+    )
+
+
+def _lag(sent: _Tokens, received: _Tokens, inner: int) -> int | None:
+    """After how many iterations every token is received, if that is always the same number."""
+    lags = np.unique(received.times - sent.times)
+    if len(lags) != 1 or not 0 < lags[0] * inner <= LONGEST_SHIFT:
+        return None
+    return int(lags[0]) * inner
+
+
+def _split_nest(
+    node: LockstepNode, deciding: tuple[Expr, ...]
+) -> tuple[int, tuple[TimeLoop, ...], tuple[TimeLoop, ...]]:
+    """Iterations of the innermost loops that do not matter; the loops that do; the ones outside.
+
+    Loops of varying extent always matter, and those that their bounds depend on.
+    """
+    varying = [loop for loop in node.loops if extent_of(loop, node) is None]
+    bounds = [bound for loop in varying for bound in (loop.start, loop.stop)]
+    used = loops_used(node, (*deciding, *bounds))
+    matters = [loop.name in used or extent_of(loop, node) is None for loop in node.loops]
+    first = matters.index(True) if any(matters) else len(node.loops)
+    last = len(matters) - matters[::-1].index(True) if any(matters) else len(node.loops)
+    inner = prod(extent_of(loop, node) or 1 for loop in node.loops[last:])
+    return inner, node.loops[first:last], node.loops[:first]
+
+
+def _occupancy(sent: _Tokens, received: _Tokens) -> int:
+    """The most tokens that wait in one element at the end of an iteration."""
+    peak = 0
+    for element in np.unique(sent.elements):
+        sends = sent.times[sent.elements == element]
+        receives = received.times[received.elements == element]
+        waiting = np.arange(1, len(sends) + 1) - np.searchsorted(receives, sends, "right")
+        peak = max(peak, int(waiting.max()))
+    return max(peak, 1)
+
+
+def _overlapping(sent: _Tokens, received: _Tokens) -> frozenset[Pair]:
+    """PE pairs that send and receive different tokens of one element in one iteration."""
+    times = max(int(sent.times.max(initial=0)), int(received.times.max(initial=0))) + 1
+    sends, receives = sent.elements * times + sent.times, received.elements * times + received.times
+    _, at_send, at_receive = np.intersect1d(sends, receives, return_indices=True)
+    return _pairs(sent.pes[at_send], received.pes[at_receive])
+
+
+def _out_of_step(channel: Channel, why: str) -> OutOfStep:
+    return OutOfStep(subject=f"channel {channel.name!r}", why=why, location=channel.location)

@@ -8,33 +8,39 @@ dimensions of one iteration are folded away, and so are conditions that always o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from math import gcd, lcm, prod
+
+import numpy as np
 
 from t2s.backends.base import Unsupported
 from t2s.core.affine import tidy
 from t2s.core.expr import (
+    Apply,
+    Cast,
+    Const,
     Expr,
     Index,
+    Local,
+    Parameter,
+    Select,
     apply,
     conjunction,
     conjuncts,
     const,
+    evaluate,
     index_names,
+    simplify,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Array, Op
+from t2s.core.walk import walk
 from t2s.graph.body import Receive, Send, Statement
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.intervals import (
-    Interval,
-    bound_over,
-    from_linear_form,
-    interval,
-    linear_form,
-)
+from t2s.graph.intervals import Interval, bound_over, from_linear_form, interval, linear_form
 from t2s.graph.nodes import PEArray, SpaceDimension
-from t2s.graph.points import fold, fold_statement, without_unused
+from t2s.graph.specialize import fold, fold_statement, without_unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,3 +215,218 @@ def _port(
         time_factors=tuple(f for f, names in paired if not names & space),
         mixed_factors=tuple(f for f, names in paired if names & space and names - space),
     )
+
+
+# Enumeration of what a node does over time and space, with numpy, within a budget.
+#
+# Arrays have one row per iteration (in time order) and one column per PE (in row-major order).
+# Where a few iterations of a loop stand for all, these are enumerated alone.
+
+BUDGET = 1 << 22
+"""Largest number of (iteration, PE) pairs that is enumerated."""
+
+
+class EnumeratedDomain:
+    """The iterations of some loops of a node, by all of its PEs."""
+
+    def __init__(self, node: LockstepNode, times: dict[str, Array], iterations: int) -> None:
+        self.iterations = iterations
+        columns = {d.name: [point[d.name] for point in node.points()] for d in node.space}
+        self.pe_count = sum(1 for _ in node.points())
+        self._environment = {name: values[:, None] for name, values in times.items()}
+        self._environment |= {
+            name: np.asarray(values, np.int32)[None, :] for name, values in columns.items()
+        }
+
+    def values(self, expr: Expr) -> Array:
+        """The value of a static expression at every iteration and PE."""
+        with np.errstate(all="ignore"):
+            value = evaluate(expr, self._environment)
+        return np.broadcast_to(value, (self.iterations, self.pe_count))
+
+    def all_of(self, factors: Iterable[Expr]) -> Array:
+        """Where all the conditions hold."""
+        result = np.ones((self.iterations, self.pe_count), np.bool_)
+        for factor in factors:
+            result &= self.values(factor).astype(np.bool_)
+        return result
+
+    def elements(self, index: Sequence[Expr], shape: Sequence[int]) -> Array:
+        """The row-major number of an element of an array."""
+        result = np.zeros((self.iterations, self.pe_count), np.int64)
+        for expr, size in zip(index, shape, strict=True):
+            result = result * size + self.values(expr)
+        return result
+
+
+def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> EnumeratedDomain | None:
+    """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
+    times: dict[str, Array] = {}
+    count = 1
+    pe_count = sum(1 for _ in node.points())
+    for loop in loops:
+        if not is_static(loop.start) or not is_static(loop.stop):
+            return None
+        starts = np.broadcast_to(evaluate(loop.start, times), (count,)).astype(np.int64)
+        extents = np.maximum(np.broadcast_to(evaluate(loop.stop, times), (count,)) - starts, 0)
+        count = int(extents.sum())
+        if count * pe_count > BUDGET:
+            return None
+        times = {name: np.repeat(values, extents) for name, values in times.items()}
+        first = np.repeat(np.cumsum(extents) - extents, extents)
+        times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
+    return EnumeratedDomain(node, times, count)
+
+
+def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
+    """The node with a single PE, if the expressions do not depend on the PE."""
+    space = {dimension.name for dimension in node.space}
+    depends = any(index_names(expr) & space for expr in expressions)
+    return node if depends else replace(node, space=())
+
+
+def enumerate_start(
+    node: LockstepNode, loops: Sequence[TimeLoop]
+) -> tuple[EnumeratedDomain, bool] | None:
+    """The domain, or as much of its start as is within the budget; whether that is all of it."""
+    whole = enumerate_domain(node, loops)
+    if whole is not None:
+        return whole, True
+    extents = [extent for loop in loops if (extent := extent_of(loop, node)) is not None]
+    if len(extents) < len(loops):
+        return None
+    pes = sum(1 for _ in node.points())
+    for at, loop in enumerate(loops):
+        count = BUDGET // (prod(extents[at + 1 :]) * pes)
+        if count > 0:
+            first = [_shortened(outer, 1) for outer in loops[:at]]
+            start = enumerate_domain(node, (*first, _shortened(loop, count), *loops[at + 1 :]))
+            return None if start is None else (start, False)
+    return None
+
+
+def _shortened(loop: TimeLoop, extent: int) -> TimeLoop:
+    return replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(extent))))
+
+
+def pe_count(node: LockstepNode) -> int:
+    """How many PEs there are."""
+    domain = enumerate_domain(node, ())
+    if domain is None or node.some_wait:
+        return node.node.pe_count
+    return int(domain.all_of(conjuncts(node.guard)).sum())
+
+
+def is_static(expr: Expr) -> bool:
+    """Whether the value is known before the design runs, given the indices."""
+    return not any(isinstance(term, Parameter | Local) for term in walk(expr))
+
+
+def extent_of(loop: TimeLoop, node: LockstepNode) -> int | None:
+    """The number of iterations of a loop with constant bounds, else ``None``."""
+    if index_names(loop.start) or index_names(loop.stop):
+        return None
+    if not is_static(loop.start) or not is_static(loop.stop):
+        return None
+    low, high = node.ranges[loop.name]
+    return high - low + 1
+
+
+def loops_used(node: LockstepNode, expressions: Iterable[Expr]) -> frozenset[str]:
+    """Names of the loops that the expressions depend on, through loop bounds too."""
+    used = frozenset(name for expr in expressions for name in index_names(expr))
+    for loop in reversed(node.loops):
+        if loop.name in used:
+            used |= index_names(loop.start) | index_names(loop.stop)
+    return used & {loop.name for loop in node.loops}
+
+
+def select_loops(node: LockstepNode, names: frozenset[str]) -> tuple[TimeLoop, ...]:
+    """The named loops, outermost first."""
+    return tuple(loop for loop in node.loops if loop.name in names)
+
+
+Step = tuple[int, int]  # (p, d): the value grows by d whenever the loop advances by p
+
+
+def one_period(
+    node: LockstepNode, loops: Sequence[TimeLoop], expressions: Iterable[Expr]
+) -> tuple[TimeLoop, ...]:
+    """The loops, cut to one period each where the expressions are periodic in them."""
+    deciding = tuple(expressions)
+    bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
+    result: list[TimeLoop] = []
+    for loop in loops:
+        extent, shortest = extent_of(loop, node), 1
+        for expr in deciding:
+            step = _step(expr, loop.name)
+            shortest = lcm(shortest, step[0]) if step is not None and step[1] == 0 else 0
+        fixed = all(loop.name not in index_names(bound) for bound in bounds)
+        if shortest and extent is not None and shortest < extent and fixed:
+            loop = replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(shortest))))
+        result.append(loop)
+    return tuple(result)
+
+
+def _step(expr: Expr, name: str) -> Step | None:
+    """How an integer expression grows along a loop; a condition never does (``d`` is 0)."""
+    if name not in index_names(expr):
+        return 1, 0
+    match expr:
+        case Index():
+            return 1, 1
+        case Apply(operator=Op.ADD | Op.SUBTRACT as operator, operands=(left, right)):
+            first, second = _step(left, name), _step(right, name)
+            if first is None or second is None:
+                return None
+            period = lcm(first[0], second[0])
+            sign = 1 if operator is Op.ADD else -1
+            grown = first[1] * (period // first[0]) + sign * second[1] * (period // second[0])
+            return period, grown
+        case Apply(
+            operator=Op.FLOOR_DIVIDE | Op.MODULO as operator,
+            operands=(value, Const(value=int() as by)),
+        ) if by > 0 and (step := _step(value, name)) is not None:
+            times = by // gcd(step[1], by)
+            grown = step[1] * times // by if operator is Op.FLOOR_DIVIDE else 0
+            return step[0] * times, grown
+        case Apply(operator=operator, operands=operands) if operator in OPERATORS:
+            return _unchanged(operands, name)
+        case Select(condition=condition, if_true=if_true, if_false=if_false):
+            return _unchanged((condition, if_true, if_false), name)
+        case Cast(value=value):
+            return _unchanged((value,), name)
+    return None
+
+
+def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
+    """The common period of operands that are themselves periodic."""
+    steps = [_step(operand, name) for operand in operands]
+    if any(step is None or step[1] for step in steps):
+        return None
+    return lcm(*(step[0] for step in steps if step is not None)), 0
+
+
+def when_used(loops: Sequence[TimeLoop], ports: Sequence[ChannelPort]) -> tuple[TimeLoop, ...]:
+    """The loops, cut to the one iteration in which all ports are used, where there is only one."""
+    bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
+    named = frozenset[str]().union(*(index_names(bound) for bound in bounds))
+    result: list[TimeLoop] = []
+    for loop in loops:
+        places = {_only(port, loop.name) for port in ports}
+        only = next(iter(places)) if len(places) == 1 else None
+        if only is not None and loop.name not in named:
+            loop = replace(loop, start=const(only), stop=const(only + 1))
+        result.append(loop)
+    return tuple(result)
+
+
+def _only(port: ChannelPort, name: str) -> int | None:
+    """The value that a loop has to have for the port to be used."""
+    for factor in port.time_factors:
+        match factor:
+            case Apply(
+                operator=Op.EQUAL, operands=(Index(name=found), Const(value=int() as value))
+            ) if found == name:
+                return value
+    return None

@@ -17,6 +17,12 @@ from t2s.backends.opencl_fpga.c_types import (
     variable_name,
     zero,
 )
+from t2s.backends.opencl_fpga.channel_io import (
+    control_fence,
+    is_control,
+    read_channel,
+    write_channel,
+)
 from t2s.backends.opencl_fpga.comments import machine_comment
 from t2s.backends.opencl_fpga.digit_counters import DigitCounters
 from t2s.backends.opencl_fpga.expressions import Expressions
@@ -32,12 +38,6 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     element,
 )
 from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.port_forms import (
-    control_fence,
-    is_control,
-    read_channel,
-    write_channel,
-)
 from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
     Do,
@@ -59,7 +59,7 @@ from t2s.core.walk import walk
 from t2s.graph import body as graph
 from t2s.graph.body import Register
 from t2s.graph.graph import ScalarParameter, TensorRole
-from t2s.graph.machine import Choice, Machine, Mode, Rule
+from t2s.graph.nodes import Choice, Machine, Mode, Rule
 
 MODE = "mode"
 

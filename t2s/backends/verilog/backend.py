@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from t2s.backends.base import RunOptions, Unsupported
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.emit import NAME, files_of
-from t2s.backends.verilog.room import largest, timing_of
+from t2s.backends.verilog.limits import largest, timing_of
 from t2s.backends.verilog.verilator import HardwareResult, verilate
-from t2s.core.collector import without_collections
+from t2s.core.gc_pause import gc_paused
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 
@@ -22,7 +22,7 @@ class VerilogBackend:
     name: str = NAME
     timed: bool = True
 
-    @without_collections()
+    @gc_paused()
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
         found = nests_of(graph)

@@ -28,17 +28,18 @@ from t2s.graph.body import (
     by_lanes,
 )
 from t2s.graph.graph import Graph, Place
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     Machine,
     MemoryAdd,
     MemoryDrop,
     MemoryFirst,
     MemorySize,
+    Node,
     Path,
+    PEArray,
     Search,
     SortedMemory,
 )
-from t2s.graph.nodes import Node, PEArray
 
 MOST_ELEMENTS = 1 << 24
 """Most elements of a tensor: the testbench holds it in memory."""

@@ -24,8 +24,8 @@ from t2s.backends.text.identifiers import MACRO, Identifiers, plain
 from t2s.backends.verilog.verilog_ast import FALSE, TRUE, ZEROS, Bits, Concatenation
 from t2s.core.ops import Array
 from t2s.core.types import Kind, Type
+from t2s.graph.arrays import pack
 from t2s.graph.graph import Tensor
-from t2s.graph.layout import pack
 from t2s.graph.nodes import Register
 
 FLOAT_BITS = (32, 64)

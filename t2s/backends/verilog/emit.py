@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 from t2s.backends.base import DeviceTimes, refusal
-from t2s.backends.verilog.arrays import array_module
+from t2s.backends.text.expressions import (
+    Binary,
+    If,
+    Name,
+    TargetExpression,
+    TargetStatement,
+    number,
+)
+from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.counted_nests import nests_of
-from t2s.backends.verilog.data_types import signal_names
+from t2s.backends.verilog.data_types import bits_of, signal_names
+from t2s.backends.verilog.interfaces import Interface
+from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.machine_module import MachineModule
 from t2s.backends.verilog.pe import PEModule
-from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
-from t2s.backends.verilog.verilog_printer import print_modules
-from t2s.core.collector import without_collections
+from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    FALSE,
+    WORD,
+    ZEROS,
+    AlwaysComb,
+    Bits,
+    Generate,
+    HardwareModule,
+    Heading,
+    Instance,
+    Item,
+    Resize,
+    UnrolledFor,
+    element,
+    given,
+    print_modules,
+    put,
+    taken,
+    variable,
+)
+from t2s.core.gc_pause import gc_paused
 from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
-from t2s.graph.machine import Machine
+from t2s.graph.nodes import Machine, Node, SpaceDimension
 
 _LIBRARY = Path(__file__).parent / "library"
 _FIRST = ("operators.sv", "floats.sv", "stalls.sv", "fifo.sv")
@@ -46,7 +77,7 @@ _WIDTHS = (
 NAME = "verilog"
 
 
-@without_collections()
+@gc_paused()
 def files_of(graph: Graph, timing: DeviceTimes, bounds: Bounds) -> Mapping[str, str]:
     """The files, with FIFOs that have room for ``bounds`` and a testbench set to ``timing``.
 
@@ -90,3 +121,127 @@ def _functions_of_c(place: str) -> list[str]:
     if pattern is None:
         return []
     return [pattern.format(name=name, **of) for name in C_FUNCTIONS.values() for of in _WIDTHS]
+
+
+# The module of a node: its PEs, and the ways from their ports to the elements of channels.
+
+PE = "pe"
+ELEMENT = "at"
+
+
+def array_module(
+    interface: Interface, name: str, pe_module: str, space: Sequence[str]
+) -> HardwareModule:
+    """The module ``name`` of a node, over instances of ``pe_module``.
+
+    ``space`` are the names of the ports of a PE that take its place in the array.
+    """
+    node, places = interface.node, interface.node.place_count
+    fresh = interface.identifiers.fresh
+    pe = fresh(PE)
+    ports = [taken(port.CLOCK), taken(port.RESET), taken(port.INTERVAL, WORD)]
+    ports += [taken(text, bits_of(p.type)) for p, text in interface.parameters]
+    declarations: list[Item] = []
+    routes: list[Item] = []
+    connections: list[tuple[str, TargetExpression]] = [
+        (text, Name(name=text)) for text in (port.CLOCK, port.RESET, port.INTERVAL)
+    ]
+    connections += zip(space, _place(node, pe), strict=True)
+    connections += [(text, Name(name=text)) for _, text in interface.parameters]
+
+    def each(text: str, type: Bits) -> Name:
+        """A variable with an element for each PE, connected to the PE's port ``text``."""
+        wire = fresh(f"pe_{text}")
+        declarations.append(variable(wire, type, places))
+        connections.append((text, element(wire, Name(name=pe))))
+        return Name(name=wire)
+
+    for taking in interface.taking:
+        count = taking.channel.element_count
+        ports += [taken(taking.valid, BIT, count), taken(taking.token, taking.type, count)]
+        ports.append(given(taking.pop, BIT, count))
+        where, pop = each(taking.at, WORD), each(taking.pop, BIT)
+        at = element(where.name, Name(name=pe))
+        connections += [
+            (taking.valid, element(taking.valid, at)),
+            (taking.token, element(taking.token, at)),
+        ]
+        routes.append(_pops(taking.pop, count, places, pop.name, where.name))
+    for sending in interface.sending:
+        count = sending.channel.element_count
+        ports += [taken(sending.space, BIT, count), given(sending.push, BIT, count)]
+        ports.append(given(sending.value, sending.type, count))
+        where, push = each(sending.at, WORD), each(sending.push, BIT)
+        value = each(sending.value, sending.type)
+        at = element(where.name, Name(name=pe))
+        connections.append((sending.space, element(sending.space, at)))
+        names = (push.name, where.name, value.name)
+        routes.append(_pushes(sending.push, sending.value, count, places, names))
+    for straight in interface.straight:
+        text = straight.variable.name
+        ports.append(replace(straight, variable=replace(straight.variable, count=places)))
+        connections.append((text, element(text, Name(name=pe))))
+    instance = Instance(module=pe_module, name="one", connections=tuple(connections))
+    repeat = Generate(variable=pe, count=places, label="place", items=(instance,))
+    if routes:
+        routes.insert(0, Heading(text="from PEs to channels"))
+    items = (*declarations, repeat, *routes)
+    return HardwareModule(name=name, about=_about(node), ports=tuple(ports), items=items)
+
+
+def _about(node: Node) -> tuple[str, ...]:
+    shape = " x ".join(str(dimension.extent) for dimension in node.space)
+    kind = "machine" if isinstance(node, Machine) else "PE"
+    what = f"{shape} {kind}s" if node.space else f"one {kind}"
+    return (f"The {node.role.value} node {node.name}: {what}.",)
+
+
+def _place(node: Node, pe: str) -> list[TargetExpression]:
+    """The point of the space domain of PE number ``pe``, in row-major order."""
+    found: list[TargetExpression] = []
+    for at, dimension in enumerate(node.space):
+        inside = prod(other.extent for other in node.space[at + 1 :])
+        found.append(_coordinate(dimension, inside, at == 0, pe))
+    return found
+
+
+def _coordinate(
+    dimension: SpaceDimension, inside: int, outermost: bool, pe: str
+) -> TargetExpression:
+    place: TargetExpression = Name(name=pe)
+    if inside > 1:
+        place = Binary(operator="/", left=place, right=number(inside))
+    if not outermost:
+        place = Binary(operator="%", left=place, right=number(dimension.extent))
+    if dimension.minimum:
+        place = Binary(operator="+", left=place, right=number(dimension.minimum))
+    return Resize(bits=32, value=place)
+
+
+def _pops(pop: str, count: int, places: int, pops: str, where: str) -> Item:
+    clear: TargetStatement = UnrolledFor(
+        variable=ELEMENT, count=count, body=(put(element(pop, Name(name=ELEMENT)), FALSE),)
+    )
+    at = element(where, Name(name=PE))
+    set_one = If(
+        condition=element(pops, Name(name=PE)),
+        then=(put(element(pop, at), element(pops, Name(name=PE))),),
+    )
+    return AlwaysComb(body=(clear, UnrolledFor(variable=PE, count=places, body=(set_one,))))
+
+
+def _pushes(push: str, value: str, count: int, places: int, names: tuple[str, str, str]) -> Item:
+    pushes, where, values = names
+    here, one = Name(name=ELEMENT), Name(name=PE)
+    clear = UnrolledFor(
+        variable=ELEMENT,
+        count=count,
+        body=(put(element(push, here), FALSE), put(element(value, here), ZEROS)),
+    )
+    at = element(where, one)
+    then = (
+        put(element(push, at), element(pushes, one)),
+        put(element(value, at), element(values, one)),
+    )
+    set_one = If(condition=element(pushes, one), then=then)
+    return AlwaysComb(body=(clear, UnrolledFor(variable=PE, count=places, body=(set_one,))))

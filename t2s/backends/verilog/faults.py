@@ -24,7 +24,7 @@ from t2s.backends.verilog.sorted_memory import POINTS
 from t2s.backends.verilog.top import NodeNames, Top
 from t2s.backends.verilog.verilog_ast import (
     WORD,
-    Combinational,
+    AlwaysComb,
     Heading,
     Item,
     Resize,
@@ -109,7 +109,7 @@ class FaultFinder:
         return [
             Heading(text="what machines cannot take"),
             *(variable(name, WORD) for name in self.names.all),
-            Combinational(body=tuple(body)),
+            AlwaysComb(body=tuple(body)),
         ]
 
     def _checks(

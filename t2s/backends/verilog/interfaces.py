@@ -27,8 +27,7 @@ from t2s.core.walk import walk
 from t2s.graph.analysis import memory_bytes, most_bytes
 from t2s.graph.body import Load, Receive, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
-from t2s.graph.machine import Machine, Search
-from t2s.graph.nodes import Node, PEArray
+from t2s.graph.nodes import Machine, Node, PEArray, Search
 
 CLOCK, RESET, INTERVAL = "clock", "reset", "interval"
 FIRES, FINISHED, FAULT = "fires", "finished", "fault"

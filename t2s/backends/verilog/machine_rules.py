@@ -30,8 +30,8 @@ from t2s.backends.verilog.verilog_ast import (
     BIT,
     TRUE,
     WORD,
+    AlwaysComb,
     Bits,
-    Combinational,
     ContinuousAssignment,
     Heading,
     Item,
@@ -46,7 +46,7 @@ from t2s.backends.verilog.verilog_ast import (
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.types import Kind
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.machine import (
+from t2s.graph.nodes import (
     Choice,
     Machine,
     MemoryAdd,
@@ -55,10 +55,10 @@ from t2s.graph.machine import (
     MemorySize,
     Mode,
     Put,
+    Register,
     Rule,
     Search,
 )
-from t2s.graph.nodes import Register
 
 NOWHERE = Literal(text="32'hffffffff")  # an address outside of every tensor
 
@@ -376,7 +376,7 @@ class RuleWriter:
             case [Set(target=target, value=value)]:
                 self.items.append(ContinuousAssignment(target=target, value=value))
             case _:
-                self.items.append(Combinational(body=tuple(body)))
+                self.items.append(AlwaysComb(body=tuple(body)))
 
 
 def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:

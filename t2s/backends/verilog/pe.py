@@ -8,6 +8,10 @@ the registers that a chip puts between operators are part of the channels behind
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
 from t2s.backends.text.expressions import (
     Binary,
     If,
@@ -19,30 +23,37 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.counted_nests import CountedNest
-from t2s.backends.verilog.datapath import Datapath
+from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, ports_of_one
-from t2s.backends.verilog.loop_counters import CounterNames, NestCounters
 from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    FALSE,
     INTEGER,
     TRUE,
     WORD,
-    Clocked,
-    Combinational,
+    ZEROS,
+    AlwaysComb,
+    AlwaysFF,
+    Bits,
     ContinuousAssignment,
+    Declaration,
     HardwareModule,
     Heading,
     Item,
+    Resize,
+    UnrolledFor,
     both,
     either,
+    element,
     negation,
     put,
     variable,
 )
 from t2s.core.expr import Expr
 from t2s.core.types import Type
-from t2s.graph.body import Receive, Send
-from t2s.graph.nodes import PEArray
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.nodes import Loop, PEArray
 
 
 class PEModule:
@@ -106,10 +117,10 @@ class PEModule:
             reset=Name(name=port.RESET),
         )
         if not self.nest.search:
-            return [*items, Combinational(body=self._whole(counters.simple()))]
+            return [*items, AlwaysComb(body=self._whole(counters.simple()))]
         items += [variable(names.level, INTEGER), variable(names.rising)]
         items.append(variable(names.searching))
-        return [*items, Combinational(body=self._whole(counters.searching(self.nest.search)))]
+        return [*items, AlwaysComb(body=self._whole(counters.searching(self.nest.search)))]
 
     def _whole(self, body: tuple[TargetStatement, ...]) -> tuple[TargetStatement, ...]:
         """The block with what its expressions need before it."""
@@ -168,7 +179,7 @@ class PEModule:
             for more in moved[1:]:
                 total = Binary(operator="+", left=total, right=more)
             body.append(put(port.MOVED, total))
-        return [*items, Combinational(body=tuple(body))] if body else []
+        return [*items, AlwaysComb(body=tuple(body))] if body else []
 
     def _firing(self) -> list[Item]:
         conditions: list[TargetExpression] = [
@@ -209,7 +220,7 @@ class PEModule:
         self.datapath.build()
         if not self.datapath.body:
             return []
-        block = Combinational(body=tuple(self.datapath.body))
+        block = AlwaysComb(body=tuple(self.datapath.body))
         return [Heading(text="datapath"), *self.datapath.declarations, block]
 
     def _clocked(self) -> list[Item]:
@@ -236,9 +247,291 @@ class PEModule:
             body.append(If(condition=fires, then=self.datapath.updates()))
         start = (put(cooldown, number(0), clocked=True), *self.datapath.resets())
         body.append(If(condition=reset, then=start))
-        return [Heading(text="what a firing leaves behind"), Clocked(body=tuple(body))]
+        return [Heading(text="what a firing leaves behind"), AlwaysFF(body=tuple(body))]
 
 
 def _bytes_if(enable: str, type: Type) -> TargetExpression:
     """What an access moves."""
     return Ternary(condition=Name(name=enable), if_true=number(type.bytes), if_false=number(0))
+
+
+# The loop counters of a PE: statements that set the next iteration from the present one.
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterNames:
+    """Identifiers of the counters and of what is computed on the way to the next iteration."""
+
+    now: tuple[str, ...]
+    after: tuple[str, ...]
+    finished: str
+    finishes: str
+    level: str
+    rising: str
+    searching: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestCounters:
+    """Writes the block that computes the next iteration; in reset, the first one.
+
+    ``present`` and ``coming`` write bounds over the counters of the present and of the coming
+    iteration; ``exists`` says whether there is a PE.
+    """
+
+    loops: Sequence[Loop]
+    names: CounterNames
+    present: ExpressionWriter
+    coming: ExpressionWriter
+    exists: TargetExpression
+    reset: TargetExpression
+
+    def simple(self) -> tuple[TargetStatement, ...]:
+        """Each loop that is not at its end moves on, and those inside of it start anew."""
+        names = self.names
+        start: list[TargetStatement] = [
+            put(name, self.coming.index(loop.minimum))
+            for loop, name in zip(self.loops, names.after, strict=True)
+        ]
+        empty = [
+            Binary(operator="<=", left=self.coming.index(loop.extent), right=number(0))
+            for loop in self.loops
+        ]
+        start.append(put(names.finishes, either(negation(self.exists), *empty)))
+        step: tuple[TargetStatement, ...] = (put(names.finishes, TRUE),)
+        for at in range(len(self.loops)):
+            moved = _plus(Name(name=names.now[at]), number(1))
+            inside = range(at + 1, len(self.loops))
+            then: list[TargetStatement] = [put(names.after[at], moved)]
+            then += [
+                put(names.after[level], self.coming.index(self.loops[level].minimum))
+                for level in inside
+            ]
+            more = Binary(operator="<", left=moved, right=self._limit(at, self.present))
+            step = (If(condition=more, then=tuple(then), otherwise=step),)
+        return (
+            *self._kept(),
+            put(names.finishes, Name(name=names.finished)),
+            If(condition=self.reset, then=tuple(start), otherwise=step),
+        )
+
+    def searching(self, steps: int) -> tuple[TargetStatement, ...]:
+        """At most so many steps up and down the nest, past loops without iterations."""
+        names, depth = self.names, len(self.loops)
+        level = Name(name=names.level)
+        body: tuple[TargetStatement, ...] = ()
+        for at in reversed(range(depth)):
+            here = Binary(operator="==", left=level, right=number(at))
+            if at == depth - 1:
+                body = self._search_step(at)
+            else:
+                body = (If(condition=here, then=self._search_step(at), otherwise=body),)
+        return (
+            *self._kept(),
+            put(names.rising, negation(self.reset)),
+            If(
+                condition=self.reset,
+                then=(
+                    put(names.level, number(0)),
+                    put(names.searching, self.exists),
+                    put(names.finishes, negation(self.exists)),
+                ),
+                otherwise=(
+                    put(names.level, number(depth - 1)),
+                    put(names.searching, TRUE),
+                    put(names.finishes, Name(name=names.finished)),
+                ),
+            ),
+            UnrolledFor(
+                variable="step",
+                count=steps,
+                body=(If(condition=Name(name=names.searching), then=body),),
+            ),
+        )
+
+    def _search_step(self, at: int) -> tuple[TargetStatement, ...]:
+        names, innermost = self.names, at == len(self.loops) - 1
+        index = names.after[at]
+        enter: tuple[TargetStatement, ...]
+        if innermost:
+            enter = (put(names.searching, FALSE),)
+        else:
+            enter = (put(names.level, number(at + 1)), put(names.rising, FALSE))
+        leave: tuple[TargetStatement, ...]
+        if at == 0:
+            leave = (put(names.searching, FALSE), put(names.finishes, TRUE))
+        else:
+            leave = (put(names.level, number(at - 1)), put(names.rising, TRUE))
+        more = Binary(operator="<", left=Name(name=index), right=self._limit(at, self.coming))
+        return (
+            If(
+                condition=Name(name=names.rising),
+                then=(put(index, _plus(Name(name=index), number(1))),),
+                otherwise=(put(index, self.coming.index(self.loops[at].minimum)),),
+            ),
+            If(condition=more, then=enter, otherwise=leave),
+        )
+
+    def _kept(self) -> list[TargetStatement]:
+        pairs = zip(self.names.after, self.names.now, strict=True)
+        return [put(after, Name(name=now)) for after, now in pairs]
+
+    def _limit(self, at: int, writer: ExpressionWriter) -> TargetExpression:
+        loop = self.loops[at]
+        if writer.index(loop.minimum) == number(0):
+            return writer.index(loop.extent)
+        return _plus(writer.index(loop.minimum), writer.index(loop.extent))
+
+
+def _plus(left: TargetExpression, right: TargetExpression) -> TargetExpression:
+    return Resize(bits=32, value=Binary(operator="+", left=left, right=right))
+
+
+# The datapath of a PE: what a firing computes, and its register files.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    """A register write of the present firing."""
+
+    register: str
+    enable: str
+    at: str
+    value: str
+
+
+class Datapath:
+    """Writes the block that computes values, from top to bottom of the body.
+
+    ``static`` names space indices, loop indices and parameters; ``needs`` says, by channel,
+    whether the present firing takes a token.
+    """
+
+    def __init__(
+        self, interface: Interface, node: PEArray, static: dict[str, str], needs: dict[str, str]
+    ) -> None:
+        self.interface, self.node, self.needs = interface, node, needs
+        self.identifiers = interface.identifiers
+        self.names = dict(static)
+        self.writer = ExpressionWriter(names=self.names, identifiers=self.identifiers)
+        self.registers = {register.name: register for register in node.registers}
+        self.files = {name: self.identifiers.fresh(name) for name in self.registers}
+        self.declarations: list[Declaration] = []
+        self.body: list[TargetStatement] = []
+        self.writes: list[_Write] = []
+
+    def build(self) -> None:
+        """Fill ``declarations`` and ``body``, the combinational block."""
+        for register in self.registers.values():
+            self._declare(self.files[register.name], bits_of(register.type), prod(register.shape))
+        taking = {port.channel.name: port for port in self.interface.taking}
+        sending = {port.channel.name: port for port in self.interface.sending}
+        loads, stores = iter(self.interface.loads), iter(self.interface.stores)
+        for statement in self.node.body:
+            match statement:
+                case Receive(target=target, channel=channel, type=type):
+                    needed = Name(name=self.needs[channel])
+                    self._bind(target, type, _or_zero(needed, Name(name=taking[channel].token)))
+                case Load(target=target, type=type):
+                    load = next(loads)
+                    data = _or_zero(Name(name=load.enable), Name(name=load.data))
+                    self._bind(target, type, data)
+                case Let(target=target, value=value):
+                    name = self._named(target, bits_of(value.type))
+                    self.body += self.writer.assign(name, value)
+                    self.names[target] = name
+                case Send(channel=channel, value=value):
+                    self.body += self.writer.assign(sending[channel].value, value)
+                case Store(value=value):
+                    self.body += self.writer.assign(next(stores).data, value)
+                case RegisterRead():
+                    self._read(statement)
+                case RegisterWrite():
+                    self._write(statement)
+        self.declarations += self.writer.declarations
+
+    def updates(self) -> tuple[TargetStatement, ...]:
+        """Register writes at the end of a firing."""
+        return tuple(
+            If(
+                condition=Name(name=write.enable),
+                then=(
+                    put(
+                        element(write.register, Name(name=write.at)),
+                        Name(name=write.value),
+                        clocked=True,
+                    ),
+                ),
+            )
+            for write in self.writes
+        )
+
+    def resets(self) -> tuple[TargetStatement, ...]:
+        """Register files get the values that they start with."""
+        return tuple(
+            UnrolledFor(
+                variable="at",
+                count=prod(register.shape),
+                body=(
+                    put(
+                        element(self.files[name], Name(name="at")), start_of(register), clocked=True
+                    ),
+                ),
+            )
+            for name, register in self.registers.items()
+        )
+
+    def _declare(self, name: str, type: Bits, count: int | None = None) -> None:
+        self.declarations.append(variable(name, type, count))
+
+    def _named(self, wanted: str, type: Bits) -> str:
+        name = self.identifiers.fresh(wanted)
+        self._declare(name, type)
+        return name
+
+    def _bind(self, target: str, type: Type, value: TargetExpression) -> None:
+        name = self._named(target, bits_of(type))
+        self.body.append(put(name, value))
+        self.names[target] = name
+
+    def _where(self, register: str, indices: tuple[Expr, ...]) -> TargetExpression:
+        written = tuple(self.writer.index(index) for index in indices)
+        self.body += self.writer.take_before()
+        return flat(written, self.registers[register].shape)
+
+    def _read(self, statement: RegisterRead) -> None:
+        """What is in the register file, or what this firing has written to the place."""
+        file = self.files[statement.register]
+        where = self._where(statement.register, statement.indices)
+        earlier = [write for write in self.writes if write.register == file]
+        if earlier:
+            at = self._named(f"{statement.target}_at", WORD)
+            self.body.append(put(at, where))
+            where = Name(name=at)
+        value: TargetExpression = element(file, where)
+        for write in earlier:
+            same = Binary(operator="==", left=Name(name=write.at), right=where)
+            value = Ternary(
+                condition=both(Name(name=write.enable), same),
+                if_true=Name(name=write.value),
+                if_false=value,
+            )
+        self._bind(statement.target, statement.type, value)
+
+    def _write(self, statement: RegisterWrite) -> None:
+        file = self.files[statement.register]
+        enable = self._named(f"{file}_write", BIT)
+        at = self._named(f"{file}_at", WORD)
+        value = self._named(f"{file}_value", bits_of(statement.value.type))
+        condition: TargetExpression = TRUE
+        if statement.condition is not None:
+            condition = self.writer.scalar(statement.condition)
+            self.body += self.writer.take_before()
+        self.body.append(put(enable, condition))
+        self.body.append(put(at, self._where(statement.register, statement.indices)))
+        self.body += self.writer.assign(value, statement.value)
+        self.writes.append(_Write(register=file, enable=enable, at=at, value=value))
+
+
+def _or_zero(condition: TargetExpression, value: TargetExpression) -> TargetExpression:
+    return Ternary(condition=condition, if_true=value, if_false=ZEROS)

@@ -27,9 +27,9 @@ from t2s.backends.verilog.verilog_ast import (
     INTEGER,
     TRUE,
     ZEROS,
+    AlwaysComb,
+    AlwaysFF,
     Bits,
-    Clocked,
-    Combinational,
     ContinuousAssignment,
     Element,
     HardwareModule,
@@ -46,7 +46,7 @@ from t2s.backends.verilog.verilog_ast import (
     taken,
     variable,
 )
-from t2s.graph.machine import SortedMemory
+from t2s.graph.nodes import SortedMemory
 
 POINTS = 1024
 """Room of a sorted memory, in points; one that takes more than that fails."""
@@ -129,11 +129,11 @@ class _MemoryWriter:
             variable(self.place, INTEGER),
             variable(self.present, BIT),
             variable(self.combined, bits_of(self.memory.type)),
-            Combinational(body=tuple(self._find())),
-            Combinational(body=(self._combine(),)),
+            AlwaysComb(body=tuple(self._find())),
+            AlwaysComb(body=(self._combine(),)),
             *self._outputs(),
             Heading(text="one point comes or goes"),
-            Clocked(body=self._change()),
+            AlwaysFF(body=self._change()),
         ]
         return HardwareModule(
             name=self.name,

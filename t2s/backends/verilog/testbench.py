@@ -1,4 +1,4 @@
-"""The testbench: memory, its bandwidth and its stalls, and what is counted.
+"""The testbench: memory, its contents, bandwidth and stalls, and what is counted.
 
 It is for simulation only.  Settings are read from the command line (``+name=value``): every
 latency, capacity and interval under the name of its port, ``+store_latency``, the memory's rate in
@@ -9,6 +9,7 @@ happen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.backends.base import DeviceTimes
@@ -25,26 +26,26 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.arbiter import Arbiter
-from t2s.backends.verilog.data_types import bits_of, width_of
+from t2s.backends.verilog.data_types import bits_of, signed_as, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
-from t2s.backends.verilog.memory import MemoryModel
-from t2s.backends.verilog.room import Bounds
-from t2s.backends.verilog.top import Top
+from t2s.backends.verilog.interfaces import Interface, SearchPort, StorePort
+from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.top import AccessNames, NodeNames, SearchNames, Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     FALSE,
     LONG,
     TRUE,
     WORD,
+    AlwaysComb,
+    AlwaysFF,
     Bits,
-    Clocked,
-    Combinational,
     Declaration,
-    Finally,
+    Element,
+    FinalBlock,
     HardwareModule,
     Heading,
-    Initially,
+    InitialBlock,
     Instance,
     Item,
     Resize,
@@ -67,7 +68,7 @@ LONG_ZERO = Literal(text="64'sd0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class TestbenchVariables:
     """Variables of the testbench itself."""
 
     cycle: str
@@ -119,7 +120,7 @@ class Testbench:
             tuple(fresh(f"{interface.node.name}_{what}") for what in ("firings", "first", "last"))
             for interface, _ in top.nodes
         ]
-        self.own = Own(
+        self.own = TestbenchVariables(
             cycle=fresh("cycle"),
             last_firing=fresh("last_firing"),
             last_store=fresh("last_store"),
@@ -162,7 +163,7 @@ class Testbench:
                 *self.arbiter.build(),
                 *self.faults.build(),
                 *self._counting(),
-                Finally(body=self._report()),
+                FinalBlock(body=self._report()),
             ),
         )
 
@@ -187,7 +188,7 @@ class Testbench:
             for tensor in top.graph.tensors
         ]
         items += [variable(name, LONG) for name in self._growing().values()]
-        return [*items, Initially(body=self._start())]
+        return [*items, InitialBlock(body=self._start())]
 
     def _start(self) -> tuple[TargetStatement, ...]:
         body: list[TargetStatement] = []
@@ -241,8 +242,8 @@ class Testbench:
             )
         return [
             Heading(text="what happens, and the end"),
-            Combinational(body=tuple(running)),
-            Clocked(
+            AlwaysComb(body=tuple(running)),
+            AlwaysFF(
                 body=(
                     If(
                         condition=Name(name=port.RESET),
@@ -376,9 +377,315 @@ def _at(name: str) -> TargetExpression:
     return element(name, Name(name=AT))
 
 
-def _later(name: str, value: TargetExpression) -> TargetStatement:
-    return put(name, value, clocked=True)
+def _later(target: str | TargetExpression, value: TargetExpression) -> TargetStatement:
+    return put(target, value, clocked=True)
 
 
 def _show(form: str, *values: TargetExpression) -> TargetStatement:
     return Do(call=call("$display", Literal(text=f'"{form}"'), *values))
+
+
+# Memory in the testbench: what it holds, and how it is read, written and searched.
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryModel:
+    """The part of a testbench that answers load and store units.
+
+    ``arrays`` names the contents of each tensor, ``growing`` the number of elements of each tensor
+    whose length follows from what is stored.
+    """
+
+    top: Top
+    arrays: Mapping[str, str]
+    growing: Mapping[str, str]
+
+    def build(self) -> tuple[Item, ...]:
+        """The items."""
+        items: list[Item] = [Heading(text="memory: read at once, written at the end of the cycle")]
+        writes: list[TargetStatement] = []
+        for interface, names in self.top.nodes:
+            count = interface.node.place_count
+            for load, access in zip(interface.loads, names.loads, strict=True):
+                memory = self.arrays[load.tensor.name]
+                moves = _lanes(load.type, access, memory, reads=True)
+                items.append(AlwaysComb(body=(UnrolledFor(variable=P, count=count, body=moves),)))
+            for search, signals in zip(interface.searches, names.searches, strict=True):
+                items += self._search(search, signals, count)
+            for store, access in zip(interface.stores, names.stores, strict=True):
+                moves = (*self._grow(store, access), *self._write(store, access))
+                whether = both(
+                    negation(Name(name=port.RESET)), _of(names.fires), _of(access.enable)
+                )
+                one = If(condition=whether, then=moves)
+                writes.append(UnrolledFor(variable=P, count=count, body=(one,)))
+        if writes:
+            items.append(AlwaysFF(body=tuple(writes)))
+        return tuple(items)
+
+    def _write(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
+        return _lanes(store.type, access, self.arrays[store.tensor.name], reads=False)
+
+    def _grow(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
+        """The tensor is at least as long as what is stored into it needs."""
+        if store.tensor.name not in self.growing:
+            return ()
+        length = Name(name=self.growing[store.tensor.name])
+        wide = call("$signed", Resize(bits=64, value=_of(access.address)))
+        end = Binary(operator="+", left=wide, right=number(store.type.lanes))
+        longer = Binary(operator=">", left=end, right=length)
+        return (If(condition=longer, then=(put(length, end),)),)
+
+    def _search(self, search: SearchPort, signals: SearchNames, count: int) -> list[Item]:
+        """Halve what is left until there is one place: as many steps as a position has bits."""
+        fresh = self.top.identifiers.fresh
+        names = [fresh(f"{signals.found}_{what}") for what in ("low", "high", "middle")]
+        low, high, middle = (Name(name=name) for name in names)
+        memory, type = self.arrays[search.tensor.name], search.statement.value.type
+        here = signed_as(element(memory, middle), type)
+        smaller = Binary(operator="<", left=here, right=_of(signals.value))
+        more = Binary(operator="<", left=call("$signed", low), right=call("$signed", high))
+        half = Binary(
+            operator="/", left=Binary(operator="-", left=high, right=low), right=number(2)
+        )
+        above = Binary(operator="+", left=middle, right=number(1))
+        step = If(
+            condition=more,
+            then=(
+                put(middle, Binary(operator="+", left=low, right=half)),
+                If(condition=smaller, then=(put(low, above),), otherwise=(put(high, middle),)),
+            ),
+        )
+        body = (
+            put(low, _of(signals.begin)),
+            put(high, _of(signals.end)),
+            put(middle, number(0)),
+            UnrolledFor(variable="step", count=32, body=(step,)),
+            put(_of(signals.found), low),
+        )
+        loop = UnrolledFor(variable=P, count=count, body=body)
+        return [*(variable(name, WORD) for name in names), AlwaysComb(body=(loop,))]
+
+
+def _lanes(
+    type: Bits, access: AccessNames, memory: str, *, reads: bool
+) -> tuple[TargetStatement, ...]:
+    """Move all lanes of PE ``p`` between memory and the port."""
+    data, address = _of(access.data), _of(access.address)
+    if type.lanes == 1:
+        place: TargetExpression = element(memory, address)
+        return (put(data, place) if reads else put(place, data, clocked=True),)
+    where = Binary(operator="+", left=address, right=Name(name=LANE))
+    place = element(memory, where)
+    lane = Element(base=data, index=Name(name=LANE))
+    move = put(lane, place) if reads else put(place, lane, clocked=True)
+    return (UnrolledFor(variable=LANE, count=type.lanes, body=(move,)),)
+
+
+# The bandwidth of memory in the testbench: who moves bytes when, and pseudo-random stalls.
+#
+# Units are served in the order in which they come.  A unit takes a turn, the next number, in the
+# first cycle in which it is ready and not held up, unless memory serves it in that very cycle;
+# units of one cycle come in the order of PEs.  Memory serves turns in order while there is credit,
+# and a firing may overdraw it.
+
+LONG_ONE = Literal(text="64'sd1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MemoryUnits:
+    """The PEs of a node that accesses memory: names of variables with one element for each PE.
+
+    ``turn`` is the turn that a PE has, 0 if it has none; ``joins`` says that it takes one in this
+    cycle, ``taken`` which.
+    """
+
+    interface: Interface
+    names: NodeNames
+    first: int
+    turn: str
+    taken: str
+    joins: str
+
+    def each(self, *body: TargetStatement) -> UnrolledFor:
+        """The statements for every PE ``p``."""
+        return UnrolledFor(variable=P, count=self.interface.node.place_count, body=body)
+
+
+class Arbiter:
+    """Builds the items; ``option`` names the settings, ``cycle`` the present cycle."""
+
+    def __init__(self, top: Top, option: Mapping[str, str], cycle: str) -> None:
+        self.option, self.cycle = option, Name(name=cycle)
+        self.rate = Name(name=option["rate"])
+        fresh = top.identifiers.fresh
+        self.credit, self.left = fresh("credit"), fresh("left")
+        self.served, self.serving = fresh("served_turns"), fresh("serving_turns")
+        self.given, self.giving = fresh("given_turns"), fresh("giving_turns")
+        self.owed = fresh("owed")
+        self.units: list[_MemoryUnits] = []
+        first = 0
+        for interface, names in top.nodes:
+            if interface.memory:
+                name = interface.node.name
+                units = _MemoryUnits(
+                    interface=interface,
+                    names=names,
+                    first=first,
+                    turn=fresh(f"{name}_turn"),
+                    taken=fresh(f"{name}_taken_turn"),
+                    joins=fresh(f"{name}_joins"),
+                )
+                self.units.append(units)
+            first += interface.node.place_count
+        self.places = sum(units.interface.node.place_count for units in self.units)
+
+    def declarations(self) -> list[Item]:
+        """The variables; ``owed`` is a ring of the costs of the turns that wait."""
+        if not self.units:
+            return []
+        names = (self.credit, self.left, self.served, self.serving, self.given, self.giving)
+        items: list[Item] = [variable(name, LONG) for name in names]
+        items.append(variable(self.owed, LONG, self.places))
+        for units in self.units:
+            count = units.interface.node.place_count
+            items += [variable(units.turn, LONG, count), variable(units.taken, LONG, count)]
+            items.append(variable(units.joins, BIT, count))
+        return items
+
+    def build(self) -> tuple[Item, ...]:
+        """The items."""
+        if not self.units:
+            return ()
+        return (
+            Heading(text="bandwidth and stalls of memory: first come, first served"),
+            AlwaysComb(body=self._grants()),
+            AlwaysFF(
+                body=(
+                    If(
+                        condition=Name(name=port.RESET),
+                        then=self._first_cycle(),
+                        otherwise=self._one_cycle(),
+                    ),
+                )
+            ),
+        )
+
+    # --------------------------------------------------------------------------------- grants
+
+    def _grants(self) -> tuple[TargetStatement, ...]:
+        """Those who have waited, then those who come."""
+        serving = Name(name=self.serving)
+        waits = Binary(operator="<", left=serving, right=Name(name=self.given))
+        next_turn = _plus(serving, LONG_ONE)
+        serve = If(
+            condition=both(waits, self._credit()),
+            then=(self._pay(self._owed(next_turn)), put(self.serving, next_turn)),
+        )
+        return (
+            put(self.left, Name(name=self.credit)),
+            put(self.serving, Name(name=self.served)),
+            put(self.giving, Name(name=self.given)),
+            UnrolledFor(variable=AT, count=self.places, body=(serve,)),
+            *(units.each(*self._one_grant(units)) for units in self.units),
+        )
+
+    def _one_grant(self, units: _MemoryUnits) -> tuple[TargetStatement, ...]:
+        names = units.names
+        granted, joins, turn = _of(names.granted), _of(units.joins), _of(units.turn)
+        giving = Name(name=self.giving)
+        free = either(
+            Binary(operator="==", left=_of(names.moved), right=number(0)),
+            Binary(operator="==", left=self.rate, right=LONG_ZERO),
+        )
+        served = Binary(operator="<=", left=turn, right=Name(name=self.serving))
+        # whoever has waited is served before, so if credit is left nobody waits any more
+        comes = If(
+            condition=free,
+            then=(put(granted, TRUE),),
+            otherwise=(
+                If(
+                    condition=self._credit(),
+                    then=(
+                        put(granted, TRUE),
+                        self._pay(self._cost(names)),
+                    ),
+                    otherwise=(
+                        put(joins, TRUE),
+                        put(self.giving, _plus(giving, LONG_ONE)),
+                        put(_of(units.taken), giving),
+                    ),
+                ),
+            ),
+        )
+        return (
+            put(granted, FALSE),
+            put(joins, FALSE),
+            put(_of(units.taken), LONG_ZERO),
+            If(
+                condition=Binary(operator="!=", left=turn, right=LONG_ZERO),
+                then=(put(granted, served),),
+                otherwise=(
+                    If(
+                        condition=both(_of(names.ready), negation(self._held(units))),
+                        then=(comes,),
+                    ),
+                ),
+            ),
+        )
+
+    def _held(self, units: _MemoryUnits) -> TargetExpression:
+        """Whether a pseudo-random stall holds PE ``p`` up."""
+        place = Name(name=P)
+        return call(
+            "stalls::holds",
+            Resize(bits=32, value=Name(name=self.option["seed"])),
+            Resize(bits=32, value=Name(name=self.option["one_in"])),
+            _plus(place, number(units.first)) if units.first else place,
+            Resize(bits=32, value=self.cycle),
+        )
+
+    def _cost(self, names: NodeNames) -> TargetExpression:
+        """Bytes of PE ``p``, in the unit of credit."""
+        moved = call("$signed", Resize(bits=64, value=_of(names.moved)))
+        return Binary(operator="*", left=moved, right=Name(name=self.option["unit"]))
+
+    def _credit(self) -> TargetExpression:
+        return Binary(operator=">", left=Name(name=self.left), right=LONG_ZERO)
+
+    def _pay(self, cost: TargetExpression) -> TargetStatement:
+        return put(self.left, Binary(operator="-", left=Name(name=self.left), right=cost))
+
+    def _owed(self, turn: TargetExpression) -> TargetExpression:
+        return element(self.owed, Binary(operator="%", left=turn, right=number(self.places)))
+
+    # ---------------------------------------------------------------------------------- state
+
+    def _first_cycle(self) -> tuple[TargetStatement, ...]:
+        clear = [units.each(_later(_of(units.turn), LONG_ZERO)) for units in self.units]
+        return (
+            _later(Name(name=self.credit), self.rate),
+            _later(Name(name=self.served), LONG_ZERO),
+            _later(Name(name=self.given), LONG_ZERO),
+            *clear,
+        )
+
+    def _one_cycle(self) -> tuple[TargetStatement, ...]:
+        earned = _plus(Name(name=self.left), self.rate)
+        credit = Ternary(condition=self._credit(), if_true=self.rate, if_false=earned)
+        lines: list[TargetStatement] = []
+        for units in self.units:
+            turn, taken = _of(units.turn), _of(units.taken)
+            join = (_later(turn, taken), _later(self._owed(taken), self._cost(units.names)))
+            leave = If(condition=_of(units.names.granted), then=(_later(turn, LONG_ZERO),))
+            lines.append(units.each(If(condition=_of(units.joins), then=join, otherwise=(leave,))))
+        return (
+            _later(Name(name=self.credit), credit),
+            _later(Name(name=self.served), Name(name=self.serving)),
+            _later(Name(name=self.given), Name(name=self.giving)),
+            *lines,
+        )
+
+
+def _plus(left: TargetExpression, right: TargetExpression) -> TargetExpression:
+    return Binary(operator="+", left=left, right=right)

@@ -14,7 +14,7 @@ from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
-from t2s.backends.verilog.room import Bounds
+from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,

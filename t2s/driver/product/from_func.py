@@ -1,33 +1,35 @@
-"""From a Func and a matrix to the ``Product``, to its graph, and to numpy."""
+"""From a Func and a matrix to the ``Product``, to its graph, and to numpy.
+
+Directives say which parts and tiles there are; sizes of the hardware follow from them and from how
+the matrix is stored.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any, NoReturn
 
 import numpy as np
 
 from t2s.core.arrays import ArraySpec, check_inputs
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.names import NameSupply
 from t2s.core.types import Type
-from t2s.driver.product.product_schedule import Duty, ProductSchedule, keep_promises, schedule_of
-from t2s.driver.product.sizes import (
-    banks_of,
-    block_of,
-    check_size,
-    check_structure,
-    check_unrolled,
-    combined_of,
-    fused_of,
-)
-from t2s.func.symbols import ImageParam
+from t2s.func.func import ImageParam
 from t2s.graph.graph import Graph, ScalarParameter
+from t2s.reduction.carry import Target, interrupted_target, shared_target
 from t2s.reduction.circuits import Circuit, LinearArray
 from t2s.sparse_repr.representation import parameter as sparse
+from t2s.sparse_repr.representation.chain_layout import (
+    BlockJob,
+    FibreJob,
+    MatrixDimension,
+    units_of,
+)
 from t2s.sparse_repr.representation.hardware.product import (
     MATRIX,
     VECTOR,
@@ -38,10 +40,28 @@ from t2s.sparse_repr.representation.hardware.product import (
     ResultStart,
 )
 from t2s.sparse_repr.representation.hardware.product_graph import product_arrays, product_graph
-from t2s.sparse_repr.representation.product_definition import ProductDefinition, definition_of
-from t2s.sparse_repr.representation.start_value import environment_of, extents_of, start_values
+from t2s.sparse_repr.representation.inverse_map import Order
+from t2s.sparse_repr.representation.product_definition import (
+    ProductDefinition,
+    definition_of,
+    environment_of,
+    extents_of,
+    start_values,
+    unsupported,
+)
 from t2s.sparse_repr.representation.storage import Storage
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.directives.loops import Reorder, Tile, Unroll
 from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.sparse_directives import (
+    BufferAll,
+    CombineReduction,
+    ContinuousReduction,
+    DistinctReduction,
+    IsolateReduction,
+    LoadStructure,
+    ReductionCircuit,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -236,3 +256,391 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
             result[...] = start_values(start, shape, given, scalars)
         np.add.at(result, rows.flat[kept], terms)
     return result
+
+
+# What the directives of a product say: parts, tiles, promises.
+#
+# A directive that means nothing for such a product is refused at its own line; promises are checked
+# against the matrix.
+
+
+class Duty(Enum):
+    """What a Func of a product does, because of the directives that made it."""
+
+    LOAD_MATRIX = auto()
+    LOAD_VECTOR = auto()
+    FEED_VECTOR = auto()
+    MULTIPLY = auto()
+    ADD = auto()
+    REDUCE = auto()
+    UNLOAD = auto()
+
+
+@dataclass
+class ProductSchedule:
+    """What the directives of all Funcs of a product say."""
+
+    definition: ProductDefinition
+    parts: dict[Duty, NodeName] = field(default_factory=dict)
+    structure: dict[str, NodeName] = field(default_factory=dict)
+    duties: dict[str, Duty] = field(default_factory=dict)
+    unrolled: dict[str, set[str]] = field(default_factory=dict)
+    tiles: dict[str, Tile] = field(default_factory=dict)
+    combined: dict[str, CombineReduction] = field(default_factory=dict)
+    promises: list[ContinuousReduction | DistinctReduction] = field(default_factory=list)
+    circuit: ReductionCircuit | None = None
+    banked: BufferAll | None = None
+    loads: list[tuple[str, LoadStructure]] = field(default_factory=list)
+
+
+PARTNERS = (Duty.MULTIPLY, Duty.ADD, Duty.REDUCE)
+"""Parts that compute: from each of them, what it takes can be isolated."""
+
+
+def schedule_of(func: ScheduledFunc, definition: ProductDefinition) -> ProductSchedule:
+    """Interpret all directives, in the order in which they were written."""
+    schedule = ProductSchedule(definition=definition)
+    schedule.duties[func.name] = Duty.REDUCE
+    schedule.parts[Duty.REDUCE] = NodeName(name=func.name, location=definition.location)
+    funcs = {func.name: func}
+    pending: list[ScheduledFunc] = [func]
+    while pending:
+        for other in pending.pop().isolated:
+            funcs[other.name] = other
+            pending.append(other)
+    for name, directive in func.journal:
+        _interpret(schedule, funcs[name], directive)
+    return schedule
+
+
+def _interpret(schedule: ProductSchedule, func: ScheduledFunc, directive: Directive) -> None:
+    duty = schedule.duties.get(func.name)
+    match directive:
+        case IsolateProducer():
+            _isolate_producer(schedule, duty, directive)
+        case IsolateConsumer(consumers=(consumer,)) if duty is Duty.REDUCE:
+            _assign(schedule, consumer, Duty.UNLOAD, directive)
+        case IsolateReduction(function=function) if duty is Duty.REDUCE:
+            _assign(schedule, function, Duty.ADD, directive)
+        case LoadStructure():
+            schedule.loads.append((func.name, directive))
+        case Unroll(loops=loops):
+            schedule.unrolled.setdefault(func.name, set()).update(loops)
+        case Tile(loops=(_,), inners=(_,), factors=(_,)) if duty in PARTNERS:
+            schedule.tiles[func.name] = directive
+        case CombineReduction() if duty in PARTNERS:
+            schedule.combined[directive.loop] = directive
+        case ContinuousReduction() | DistinctReduction():
+            schedule.promises.append(directive)
+        case ReductionCircuit() if duty is Duty.REDUCE:
+            schedule.circuit = directive
+        case BufferAll(operand=operand, banks=banks):
+            wanted = {
+                Duty.FEED_VECTOR: schedule.definition.vector.name,
+                Duty.UNLOAD: schedule.definition.func.name,
+            }
+            if (
+                duty is None
+                or wanted.get(duty) != operand
+                or (banks and duty is not Duty.FEED_VECTOR)
+            ):
+                _meaningless(directive, func)
+            if banks:
+                schedule.banked = directive
+        case Reorder(loops=loops) if set(loops) <= _loops(schedule):
+            pass  # machines are in space, so both orders are the same
+        case _:
+            _meaningless(directive, func)
+
+
+def _loops(schedule: ProductSchedule) -> set[str]:
+    definition = schedule.definition
+    return {definition.machine, definition.position}
+
+
+def _meaningless(directive: Directive, func: ScheduledFunc) -> NoReturn:
+    raise UnsupportedError(
+        f"{directive.text} on {func.name} means nothing for a product of a sparse matrix",
+        location=directive.location,
+        expected="the directives that docs/representations.md lists for this part",
+        given=directive.text,
+    )
+
+
+def _isolate_producer(
+    schedule: ProductSchedule, duty: Duty | None, directive: IsolateProducer
+) -> None:
+    definition, names = schedule.definition, directive.producers
+    if directive.on_host or duty not in PARTNERS:
+        unsupported(
+            directive.location,
+            f"{directive.text} is not possible here",
+            "isolation on the device, from a part that computes",
+            directive.text,
+        )
+    if directive.operand == definition.matrix.values.name and len(names) == 1:
+        _assign(schedule, names[0], Duty.LOAD_MATRIX, directive)
+    elif directive.operand == definition.vector.name and len(names) <= 2:
+        _assign(schedule, names[0], Duty.LOAD_VECTOR, directive)
+        if len(names) == 2:
+            _assign(schedule, names[1], Duty.FEED_VECTOR, directive)
+    elif directive.target is not None and len(names) == 1:
+        _assign(schedule, names[0], Duty.MULTIPLY, directive)
+    else:
+        unsupported(
+            directive.location,
+            f"{directive.text} isolates something else",
+            f"{definition.matrix.name}.values, {definition.vector.name} (a chain of at most two),"
+            " or the whole term",
+            directive.text,
+        )
+
+
+def _assign(schedule: ProductSchedule, name: str, duty: Duty, directive: Directive) -> None:
+    schedule.duties[name] = duty
+    schedule.parts[duty] = NodeName(name=name, location=directive.location)
+
+
+def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bool]:
+    """Check promises against the matrix; whether reductions are distinct, and continuous.
+
+    Distinct: no row is on two machines, with its padding.  Continuous: on every machine the values
+    of a row follow one another; so it is where rows are the fibres and units have one row.  Where
+    the chain does not say so it has to be promised: a design is for all matrices of some sizes.
+    """
+    definition = schedule.definition
+    rows = storage.decode()[0] if schedule.promises else storage.values
+    for promise in schedule.promises:
+        if promise.loop != definition.machine:
+            unsupported(
+                promise.location,
+                f"{promise.text} promises something about {promise.loop}",
+                f"a promise about the machines, {definition.machine}",
+                promise.loop,
+            )
+        if isinstance(promise, ContinuousReduction):
+            broken = interrupted_target(rows)
+            if broken is not None:
+                raise UserError(
+                    f"{promise.text} is not true for this matrix",
+                    location=promise.location,
+                    expected="the values of every row one after the other on a machine",
+                    given=f"row {broken[1]} goes on after another row on machine {broken[0]}",
+                )
+        else:
+            shared = shared_target(rows)
+            if shared is not None:
+                raise UserError(
+                    f"{promise.text} is not true for this matrix",
+                    location=promise.location,
+                    expected="every row on one machine",
+                    given=f"row {shared[2]} on machines {shared[0]} and {shared[1]}",
+                    hint="schedule rows, or leave the promise out: sums of machines are then added",
+                )
+    mapping = definition.matrix.decoder
+    units = units_of(storage.layout, storage.shape)
+    by_rows = mapping.major is MatrixDimension.ROWS and units.factor(MatrixDimension.ROWS) == 1
+    whole = by_rows and isinstance(mapping.job, FibreJob) and mapping.order is not Order.FREE
+    promised = {type(promise) for promise in schedule.promises}
+    apart = DistinctReduction in promised and not storage.layout.blocks
+    return whole or apart, by_rows or ContinuousReduction in promised
+
+
+# How much hardware there is: blocks of a step, fused lanes, units of machines and of structure.
+
+MOST_MULTIPLIERS = 256
+"""Multipliers of a design: each is a unit of its own, with a channel to it from each of many."""
+
+
+def check_size(definition: ProductDefinition, machines: int, block: int) -> None:
+    """Refuse designs that are too large to be built."""
+    if machines * block > MOST_MULTIPLIERS:
+        scheduling = definition.matrix.chain.layout.schedule
+        assert scheduling is not None
+        each = f" of {block} multipliers each" if block > 1 else ""
+        unsupported(
+            scheduling.location,
+            f"{definition.func.name} has too many multipliers",
+            f"at most {MOST_MULTIPLIERS} of all machines together",
+            f"{machines} machines{each}",
+        )
+
+
+MOST_WAYS = 1024
+"""Multipliers times banks: every step passes all banks."""
+
+
+def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
+    """Banks of the dense operand; 0 is a copy for each multiplier."""
+    directive = schedule.banked
+    if directive is None:
+        return 0
+    definition = schedule.definition
+    if definition.side is not None:
+        unsupported(
+            directive.location,
+            f"{directive.text} is not possible for several right-hand sides",
+            f"a product of one vector, or buffer({directive.operand})",
+            f"{definition.width} right-hand sides",
+        )
+    if machines * block * directive.banks > MOST_WAYS:
+        unsupported(
+            directive.location,
+            f"{directive.text} has too many banks for so many multipliers",
+            f"at most {MOST_WAYS // (machines * block)} banks",
+            f"{machines * block} multipliers",
+        )
+    return directive.banks
+
+
+def block_of(schedule: ProductSchedule, storage: Storage, continuous: bool) -> tuple[int, int]:
+    """Values that a machine handles in a step, and their rows, from a tile of the positions."""
+    definition = schedule.definition
+    for name, directive in schedule.tiles.items():
+        (loop,), (inner,), (factor,) = directive.loops, directive.inners, directive.factors
+        if loop != definition.position:
+            continue
+        if inner not in schedule.unrolled.get(name, set()):
+            unsupported(
+                directive.location,
+                f"{directive.text} on {name} leaves {inner} in time",
+                f"unroll({inner}): a multiplier for each",
+                directive.text,
+            )
+        if storage.layout.rows_of_values:
+            values, rows, where = _slots_of_a_job(storage), 1, ", Length(b)) in the chain"
+        else:
+            values, rows = _rows_of_a_unit(storage)
+            rows, where = 1 if continuous else rows, ") before pack"
+        at_once = max(1, factor // values)
+        if values % factor and not (factor == values * at_once and rows % at_once == 0):
+            several = f", or {values} for each of a divisor of {rows} rows" if rows > 1 else ""
+            raise UserError(
+                f"{directive.text} on {name}: a row may end inside of a block of {factor} values",
+                location=directive.location,
+                expected=f"a divisor of {values}, the values of a block of"
+                f" {definition.matrix.name}{several}",
+                given=str(factor),
+                hint=f"block(Columns, {factor}, Zero{where} makes such blocks",
+            )
+        return factor, at_once
+    return 1, 1
+
+
+def _slots_of_a_job(storage: Storage) -> int:
+    """How many values of a row always follow one another."""
+    layout = storage.layout
+    job = layout.schedule.job if layout.schedule is not None else None
+    return job.slots if isinstance(job, BlockJob) else layout.block_slots
+
+
+def _rows_of_a_unit(storage: Storage) -> tuple[int, int]:
+    """Values of a row that follow one another in a unit, and rows next to each other that do."""
+    values = 1
+    for digit in reversed(units_of(storage.layout, storage.shape).digits):
+        if digit.dimension is MatrixDimension.ROWS and digit.extent > 1:
+            return values, digit.extent if digit.stride == 1 else 1
+        values *= digit.extent
+    return values, 1
+
+
+def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> bool:
+    """Whether machines are combined; checks all ``combine_reduction``."""
+    definition = schedule.definition
+    inner = {
+        tile.inners[0] for tile in schedule.tiles.values() if tile.loops[0] == definition.position
+    }
+    found = False
+    for loop, directive in schedule.combined.items():
+        if loop in inner and directive.target is Target.SAME:
+            continue  # the adder tree
+        if loop == definition.machine and not continuous:
+            _needs_continuous(schedule, directive)
+        if loop == definition.machine and machines == 2 and not found:
+            found = directive.target is Target.MAYBE_DIFFERENT
+        if not found:
+            unsupported(
+                directive.location,
+                f"{directive.text} is not possible here",
+                f"SameTarget for the elements of a block, MaybeDifferentTarget for"
+                f" {definition.machine} over two machines",
+                f"{machines} machines",
+            )
+    return found
+
+
+def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoReturn:
+    """Machines whose values are of rows in no order share nothing but the sums at the end."""
+    definition = schedule.definition
+    unsupported(
+        directive.location,
+        f"{directive.text} on {definition.func.name} needs the values of a row one after the other",
+        "a chain of rows, or is_continuous_reduction where the matrix allows it",
+        repr(definition.matrix.chain),
+    )
+
+
+def fused_of(schedule: ProductSchedule, machines: int, combined: bool, continuous: bool) -> int:
+    """Lanes of one reduction circuit, from a tile of the machines."""
+    definition = schedule.definition
+    directive = schedule.tiles.get(definition.func.name)
+    if directive is None or directive.loops[0] != definition.machine:
+        return 1
+    (inner,), (factor,) = directive.inners, directive.factors
+    if machines % factor or combined:
+        raise UserError(
+            f"{directive.text} on {definition.func.name} does not divide the machines",
+            location=directive.location,
+            expected=f"a divisor of {machines}, without combining machines",
+            given=str(factor),
+        )
+    if inner in schedule.unrolled.get(definition.func.name, set()):
+        return 1
+    if not continuous:
+        _needs_continuous(schedule, directive)
+    return factor
+
+
+def check_structure(schedule: ProductSchedule) -> None:
+    """All parts of the structure that the decoder reads are loaded, and no others."""
+    matrix = schedule.definition.matrix
+    needed = matrix.decoder.streams()
+    loaded: dict[str, LoadStructure] = {}
+    for name, directive in schedule.loads:
+        for part in directive.parts:
+            if part not in needed:
+                raise UserError(
+                    f"{directive.text} on {name}: the inverse map of {matrix.name} does not use"
+                    f" {part}",
+                    location=directive.location,
+                    expected=f"parts of {', '.join(needed)}",
+                    given=part,
+                )
+            loaded[part] = directive
+            if schedule.duties.get(name) is not Duty.LOAD_MATRIX:
+                schedule.structure[part] = NodeName(name=name, location=directive.location)
+    missing = [part for part in needed if part not in loaded]
+    if loaded and missing:
+        last = schedule.loads[-1][1]
+        raise UserError(
+            f"nothing loads {missing[0]}, which the inverse map of {matrix.name} needs",
+            location=last.location,
+            expected=f"load_structure({', '.join(needed)})",
+            given=last.text,
+        )
+
+
+def check_unrolled(schedule: ProductSchedule) -> None:
+    """Machines are hardware: where a part has directives, its loop over machines is in space."""
+    definition = schedule.definition
+    for duty in (Duty.LOAD_MATRIX, Duty.MULTIPLY):
+        part = schedule.parts.get(duty)
+        if part is None or definition.machine in schedule.unrolled.get(part.name, set()):
+            continue
+        if duty is Duty.MULTIPLY or Duty.MULTIPLY not in schedule.parts:
+            raise UserError(
+                f"{part.name} is one unit for all machines",
+                location=part.location,
+                expected=f"{part.name}.unroll({definition.machine}): a unit for each machine",
+                given=f"no unroll({definition.machine}) on {part.name}",
+            )

@@ -11,17 +11,17 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from t2s.core.display import Table
 from t2s.core.names import counted, printable
-from t2s.core.tables import Table
-from t2s.report.page.data.page_model import PageModel, RunModel
-from t2s.report.page.views.chip_view import chip_map_view
-from t2s.report.page.views.deadlock_view import deadlock_view
-from t2s.report.page.views.dram_view import dram_view
-from t2s.report.page.views.flame_view import flame_view
-from t2s.report.page.views.loop_view import ladder_view, nests_view
-from t2s.report.page.views.markup import script_data, table_view, tag
-from t2s.report.page.views.roof_view import roofline_view
-from t2s.report.page.views.space_time_view import space_time_view
+from t2s.report.page.chip import chip_map_view
+from t2s.report.page.deadlock import deadlock_view
+from t2s.report.page.dram import dram_view
+from t2s.report.page.flame import flame_view
+from t2s.report.page.loops import ladder_view, nests_view
+from t2s.report.page.markup import script_data, table_view, tag
+from t2s.report.page.model import PageModel, RunModel
+from t2s.report.page.roofline import roofline_view
+from t2s.report.page.space_time import space_time_view
 
 Section = tuple[str, str, str]
 """Its identity, its title and its HTML."""

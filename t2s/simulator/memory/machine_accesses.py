@@ -1,4 +1,4 @@
-"""What machines load from and store to memories of a device: what each rule does, and where.
+"""What machines load from and store to memories: accesses of each rule, and vectors of addresses.
 
 A memory is a *place* of tensors whose accesses take a time that depends on addresses: the device's
 memory if it is a DRAM, and the shared banks on the chip if it has such.
@@ -27,33 +27,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from t2s.core.expr import Broadcast, Cast, Expr, Index, Local, Select, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.ops import Array, Op
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
-from t2s.graph.body import (
-    Let,
-    Load,
-    RegisterRead,
-    RegisterWrite,
-    Role,
-    Statement,
-    Store,
-    by_lanes,
-)
+from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Role, Statement, Store, by_lanes
+from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor
-from t2s.graph.kept import KeptFor
-from t2s.graph.machine import (
-    Choice,
-    Head,
-    Machine,
-    MemoryAdd,
-    Mode,
-    Path,
-    Put,
-    Rule,
-    Search,
-)
+from t2s.graph.nodes import Choice, Head, Machine, MemoryAdd, Mode, Path, Put, Rule, Search
 from t2s.graph.semantics import HOLE
 
 _ADDRESS, _WORD = Type(Kind.INT, 64), INT32
@@ -243,7 +227,7 @@ def _lanes(indices: tuple[Expr, ...]) -> int:
     return indices[-1].type.lanes if indices else 1
 
 
-_ADDRESSED: KeptFor[frozenset[Place], AddressedGraph] = KeptFor()
+_ADDRESSED: GraphCache[frozenset[Place], AddressedGraph] = GraphCache()
 
 
 def with_addresses(graph: Graph, places: frozenset[Place] = DEVICE_MEMORY) -> AddressedGraph:
@@ -382,3 +366,100 @@ def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
     hole, stride = (Broadcast(value=const(n, row.type), type=type) for n in (HOLE, bytes))
     place = apply(Op.ADD, Broadcast(value=row, type=type), apply(Op.MULTIPLY, wide, stride))
     return Select(condition=equals(wide, hole), if_true=hole, if_false=place, type=type)
+
+
+# Vectors of addresses, kept small: most lanes of most vectors touch nothing.
+
+_BLOCK = 1 << 10
+"""Vectors between two of those of which it is known how many addresses come before them."""
+
+_FEW_LANES = 2
+"""Addresses of less than one in so many lanes are picked one by one: numpy is faster then."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaneRows:
+    """Some vectors: the bits of their lanes, and the addresses."""
+
+    chosen: NDArray[np.uint8]
+    addresses: Array
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many addresses each vector has."""
+        return np.asarray(np.bitwise_count(self.chosen).sum(axis=1, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaneAddresses:
+    """Addresses of vectors: a sequence of rows of ``lanes``, with -1 where a lane touches nothing.
+
+    Attributes
+    ----------
+    lanes: of each vector.
+    chosen: which lanes have addresses, a row of bits for each vector, eight in a byte.
+    addresses: theirs, vector by vector.
+    before: how many of these come before each ``_BLOCK``-th vector.
+    """
+
+    lanes: int
+    chosen: NDArray[np.uint8]
+    addresses: Array
+    before: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, rows: slice) -> Array:
+        """The vectors from one on up to another one."""
+        begin, end, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError("vectors of addresses are read one after the other")
+        first = begin // _BLOCK
+        at = int(self.before[first]) + _bits(self.chosen[first * _BLOCK : begin])
+        mask = np.unpackbits(self.chosen[begin:end], axis=1, count=self.lanes).view(np.bool_)
+        found = np.full(mask.shape, HOLE, self.addresses.dtype)
+        found[mask] = self.addresses[at : at + np.count_nonzero(mask)]
+        return found
+
+    def first(self, vectors: int) -> LaneRows:
+        """The first so many vectors."""
+        chosen = self.chosen[:vectors]
+        return LaneRows(chosen=chosen, addresses=self.addresses[: _bits(chosen)])
+
+
+Addresses = Array | LaneAddresses
+"""What a channel of addresses carried: one for each access, or vectors of them."""
+
+
+def lane_rows(rows: Array) -> LaneRows:
+    """An array with a row for each vector."""
+    mask = rows != HOLE
+    lanes, chosen = mask.shape[1], mask.reshape(-1)
+    whole = mask if lanes % 8 else chosen
+    bits = np.packbits(whole, axis=-1).reshape(len(rows), -(-lanes // 8))
+    sparse = np.count_nonzero(chosen) * _FEW_LANES < len(chosen)
+    picked = rows.reshape(-1)[np.flatnonzero(chosen) if sparse else chosen]
+    return LaneRows(chosen=bits, addresses=narrowed(picked))
+
+
+def lane_addresses(lanes: int, parts: Sequence[LaneRows]) -> LaneAddresses:
+    """All vectors of some parts, in order."""
+    nothing = np.zeros((0, -(-lanes // 8)), np.uint8)
+    bits = np.concatenate([nothing, *(part.chosen for part in parts)])
+    counts = [_bits(bits[at : at + _BLOCK]) for at in range(0, len(bits), _BLOCK)]
+    return LaneAddresses(
+        lanes=lanes,
+        chosen=bits,
+        addresses=np.concatenate([np.zeros(0, np.int32), *(part.addresses for part in parts)]),
+        before=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]),
+    )
+
+
+def narrowed(addresses: Array) -> Array:
+    """The same numbers in 32 bits, if all of them fit."""
+    fits = not len(addresses) or int(addresses.max()) <= np.iinfo(np.int32).max
+    return addresses.astype(np.int32 if fits else np.int64)
+
+
+def _bits(rows: NDArray[np.uint8]) -> int:
+    return int(np.bitwise_count(rows).sum(dtype=np.int64))

@@ -1,4 +1,4 @@
-"""The plain model of a DRAM and its controller: when a request is done, from what was done before.
+"""The reference model of a DRAM and its controller: timing, read reordering, burst cache.
 
 There is no clock that ticks.  Every bank, bank group, rank and channel remembers the earliest time
 of its next command of each kind; the times of a request's commands are maxima of these.
@@ -31,13 +31,109 @@ controllers it is read and written each time.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 
-from t2s.simulator.memory.open_bursts import OpenBursts, Request
-from t2s.simulator.memory.overtaking import NEVER, KnownActivations, ReadQueue
 from t2s.simulator.memory.spec import Dram, DramPlace
+
+# Commands that go ahead of others: what a controller with a read queue knows of them.
+#
+# The times of a command do not change once they are found, so a younger one comes between those
+# that are known, at the first clock that keeps its distance from each of them.  Only the last ones,
+# in the order of time, are known; a younger command comes behind those that are forgotten.
+
+NEVER = -(1 << 40)
+"""A time before all others."""
+ACTIVATIONS = 16
+"""Activations of a rank that are known."""
+
+
+def first_between(clock: int, others: Iterable[tuple[int, int]]) -> int:
+    """The first time from ``clock`` on that is as far from each other one as that one asks for.
+
+    ``others`` are times, in order, and distances.
+    """
+    for other, apart in others:
+        if other - apart < clock < other + apart:
+            clock = other + apart
+    return clock
+
+
+@dataclass(slots=True)
+class KnownActivations:
+    """The last activations of a rank, in the order of time, with their bank groups."""
+
+    dram: Dram
+    known: list[tuple[int, int]] = field(default_factory=list)
+    floor: int = NEVER
+
+    def slot(self, clock: int, group: int) -> int:
+        """The first clock from ``clock`` on in which a bank of the group may open a row."""
+        t = self.dram.timing
+        clock = max(clock, self.floor)
+        apart = [(at, t.tRRD_L if near == group else t.tRRD_S) for at, near in self.known]
+        while True:
+            clock = first_between(clock, apart)
+            times = sorted([*(at for at, _ in self.known), clock])
+            if all(b - a >= t.tFAW for a, b in zip(times, times[4:], strict=False)):
+                return clock
+            clock += 1
+
+    def note(self, clock: int, group: int) -> None:
+        """An activation is done at a clock."""
+        t = self.dram.timing
+        insort(self.known, (clock, group))
+        if len(self.known) > ACTIVATIONS:
+            oldest, _ = self.known.pop(0)
+            self.floor = max(self.floor, oldest + max(t.tFAW, t.tRRD_L, t.tRRD_S))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Read:
+    column: int
+    rank: int
+    group: int
+
+
+@dataclass(slots=True)
+class ReadQueue:
+    """The last reads of a channel, in the order of time; none of them is before the last write."""
+
+    dram: Dram
+    known: list[_Read] = field(default_factory=list)
+    floor: int = NEVER
+    written: int = NEVER
+
+    def slot(self, clock: int, place: DramPlace) -> int:
+        """The first clock from ``clock`` on for a read."""
+        t = self.dram.timing
+        clock = max(clock, self.floor, self.written + t.turnaround - t.CL)
+        return first_between(
+            clock, ((read.column, self._apart(read, place)) for read in self.known)
+        )
+
+    def note(self, column: int, place: DramPlace) -> None:
+        """A read is done at a clock."""
+        t = self.dram.timing
+        insort(self.known, _Read(column, place.rank, place.group))
+        if len(self.known) > self.dram.read_queue:
+            far = max(self.dram.burst_clocks + t.turnaround, t.tCCD_L, t.tCCD_S)
+            self.floor = max(self.floor, self.known.pop(0).column + far)
+
+    def write(self, column: int, end: int) -> None:
+        """A write is done at a clock, behind all reads; later reads come behind it."""
+        self.known.clear()
+        self.floor, self.written = column + 1, end
+
+    def _apart(self, read: _Read, place: DramPlace) -> int:
+        t = self.dram.timing
+        if read.rank != place.rank:
+            return self.dram.burst_clocks + t.turnaround
+        near = read.group == place.group
+        return max(self.dram.burst_clocks, t.tCCD_L if near else t.tCCD_S)
 
 
 class CommandKind(Enum):
@@ -351,3 +447,78 @@ class DramModel:
                     row=place.row,
                 )
             )
+
+
+# Bursts that controllers in front of a DRAM have read, and of which parts may be stored since.
+
+
+class Request(IntEnum):
+    """What is asked of a burst.
+
+    ``UPDATE`` stores a part of it: what is not stored has to be read first.  ``STREAM`` reads it
+    for a queue, which may be filled from what others have read.
+    """
+
+    READ = 0
+    WRITE = 1
+    UPDATE = 2
+    STREAM = 3
+
+
+@dataclass(slots=True)
+class OpenBurst:
+    """A burst, when its data have moved, and whether it has to be written back."""
+
+    changed: bool = False
+    end: int = 0
+    burst: int = -1
+
+
+@dataclass(slots=True)
+class OpenBursts:
+    """What ``controllers`` with ``places`` each know: burst ``b`` is that of ``b % controllers``.
+
+    A burst that is read takes the place of the one that is not changed, or else of the one that is,
+    whose data have moved first.
+    """
+
+    controllers: int
+    places: int
+    tables: list[list[OpenBurst]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tables = [[OpenBurst() for _ in range(self.places)] for _ in range(self.controllers)]
+
+    def find(self, clock: int, burst: int, request: Request) -> OpenBurst | None:
+        """The burst, if it is known and may be used for a request; else it is forgotten.
+
+        A ``READ`` may use one whose data have not moved yet, or that is changed.
+        """
+        found = self._known(burst)
+        if found is None:
+            return None
+        late = request is Request.READ and not found.changed and clock >= found.end
+        if request is Request.WRITE or late:
+            found.changed, found.end, found.burst = False, 0, -1
+            return None
+        return found
+
+    def _known(self, burst: int) -> OpenBurst | None:
+        known = self.tables[burst % self.controllers] if self.controllers else []
+        return next((one for one in known if one.burst == burst), None)
+
+    def open(self, burst: int, end: int, changed: bool) -> int | None:
+        """A burst is read; the one that has to be written back for it, if there is one.
+
+        What is only read does not take the place of what is changed.
+        """
+        place = min(self.tables[burst % self.controllers], key=lambda one: (one.changed, one.end))
+        if place.changed and not changed:
+            return None
+        before = place.burst if place.changed else None
+        place.changed, place.end, place.burst = changed, end, burst
+        return before
+
+    def close(self) -> list[int]:
+        """The bursts that have to be written back at the end of a run."""
+        return [one.burst for known in self.tables for one in known if one.changed]

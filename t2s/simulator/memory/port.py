@@ -1,4 +1,4 @@
-"""How a unit uses a DRAM, firing by firing: the plain meaning of lines, buffers and requests.
+"""How a unit uses a DRAM, firing by firing (the reference) and for many firings at once.
 
 A *unit* is a PE whose body loads or stores.  It asks the memory for whole lines:
 
@@ -21,16 +21,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from t2s.core.errors import UserError
+from t2s.core.expr import evaluate
 from t2s.core.location import user_location
+from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import PEArray
-from t2s.simulator.memory.model import DramModel
-from t2s.simulator.memory.open_bursts import Request
+from t2s.simulator.memory.model import DramModel, Request
 from t2s.simulator.memory.report import UnitCounts
 from t2s.simulator.memory.spec import Dram
+from t2s.simulator.program.firing_domain import Domain
 
 ALIGNMENT = 4096
 """Tensors lie one behind the other, in the order of the graph, each at a multiple of this."""
@@ -194,3 +200,219 @@ class UnitPort:
             else:
                 self.counts.reads += 1
         return max(now, self.done[self.needed]) if self.needed >= 0 else now
+
+
+# The requests of a unit for many firings at once: ``port`` with arrays.
+#
+# Which lines a firing asks for depends on the indices of loops only, not on times, so a stretch of
+# firings is evaluated in one go, a piece of the run after the other.
+
+Point = tuple[Any, ...]
+Begun = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Firings, and a line that each of them begins."""
+
+_LOOK_AHEAD = 1 << 16
+"""Firings that are evaluated at once to find the lines of a load that follow."""
+
+
+class _Statement:
+    """A load or store of a unit's body, and the lines it begins."""
+
+    def __init__(
+        self, statement: Load | Store, base: int, strides: tuple[int, ...], dram: Dram
+    ) -> None:
+        self.statement = statement
+        self.base = base
+        self.strides = strides
+        self.line_bytes = dram.line_bytes
+        self.store = isinstance(statement, Store)
+        self.group = dram.units.store_lines if self.store else dram.units.load_lines
+        self.evaluated = 0
+        self.last_line = -1
+        self.first = 0
+        self.firings = np.zeros(0, np.int64)
+        self.lines = np.zeros(0, np.int64)
+        self.positions = np.zeros(0, np.int64)
+
+    def evaluate(self, domain: Domain, point: Point, end: int) -> None:
+        """Find the lines that are begun before firing ``end``."""
+        firings, lines = self._begun(domain, point, end)
+        self.firings = np.concatenate([self.firings, firings])
+        self.lines = np.concatenate([self.lines, lines])
+        self.evaluated = end
+
+    def _begun(self, domain: Domain, point: Point, end: int) -> Begun:
+        firings = np.arange(self.evaluated, end)
+        environment = _environment(domain, point, firings)
+        if self.statement.condition is not None:
+            active = np.broadcast_to(evaluate(self.statement.condition, environment), firings.shape)
+            firings, environment = firings[active], _chosen(environment, active)
+        if not len(firings):
+            return firings, firings
+        address = np.full(firings.shape, self.base, np.int64)
+        for index, stride in zip(self.statement.indices, self.strides, strict=True):
+            address += np.asarray(evaluate(index, environment)).astype(np.int64) * stride
+        first = address // self.line_bytes
+        last = (address + accessed_bytes(self.statement) - 1) // self.line_bytes
+        before = np.concatenate([[self.last_line], last[:-1]])
+        self.last_line = int(last[-1])
+        span = last - first + 1
+        if int(span.max()) == 1:
+            new = first != before
+            return firings[new], first[new]
+        access = np.repeat(np.arange(len(span)), span)
+        line = first[access] + np.arange(len(access)) - (np.cumsum(span) - span)[access]
+        new = line != before[access]
+        return firings[access[new]], line[new]
+
+    def requests(self, begin: int, end: int) -> Begun:
+        """What firings ``begin`` to ``end - 1`` ask for: 4 times the line, plus 1 for a write."""
+        number = self.first + np.arange(len(self.lines))
+        if self.store:
+            asking = (number // self.group + 1) * self.group - self.first
+            written = asking < len(number)
+            at = self.firings[asking[written]]
+            chosen = (begin <= at) & (at < end)
+            return at[chosen], 4 * self.lines[written][chosen] + 1
+        leader = self.firings[number // self.group * self.group - self.first]
+        chosen = (begin <= leader) & (leader < end)
+        return leader[chosen], 4 * self.lines[chosen]
+
+    def rest(self, last: int) -> Begun:
+        """What the last firing of a unit writes: lines that nothing has written yet."""
+        number = self.first + np.arange(len(self.lines))
+        lines = self.lines[(number // self.group + 1) * self.group >= self.first + len(number)]
+        return np.full(len(lines), last), 4 * lines + 1
+
+    def forget(self, end: int) -> None:
+        """Drop the groups that are complete: asked for and begun, or written, before ``end``."""
+        begun = int(np.searchsorted(self.firings, end))
+        done = max(0, (self.first + begun - 1) // self.group * self.group - self.first)
+        self.first += done
+        self.firings, self.lines = self.firings[done:], self.lines[done:]
+        self.positions = self.positions[done:]
+
+    def needed(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The request for the line that a load began last, for each of the firings; or -1."""
+        latest = np.searchsorted(self.firings, firings, side="right") - 1
+        return np.where(latest >= 0, self.positions[np.maximum(latest, 0)], -1)
+
+
+class RequestStream:
+    """The requests of one PE, a stretch of firings at a time."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        node: PEArray,
+        domain: Domain,
+        pe: int,
+        bases: Mapping[str, int],
+        dram: Dram,
+    ) -> None:
+        space = domain.shape[: domain.space_rank]
+        self.domain = domain
+        self.point: Point = np.unravel_index(pe, space) if space else ()
+        self.produced = 0
+        self.asked = 0
+        self.latest = -1
+        self.statements = [
+            _Statement(item, bases[item.tensor], _strides(graph, item.tensor), dram)
+            for item in node.body
+            if isinstance(item, Load | Store)
+        ]
+
+    @property
+    def left(self) -> int:
+        """Firings that are not yet produced."""
+        return self.domain.firings - self.produced
+
+    def take(self, count: int) -> tuple[Array, Array, Array]:
+        """What the next firings, at most ``count``, ask for.
+
+        For each firing the number of its requests and which request of the unit it needs (-1 is
+        none), in a column; and the requests, each 4 times its line, plus 1 for a write.
+        """
+        begin, end = self.produced, self.produced + min(count, self.left)
+        with np.errstate(all="ignore"):
+            for item in self.statements:
+                self._evaluate(item, end)
+        found = [item.requests(begin, end) for item in self.statements]
+        if end == self.domain.firings:
+            found += [item.rest(end - 1) for item in self.statements if item.store]
+        firings = np.concatenate([firings for firings, _ in found])
+        requests = np.concatenate([requests for _, requests in found])
+        order = np.argsort(firings, kind="stable")
+        self._number(found, order)
+        needed = self._needed(np.arange(begin, end))
+        self.produced = end
+        self.asked += len(requests)
+        for item in self.statements:
+            item.forget(end)
+        counts = np.bincount(firings - begin, minlength=end - begin)
+        return counts.astype(np.int32), needed[:, np.newaxis], requests[order]
+
+    def _evaluate(self, item: _Statement, end: int) -> None:
+        """Know what a statement begins before ``end``, of a load the rest of the last group too."""
+        item.evaluate(self.domain, self.point, max(item.evaluated, end))
+        if item.store:
+            return
+        begun = int(np.searchsorted(item.firings, end))
+        wanted = -(-(item.first + begun) // item.group) * item.group - item.first
+        while len(item.lines) < wanted and item.evaluated < self.domain.firings:
+            more = min(item.evaluated + _LOOK_AHEAD, self.domain.firings)
+            item.evaluate(self.domain, self.point, more)
+
+    def _number(self, found: list[Begun], order: NDArray[np.int64]) -> None:
+        """Note the numbers of the requests of loads."""
+        number = np.empty(len(order), np.int64)
+        number[order] = self.asked + np.arange(len(order))
+        at = 0
+        for item, (firings, _) in zip(self.statements, found, strict=False):
+            if not item.store:
+                item.positions = np.concatenate([item.positions, number[at : at + len(firings)]])
+            at += len(firings)
+
+    def _needed(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        needed = np.full(len(firings), self.latest)
+        for item in self.statements:
+            if not item.store and len(item.positions):
+                needed = np.maximum(needed, item.needed(firings))
+        needed = np.maximum.accumulate(needed) if len(needed) else needed
+        self.latest = int(needed[-1]) if len(needed) else self.latest
+        return needed
+
+
+def _environment(domain: Domain, point: Point, firings: NDArray[np.int64]) -> dict[str, Array]:
+    """Every name at the firings."""
+    extents = domain.shape[domain.space_rank :]
+    where = (*point, *(np.unravel_index(firings, extents) if extents else ()))
+    return {name: _at(values, where) for name, values in domain.names.items()}
+
+
+def _at(values: Array, where: tuple[Array, ...]) -> Array:
+    """The values at points; axes of extent 1 are those that a value does not depend on."""
+    if np.ndim(values) == 0:
+        return values
+    axes = where[len(where) - np.ndim(values) :]
+    index = (0 if extent == 1 else at for extent, at in zip(values.shape, axes, strict=True))
+    return np.asarray(values[tuple(index)])
+
+
+def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:
+    """The environment of the firings in which a condition holds."""
+    return {
+        name: values if np.ndim(values) == 0 else values[active]
+        for name, values in environment.items()
+    }
+
+
+def _strides(graph: Graph, tensor: str) -> tuple[int, ...]:
+    """Bytes from one index to the next, for each dimension."""
+    found = graph.tensor(tensor)
+    strides: list[int] = []
+    stride = found.type.bytes
+    for extent in reversed(found.allocated):
+        strides.insert(0, stride)
+        stride *= extent
+    return tuple(strides)

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from t2s.core.collector import without_collections
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter
+from t2s.core.gc_pause import gc_paused
 from t2s.core.ops import Array
 from t2s.core.walk import walk
 from t2s.graph.analysis import (
@@ -26,15 +26,15 @@ from t2s.graph.analysis import (
     most_bytes,
     recurrences,
 )
+from t2s.graph.arrays import check_ascending, check_graph_inputs, check_parameters
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Graph, Place, TensorRole
-from t2s.graph.inputs import check_ascending, check_graph_inputs, check_parameters
-from t2s.graph.kept import KeptFor
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
-from t2s.simulator.memory.banked_port import bases_in_banks, most_loads
+from t2s.simulator.memory.banked import bases_in_banks, most_loads
 from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.program.flatten import Control, flatten
 from t2s.simulator.program.sim_program import (
@@ -47,15 +47,17 @@ from t2s.simulator.program.sim_program import (
 )
 from t2s.simulator.random_stalls import RandomStalls
 
-_VERIFIED: KeptFor[None, frozenset[str]] = KeptFor()
-_TIMINGS: KeptFor[Device, tuple[tuple[NodeTiming, ...], tuple[ChannelTiming, ...]]] = KeptFor()
-_CONTROL: KeptFor[tuple[tuple[str, bytes], ...], Control] = KeptFor()
+_VERIFIED: GraphCache[None, frozenset[str]] = GraphCache()
+_TIMINGS: GraphCache[Device, tuple[tuple[NodeTiming, ...], tuple[ChannelTiming, ...]]] = (
+    GraphCache()
+)
+_CONTROL: GraphCache[tuple[tuple[str, bytes], ...], Control] = GraphCache()
 
 MOST_PES = 1 << 22
 """Most points of the space domains of all nodes."""
 
 
-@without_collections()
+@gc_paused()
 def build_program(
     graph: Graph,
     device: str | Device,

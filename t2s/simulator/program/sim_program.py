@@ -1,4 +1,4 @@
-"""``SimProgram``: a checked graph on a device, as flat integer arrays.
+"""``SimProgram``: a checked graph on a device, as flat integer arrays; sums over slots of its PEs.
 
 ``simulator.build`` makes it, with all checks; engines only run it.
 """
@@ -22,16 +22,16 @@ from t2s.graph.body import Load
 from t2s.graph.graph import Channel, Graph, Place
 from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
-from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.banked_port import bases_in_banks, most_loads, uses_shared_banks
-from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
-from t2s.simulator.program.control import code_counts, listed
+from t2s.simulator.memory.banked import Banked, bases_in_banks, most_loads, uses_shared_banks
+from t2s.simulator.program.control import code_counts, firings_per_code, listed
 from t2s.simulator.program.flatten import (
+    MOST_CYCLES,
     MOVED_BYTES,
     RECEIVES_END,
     USES_BEGIN,
     USES_END,
     Control,
+    exact_sum,
 )
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.random_stalls import RandomStalls
@@ -389,3 +389,52 @@ def _access_cycles(program: SimProgram) -> int:
     if max(rate.numerator, moved * rate.denominator) >= MOST_CYCLES:
         return MOST_CYCLES
     return -(-moved * rate.denominator // max(1, rate.numerator))
+
+
+# Sums over the first slots of PEs: empty ones, bytes, whatever the rows of their control weigh.
+#
+# A slot is a step of the loops in time: a firing, or an empty slot of a schedule.  Nothing is
+# listed of PEs with many slots, so a sum costs no more in the middle of a run of 10^9 cycles.
+
+Integers = NDArray[np.int64]
+
+_MOST_LISTED = 1 << 20
+"""Slots of a PE of which every one is looked at."""
+
+
+def empty_before(program: SimProgram, slots: Integers) -> Integers:
+    """Empty slots of a schedule among the first slots of each PE; shape (PEs, edges)."""
+    if not program.control.empty.any():
+        return np.zeros_like(slots)
+    return sums_before(program, (~program.control.fires).astype(np.int64), slots)
+
+
+def sums_before(program: SimProgram, weights: Integers, slots: Integers) -> Integers:
+    """The sum over the first slots of each PE of what their rows weigh; shape (PEs, edges).
+
+    ``weights`` has a number for each of ``Control.rows``.
+    """
+    control = program.control
+    found = np.zeros_like(slots)
+    known: dict[tuple[int, int], Integers] = {}
+    traces = {} if program.trace is None else program.trace.codes
+    for pe in np.flatnonzero(control.firings).tolist():
+        if pe in traces:
+            rules = weights[int(control.row_start[pe]) + traces[pe].astype(np.int64)]
+            found[pe] = np.concatenate([[0], np.cumsum(rules)])[slots[pe]]
+            continue
+        order, start = control.orders[int(control.order_of[pe])], int(control.row_start[pe])
+        own = weights[start : start + int(order.codes.max(initial=0)) + 1]
+        if (own == own[0]).all():
+            found[pe] = own[0] * slots[pe]
+        elif order.firings <= _MOST_LISTED:
+            key = (int(control.order_of[pe]), start)
+            if key not in known:
+                codes = own[order.expanded()[: order.firings]]
+                known[key] = np.concatenate([[0], np.cumsum(codes)])
+            found[pe] = known[key][np.minimum(slots[pe], order.firings)]
+        else:
+            for edge, count in enumerate(slots[pe].tolist()):
+                counts = firings_per_code(replace(order, firings=count), len(own))
+                found[pe, edge] = int((counts * own).sum())
+    return found

@@ -12,9 +12,9 @@ from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.machine import Machine
+from t2s.graph.nodes import Machine
 from t2s.graph.semantics import PortUse, element_of, space_points
-from t2s.simulator.memory.lane_addresses import Addresses
+from t2s.simulator.memory.machine_accesses import Addresses
 
 Counts = NDArray[np.int64]
 

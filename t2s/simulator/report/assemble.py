@@ -11,14 +11,12 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
-from t2s.simulator.memory.banked_report import BankedReport, SharerRow
-from t2s.simulator.memory.report import MemoryReport, UnitRow
-from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
+from t2s.simulator.memory.report import BankedReport, MemoryReport, SharerRow, UnitRow
+from t2s.simulator.program.flatten import MOST_CYCLES, exact_sum
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+from t2s.simulator.report.counters import Counts, Ending, Tally, idle_cycles
 from t2s.simulator.report.deadlock import explain
-from t2s.simulator.report.node_statistics import NodeStatistics, TokensLeft
-from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.tally import Counts, Ending, Tally, idle_cycles
+from t2s.simulator.report.result import NodeStatistics, SimResult, TokensLeft
 
 _Counted = TypeVar("_Counted")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from t2s.core.location import SourceLocation
 from t2s.graph.nodes import Machine
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.report.tally import Stuck, Tally, is_harmless
+from t2s.simulator.report.counters import Stuck, Tally, is_harmless
 
 SHOWN_WAITS = 8
 

@@ -1,4 +1,4 @@
-"""``SimResult``: what a run gave, how long it took, and where the cycles went."""
+"""``SimResult``: what a run gave, how long it took, and where the cycles went, node by node."""
 
 from __future__ import annotations
 
@@ -10,33 +10,37 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2s.core.charts import stall_chart
-from t2s.core.checks import checked_file
+from t2s.core.display import (
+    CardPart,
+    NotebookCard,
+    NotebookDisplay,
+    Preformatted,
+    StallRow,
+    StallTable,
+    Table,
+    cycle_text,
+    engineering,
+)
 from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_file
-from t2s.core.interrupts import late_module
-from t2s.core.location import user_location
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import counted
-from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.ops import Array
-from t2s.core.svg import SvgPicture
-from t2s.core.tables import StallTable, Table, cycle_text, engineering
-from t2s.graph.depths import checked_per_channel, with_depths
-from t2s.graph.graph import Graph, Tensor
+from t2s.core.sigint import import_deferring_sigint
+from t2s.core.svg import SvgPicture, stall_chart
+from t2s.core.validate import checked_file
+from t2s.graph.graph import Graph, Tensor, checked_per_channel, with_depths
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
-from t2s.simulator.limits import Limits, Observer, checked_limits
+from t2s.simulator.limits import Limits, Observer, Progress, checked_limits
 from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.banked_report import BankedReport
-from t2s.simulator.memory.report import MemoryReport
+from t2s.simulator.memory.report import BankedReport, MemoryReport
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
-from t2s.simulator.program.sim_program import SimProgram, check_times
+from t2s.simulator.program.sim_program import NodeInterval, SimProgram, check_times
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.recording.recorded_window import edges_of, recorded_nodes, recorded_window
+from t2s.simulator.recording import edges_of, recorded_nodes, recorded_window
+from t2s.simulator.report.counters import Counts, Ending
 from t2s.simulator.report.deadlock import DeadlockReport
-from t2s.simulator.report.node_statistics import NodeStatistics, TokensLeft
-from t2s.simulator.report.progress import Progress
-from t2s.simulator.report.tally import Counts, Ending
 from t2s.simulator.timeline import Timeline, Window, checked_window
 
 UTILIZATION_DEFINITION = "firings / (PEs x cycles)"
@@ -199,7 +203,7 @@ class SimResult(NotebookDisplay):
         file = checked_file("the file of the trace", path)
         chosen = recorded_nodes(nodes, self.program)
         window = recorded_window(cycles, self.cycles, self.program)
-        writer = late_module("t2s.simulator.recording.perfetto_trace")
+        writer = import_deferring_sigint("t2s.simulator.recording")
         write_file(file, writer.perfetto_trace(self.program, self._seen(*window), file, chosen))
         return file
 
@@ -218,8 +222,8 @@ class SimResult(NotebookDisplay):
         file = checked_file("the file of the waveforms", path)
         chosen = recorded_nodes(nodes, self.program)
         first, last = recorded_window(cycles, self.cycles, self.program)
-        signals = late_module("t2s.simulator.recording.channel_signals")
-        writer = late_module("t2s.simulator.recording.vcd_file")
+        signals = import_deferring_sigint("t2s.simulator.recording")
+        writer = import_deferring_sigint("t2s.simulator.recording")
         seen = self._seen(max(1, first - signals.lead_in(self.program)), last)
         write_file(file, writer.vcd_of(self.program, seen, first, chosen))
         return file
@@ -420,3 +424,103 @@ class SimResult(NotebookDisplay):
         if self.shared is not None:
             parts += [self.shared.table, self.shared.sharer_table]
         return NotebookCard(title=self.graph, summary=self.summary, parts=tuple(parts))
+
+
+# What a run measured of one node, and tokens that it left in a channel.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatistics:
+    """What the PEs of one node did.
+
+    ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
+    together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
+    split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
+    ``blocked_by_memory``.  ``firings`` are iterations that the definition has; ``total_firings``
+    are those of a complete run, of a machine those that it made.  ``empty`` slots of a schedule, in
+    which a PE steps on without an iteration, are no firings: they are part of ``waiting``.
+    ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
+    """
+
+    name: str
+    role: Role
+    location: SourceLocation | None
+    pe_count: int
+    interval: NodeInterval
+    firings: int
+    total_firings: int
+    empty: int = 0
+    first_firing: int | None
+    last_firing: int | None
+    waiting: int
+    starved_by: Mapping[str, int]
+    blocked_by: Mapping[str, int]
+    starved_by_memory: int
+    blocked_by_memory: int
+    idle: int
+
+    @property
+    def busy(self) -> int:
+        """Cycles with a firing."""
+        return self.firings
+
+    @property
+    def slots(self) -> int:
+        """Steps of the loops in time: firings and empty slots."""
+        return self.firings + self.empty
+
+    @property
+    def starved(self) -> int:
+        """Cycles without a token or a loaded value to go on with."""
+        return sum(self.starved_by.values()) + self.starved_by_memory
+
+    @property
+    def blocked(self) -> int:
+        """Cycles without space for a result."""
+        return sum(self.blocked_by.values()) + self.blocked_by_memory
+
+    def stall_row(self, recurrences: Mapping[str, ChannelRecurrence]) -> StallRow:
+        """The node's row of the stall table.
+
+        A wait for a token of the PE itself is explained by the recurrence, if that takes longer
+        than the initiation interval; ``recurrences`` has those of all channels.
+        """
+        slow = {
+            name: f": {recurrence}"
+            for name, recurrence in recurrences.items()
+            if recurrence.interval > self.interval.cycles
+        }
+        causes = {
+            f"starved by {name}{slow.get(name, '')}": n for name, n in self.starved_by.items()
+        }
+        causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
+        causes["starved by memory"] = self.starved_by_memory
+        causes["blocked by memory"] = self.blocked_by_memory
+        causes["empty slots: gaps or padding"] = self.empty
+        causes[str(self.interval)] = self.waiting - self.empty
+        largest = max(causes, key=lambda cause: causes[cause])
+        return StallRow(
+            node=self.name,
+            pe_count=self.pe_count,
+            busy=self.busy,
+            starved=self.starved,
+            blocked=self.blocked,
+            waiting=self.waiting,
+            idle=self.idle,
+            main_cause=largest if causes[largest] else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensLeft:
+    """A channel with tokens left at the end of a run."""
+
+    channel: str
+    location: SourceLocation | None
+    tokens: int
+    sent: int
+    received: int
+    sender: str
+    sender_firings: int
+    receiver: str
+    receiver_firings: int

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument, Record
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.operands import Argument, Record
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.times.table_layout import (
     CREDIT_RECORD,
@@ -120,8 +120,8 @@ advance_with_banks = CompiledKernel(
 """``table_kernel.advance`` with shared banks and a memory of shared bandwidth."""
 
 advance_with_banks_and_dram = CompiledKernel(
-    module=f"{_ROOM}.table_banked_dram",
-    name="advance",
+    module=f"{_ROOM}.table_banked",
+    name="advance_with_dram",
     sources=SOURCES,
     arguments=(
         TABLES,

@@ -1,4 +1,4 @@
-"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on ``dram_tables``.
+"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on ``dram_layout``.
 
 One function places one request; nothing is allocated.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.open_bursts import Request
-from t2s.simulator.memory.overtaking import NEVER
-from t2s.simulator.times.compiled import compiled, within
+from t2s.simulator.memory.model import ACTIVATIONS, NEVER, Request
 from t2s.simulator.times.dram_layout import (
+    A_COUNT,
+    A_FIRST,
+    A_FLOOR,
+    A_HEAD,
     ACTIVATION_WORDS,
     B_ACTIVATE,
     B_COLUMN,
@@ -49,14 +51,18 @@ from t2s.simulator.times.dram_layout import (
     Q_WRITTEN,
     QUEUE,
     QUEUE_WORDS,
+    R_COLUMN,
     R_COUNT,
     R_FIRST,
     R_FLOOR,
+    R_GROUP,
+    R_HEAD,
     R_WRITTEN,
     RANK_OF,
     RANK_WORDS,
     RANKS,
     READ_QUEUE,
+    READ_WORDS,
     READS,
     REFRESHES,
     ROTATE,
@@ -82,15 +88,7 @@ from t2s.simulator.times.dram_layout import (
     TWTR_S,
     WRITES,
 )
-from t2s.simulator.times.dram_open import forget_burst, known_place, open_burst
-from t2s.simulator.times.dram_overtaking import (
-    activation_between,
-    note_activation,
-    note_read,
-    read_between,
-    read_room,
-)
-from t2s.simulator.times.table_layout import Signed, Word
+from t2s.simulator.times.table_layout import Signed, Word, compiled, inlined, within
 
 READ, WRITE, UPDATE = int(Request.READ), int(Request.WRITE), int(Request.UPDATE)
 
@@ -421,3 +419,193 @@ def access_all(
         ends[number] = access(
             parameters, state, counts, clocks[number], bursts[number], requests[number]
         )
+
+
+# Bursts that controllers have read: the meaning of ``OpenBursts``, compiled.
+#
+# In each place of a controller there are a burst, or -1; when its data have moved; and whether it
+# has to be written back.
+
+
+@within
+def known_place(parameters: Signed, state: Signed, controllers: Word, burst: Word) -> Word:
+    """Where its controller knows a burst; -1 if it does not."""
+    size = OPEN_WORDS * parameters[OPEN_BURSTS]
+    first = controllers + size * (burst % parameters[CONTROLLERS])
+    for place in range(first, first + size, OPEN_WORDS):
+        if state[place + O_BURST] == burst:
+            return np.int64(place)
+    return np.int64(-1)
+
+
+@within
+def open_burst(
+    parameters: Signed, state: Signed, controllers: Word, burst: Word, end: Word, changed: Word
+) -> Word:
+    """A burst is read that is known nowhere; the one that has to be written back for it, or -1."""
+    size = OPEN_WORDS * parameters[OPEN_BURSTS]
+    found = first = controllers + size * (burst % parameters[CONTROLLERS])
+    for place in range(first + OPEN_WORDS, first + size, OPEN_WORDS):
+        more = state[place + O_CHANGED] - state[found + O_CHANGED]
+        if more < 0 or (more == 0 and state[place + O_END] < state[found + O_END]):
+            found = place
+    occupied = state[found + O_CHANGED] > 0
+    if occupied and not changed:
+        return np.int64(-1)
+    before = state[found + O_BURST] if occupied else np.int64(-1)
+    state[found + O_BURST], state[found + O_END], state[found + O_CHANGED] = burst, end, changed
+    return before
+
+
+@within
+def forget_burst(state: Signed, place: Word) -> None:
+    """What is known of a burst is old."""
+    state[place + O_BURST], state[place + O_END], state[place + O_CHANGED] = -1, 0, 0
+
+
+# Commands of a DRAM that go ahead of others: the meaning of ``ReadQueue``, compiled.
+#
+# What is known lies in the order of time, in twice as much room as it needs: whoever is forgotten
+# leaves a place free before the others, and these move when there is none behind them.  Commands
+# come late for the most part, so searches begin at the newest.
+
+
+@within
+def activation_between(
+    parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
+) -> Word:
+    """The first clock for an activation between those that are known of the rank."""
+    count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
+    activate = max(activate, state[queue + A_FLOOR])
+    far = max(parameters[TRRD_L], parameters[TRRD_S])
+    near_enough = count
+    while near_enough > 0 and state[first + 2 * near_enough - 2] + far > activate:
+        near_enough -= 1
+    while True:
+        before = number = near_enough
+        while number < count and state[first + 2 * number] < activate + far:
+            other = state[first + 2 * number]
+            near = state[first + 2 * number + 1] == group
+            apart = parameters[TRRD_L if near else TRRD_S]
+            if other - apart < activate < other + apart:
+                activate = other + apart
+            number += 1
+            if other <= activate:
+                before = number
+        moved = False
+        for after in range(5):
+            low, high = before - 4 + after, before + after - 1
+            if low < 0 or high >= count:
+                continue
+            begin = state[first + 2 * low] if after < 4 else activate
+            end = state[first + 2 * high] if after else activate
+            if end - begin < parameters[TFAW]:
+                behind = state[first + 2 * before] + 1 if after else begin + parameters[TFAW]
+                activate = max(activate + 1, behind)
+                moved = True
+                break
+        if not moved:
+            return activate
+
+
+@within
+def note_activation(
+    parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
+) -> None:
+    """Put an activation among those of its rank, and forget the first one if there are too many."""
+    count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
+    if count == ACTIVATIONS:
+        far = max(parameters[TFAW], max(parameters[TRRD_L], parameters[TRRD_S]))
+        if activate < state[first]:
+            state[queue + A_FLOOR] = max(state[queue + A_FLOOR], activate + far)
+            return
+        state[queue + A_FLOOR] = max(state[queue + A_FLOOR], state[first] + far)
+        count -= 1
+        first += 2
+        state[queue + A_FIRST] += 1
+    if state[queue + A_FIRST] + count == 2 * ACTIVATIONS:
+        for word in range(2 * count):
+            state[queue + A_HEAD + word] = state[first + word]
+        first = queue + A_HEAD
+        state[queue + A_FIRST] = 0
+    place = count
+    while place > 0 and state[first + 2 * place - 2] > activate:
+        state[first + 2 * place] = state[first + 2 * place - 2]
+        state[first + 2 * place + 1] = state[first + 2 * place - 1]
+        place -= 1
+    state[first + 2 * place], state[first + 2 * place + 1] = activate, group
+    state[queue + A_COUNT] = count + 1
+
+
+@inlined
+def read_room(parameters: Signed) -> Word:
+    """Words of the reads that are known of a channel, and of twice as many as these."""
+    return R_HEAD + 2 * READ_WORDS * parameters[READ_QUEUE]
+
+
+@inlined
+def _first_read(state: Signed, reads: Word) -> Word:
+    """Where the oldest read is that is known of a channel; the others follow in order of time."""
+    return reads + R_HEAD + READ_WORDS * state[reads + R_FIRST]
+
+
+@inlined
+def _farthest(parameters: Signed) -> Word:
+    """Clocks after which a read does not matter to another one."""
+    far = parameters[BURST] + parameters[TURN]
+    return max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
+
+
+@within
+def read_between(
+    parameters: Signed, state: Signed, column: Word, rank: Word, group: Word, reads: Word
+) -> Word:
+    """The first clock for a read between those that are known of the channel."""
+    column = max(column, state[reads + R_FLOOR])
+    far = _farthest(parameters)
+    first = _first_read(state, reads)
+    end = first + READ_WORDS * state[reads + R_COUNT]
+    place = end
+    while place > first and state[place - READ_WORDS + R_COLUMN] + far > column:
+        place -= READ_WORDS
+    while place < end and state[place + R_COLUMN] < column + far:
+        other, near = state[place + R_COLUMN], state[place + R_GROUP]
+        apart = parameters[BURST]
+        if near == group:
+            apart = max(apart, parameters[TCCD_L])
+        elif near // parameters[GROUPS] == rank:
+            apart = max(apart, parameters[TCCD_S])
+        else:
+            apart += parameters[TURN]
+        if other - apart < column < other + apart:
+            column = other + apart
+        place += READ_WORDS
+    return column
+
+
+@within
+def note_read(parameters: Signed, state: Signed, column: Word, group: Word, reads: Word) -> None:
+    """Put a read among those of its channel, and forget the first one if there are too many."""
+    count, first = state[reads + R_COUNT], _first_read(state, reads)
+    if count == parameters[READ_QUEUE]:
+        far = _farthest(parameters)
+        if column < state[first + R_COLUMN]:
+            state[reads + R_FLOOR] = max(state[reads + R_FLOOR], column + far)
+            return
+        state[reads + R_FLOOR] = max(state[reads + R_FLOOR], state[first + R_COLUMN] + far)
+        count -= 1
+        first += READ_WORDS
+        state[reads + R_FIRST] += 1
+    if state[reads + R_FIRST] + count == 2 * parameters[READ_QUEUE]:
+        begin = reads + R_HEAD
+        for word in range(READ_WORDS * count):
+            state[begin + word] = state[first + word]
+        first = begin
+        state[reads + R_FIRST] = 0
+    place = first + READ_WORDS * count
+    while place > first and state[place - READ_WORDS + R_COLUMN] > column:
+        for word in range(READ_WORDS):
+            state[place + word] = state[place + word - READ_WORDS]
+        place -= READ_WORDS
+    state[place + R_COLUMN], state[place + R_GROUP] = column, group
+    state[reads + R_COUNT] = count + 1

@@ -5,15 +5,14 @@ bank, then for every bank group, then 12 words for every rank and 4 for every ch
 them the write queue of every channel: 4 words, the bursts and the ends of its places.  With a read
 queue come that of every channel, 4 words and 2 of each read, and the activations of every rank, 4
 words and 2 of each, both in the order of their clocks.  Last come the controllers, 3 words for
-each burst that they know (``dram_open``).  ``counts`` has a record of 8 words for every channel.
+each burst that they know (the burst cache).  ``counts`` has a record of 8 words for every channel.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.model import ChannelCounts
-from t2s.simulator.memory.overtaking import ACTIVATIONS, NEVER
+from t2s.simulator.memory.model import ACTIVATIONS, NEVER, ChannelCounts
 from t2s.simulator.memory.spec import Coordinate, Dram
 from t2s.simulator.times.table_layout import Signed
 

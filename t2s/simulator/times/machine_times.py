@@ -21,11 +21,10 @@ from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.program.sim_program import SimProgram, with_traces
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
-from t2s.simulator.report.cut_short import RunInterrupted
+from t2s.simulator.report.counters import FOREVER, Ending, Tally
+from t2s.simulator.report.errors import RunInterrupted
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.tally import FOREVER, Ending, Tally
-from t2s.simulator.times.run_ahead import StreamTimes, stream_tally
-from t2s.simulator.times.run_ahead_code import StreamCode, stream_code
+from t2s.simulator.times.run_ahead import StreamCode, StreamTimes, stream_code, stream_tally
 from t2s.simulator.times.stepping import StepTimes, steps_of
 from t2s.simulator.values.machine_values import StreamValues, stream_values, trace_of
 

@@ -1,4 +1,4 @@
-"""The stepping engine: times of nodes that share nothing but channels, cycle by cycle.
+"""The stepping engine: times of nodes that share nothing but channels, cycle by cycle; its tables.
 
 Where much happens in every cycle it is faster than running ahead (``run_ahead``).  See
 ``stepping_emit`` for how it works.
@@ -6,23 +6,25 @@ Where much happens in every cycle it is faster than running ahead (``run_ahead``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.compile import MachineCode, compile_when_new
+from t2s.llvm.compile import MachineCode, compile_when_new
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.report.tally import Counts, Ending, Tally, end_of_run
-from t2s.simulator.times import stepping_emit, stepping_words
-from t2s.simulator.times.run_ahead_code import shares_channels_alone, twin_elements
-from t2s.simulator.times.run_ahead_shapes import Rows
-from t2s.simulator.times.stepping_tables import MOST_LANES, StepTables, step_tables
-from t2s.simulator.times.stepping_words import StepShape
+from t2s.simulator.report.counters import Counts, Ending, Tally, end_of_run
+from t2s.simulator.times import stepping_emit
+from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
+from t2s.simulator.times.run_ahead_emit import RowPorts, Rows, common_order, used_positions
+from t2s.simulator.times.stepping_emit import StepShape
 from t2s.simulator.values.layout import address_of, aligned_zeros
 
 _CYCLE_COST, _NODE_COST, _FIRING_COST = 18, 2, 12
@@ -37,8 +39,7 @@ _OFTEN = 3
 
 @lru_cache(maxsize=16)
 def _compiled(shape: StepShape) -> MachineCode:
-    modules = stepping_emit, stepping_words
-    writers = [Path(module.__file__ or "") for module in modules]
+    writers = [Path(stepping_emit.__file__)]
     return compile_when_new(repr(shape), lambda: stepping_emit.emit_steps(shape), writers)
 
 
@@ -107,18 +108,18 @@ class StepTimes:
             steady=len(self._steady),
         )
         self._kept: list[Array] = []
-        self._state = aligned_zeros(8 * stepping_words.STATE_WORDS).view(np.int64)
+        self._state = aligned_zeros(8 * stepping_emit.STATE_WORDS).view(np.int64)
         state, type = self._state, np.dtype(f"u{bits // 8}")
-        state[stepping_words.LONGEST] = longest
+        state[stepping_emit.LONGEST] = longest
         for word, values in (
-            (stepping_words.HELD, tokens),
-            (stepping_words.READY, tokens),
-            (stepping_words.CAPACITY, room),
+            (stepping_emit.HELD, tokens),
+            (stepping_emit.READY, tokens),
+            (stepping_emit.CAPACITY, room),
         ):
             self._place(word, values.astype(type))
-        self._stalls = self._place(stepping_words.STALLS, np.zeros(64 * words, np.int64))
-        self._moves = self._place(stepping_words.MOVES, np.zeros(64 * words, np.int64))
-        self._place(stepping_words.WINDOW, np.zeros(stepping_words.WINDOW_CYCLES * words, np.int64))
+        self._stalls = self._place(stepping_emit.STALLS, np.zeros(64 * words, np.int64))
+        self._moves = self._place(stepping_emit.MOVES, np.zeros(64 * words, np.int64))
+        self._place(stepping_emit.WINDOW, np.zeros(stepping_emit.WINDOW_CYCLES * words, np.int64))
         self._place_delays(delay)
         self._place_nodes()
         self._run = _compiled(self._shape).run
@@ -140,31 +141,31 @@ class StepTimes:
         if not self._shape.delayed:
             return
         history = 1 << int(delay.max()).bit_length()
-        self._place(stepping_words.HISTORY, np.zeros(history, np.int64))
-        self._state[stepping_words.HISTORY_MASK] = history - 1
+        self._place(stepping_emit.HISTORY, np.zeros(history, np.int64))
+        self._state[stepping_emit.HISTORY_MASK] = history - 1
         found = np.unique(delay)
         bits = np.uint64(1) << np.arange(len(delay), dtype=np.uint64)
         records = [(d - 1, np.bitwise_or.reduce(bits[delay == d]).view(np.int64)) for d in found]
-        self._place(stepping_words.DELAYS, np.array(records, np.int64))
-        self._state[stepping_words.DELAY_COUNT] = len(found)
+        self._place(stepping_emit.DELAYS, np.array(records, np.int64))
+        self._state[stepping_emit.DELAY_COUNT] = len(found)
 
     def _place_nodes(self) -> None:
         """Choosing nodes, groups of those that fire seldom, and steady ones."""
         tables, state = self._tables, self._state
         records = self._choosing_records()
         count = self._shape.choosing
-        groups = records[count:].reshape(-1, 2 * stepping_words.GROUP_NODES)
-        waits = np.full((len(groups), tables.words), stepping_words.AWAKE, np.int64)
-        self._positions = self._place(stepping_words.CHOOSING, records[:count]).reshape(-1, 2)
+        groups = records[count:].reshape(-1, 2 * stepping_emit.GROUP_NODES)
+        waits = np.full((len(groups), tables.words), stepping_emit.AWAKE, np.int64)
+        self._positions = self._place(stepping_emit.CHOOSING, records[:count]).reshape(-1, 2)
         group = np.concatenate([waits, groups], axis=1)
-        self._groups = self._place(stepping_words.GROUPS, group).reshape(group.shape)
+        self._groups = self._place(stepping_emit.GROUPS, group).reshape(group.shape)
         same = [tables.tables[n][0].view(np.int64) for n in self._steady]
-        self._place(stepping_words.STEADY, np.array(same, np.int64))
-        nodes = np.zeros((len(self._codes), stepping_words.LANES + tables.words), np.int64)
-        nodes[:, stepping_words.LANES :] = tables.used.view(np.int64)
-        self._nodes = self._place(stepping_words.NODES, nodes).reshape(nodes.shape)
-        state[stepping_words.GROUP_COUNT] = len(groups)
-        state[stepping_words.NODE_COUNT] = len(nodes)
+        self._place(stepping_emit.STEADY, np.array(same, np.int64))
+        nodes = np.zeros((len(self._codes), stepping_emit.LANES + tables.words), np.int64)
+        nodes[:, stepping_emit.LANES :] = tables.used.view(np.int64)
+        self._nodes = self._place(stepping_emit.NODES, nodes).reshape(nodes.shape)
+        state[stepping_emit.GROUP_COUNT] = len(groups)
+        state[stepping_emit.NODE_COUNT] = len(nodes)
 
     def _choosing_records(self) -> Array:
         """Where the codes of nodes begin, and their rows; groups are filled up with nobody."""
@@ -174,15 +175,15 @@ class StepTimes:
         for instance, (begin, end) in zip(choosing, pairwise(length.tolist()), strict=True):
             listed[begin : end - 1] = self._codes[instance]
             listed[end - 1] = len(tables.tables[instance]) - 1
-        missing = -(len(choosing) - self._shape.choosing) % stepping_words.GROUP_NODES
+        missing = -(len(choosing) - self._shape.choosing) % stepping_emit.GROUP_NODES
         self._kept.append(listed)
         records = np.empty((len(choosing) + missing, 2), np.int64)
-        records[: len(choosing), stepping_words.CODE] = address_of(listed) + length[:-1]
-        records[: len(choosing), stepping_words.ROWS] = tables.address + tables.begin[choosing]
+        records[: len(choosing), stepping_emit.CODE] = address_of(listed) + length[:-1]
+        records[: len(choosing), stepping_emit.ROWS] = tables.address + tables.begin[choosing]
         if missing:  # as the last node at its end
             records[len(choosing) :] = records[len(choosing) - 1]
-            records[len(choosing) :, stepping_words.CODE] += len(self._codes[choosing[-1]])
-        self._first_code = records[: len(choosing), stepping_words.CODE].copy()
+            records[len(choosing) :, stepping_emit.CODE] += len(self._codes[choosing[-1]])
+        self._first_code = records[: len(choosing), stepping_emit.CODE].copy()
         return records
 
     @property
@@ -194,7 +195,7 @@ class StepTimes:
     def advance(self, cycles: int = _STEPS_PER_CALL) -> bool:
         """Simulate so many cycles; whether anything can happen after them."""
         self._run(address_of(self._state), cycles)
-        return bool(self._state[stepping_words.QUIET] < self._state[stepping_words.LONGEST])
+        return bool(self._state[stepping_emit.QUIET] < self._state[stepping_emit.LONGEST])
 
     @property
     def fired(self) -> int:
@@ -204,13 +205,13 @@ class StepTimes:
     @property
     def cycle(self) -> int:
         """Cycles simulated."""
-        return int(self._state[stepping_words.CYCLE])
+        return int(self._state[stepping_emit.CYCLE])
 
     def firings(self) -> Counts:
         """Firings made, by node."""
         found = np.zeros(len(self._codes), np.int64)
-        code = self._tables.words + stepping_words.CODE
-        positions = [self._positions[:, stepping_words.CODE], self._groups[:, code::2].reshape(-1)]
+        code = self._tables.words + stepping_emit.CODE
+        positions = [self._positions[:, stepping_emit.CODE], self._groups[:, code::2].reshape(-1)]
         codes = np.concatenate(positions)[: len(self._choosing)]
         found[self._choosing] = codes - self._first_code
         moves = self._receive_lanes(self._moves)
@@ -235,7 +236,7 @@ class StepTimes:
         done = firings == program.control.firings
         if not done.all() and not interrupted:
             return None
-        first, last = self._nodes[:, stepping_words.FIRST], self._nodes[:, stepping_words.LAST]
+        first, last = self._nodes[:, stepping_emit.FIRST], self._nodes[:, stepping_emit.LAST]
         starved = self._by_element(self._receive_lanes(self._stalls))
         blocked = self._by_element(self._send_lanes(self._stalls))
         for instance in self._steady:
@@ -272,3 +273,226 @@ class StepTimes:
         used = self._tables.element >= 0
         np.add.at(found, self._tables.element[used], by_lane[used])
         return found
+
+
+# From the control of a program to the tables of the code that steps through cycles.
+#
+# See ``stepping_emit``.  What is here follows from the rows alone, so runs of one program share it.
+
+Numbers = NDArray[np.int64]
+
+MOST_LANES = 64
+MOST_ROWS = 255
+"""A code is a byte, and one of them means the end."""
+
+_WORD_LANES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTables:
+    """Lanes and rows of all nodes of a program.
+
+    Attributes
+    ----------
+    lanes: 32 or 64.
+    element: the channel element of every lane, or -1.
+    twin: the element that stands for each (see ``run_ahead_code``).
+    slow: the lane that keeps a node from firing before its interval is over, by instance.
+    steady: nodes that do the same in every firing, and take all that they wait for.
+    storing: nodes that store in every firing.
+    mixed: whether there are nodes that store in some firings only.
+    tables: of every node: a row of words for every code, and one for the end.
+    begin: in bytes, where each of them begins, one behind the other.
+    used: the lanes of every node.
+    """
+
+    lanes: int
+    element: Numbers
+    twin: Numbers
+    slow: Mapping[int, int]
+    steady: tuple[int, ...]
+    storing: tuple[int, ...]
+    mixed: bool
+    tables: tuple[NDArray[np.uint64], ...]
+    begin: Numbers
+    used: NDArray[np.uint64]
+
+    @property
+    def address(self) -> int:
+        """Where the first table begins, which ``begin`` counts from."""
+        return address_of(self.tables[0]) if self.tables else 0
+
+    @property
+    def words(self) -> int:
+        """Words for what is received and what is sent."""
+        return self.lanes // _WORD_LANES
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """The rows of a node, and the order in which they receive and send: see ``common_order``."""
+
+    rows: list[RowPorts]
+    receives: list[int]
+    sends: list[int]
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is a firing that moves nothing."""
+        return any(not row.takes and not row.puts for row in self.rows)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether all firings do the same, and take all that they wait for."""
+        kinds = {(*row.needs, -1, *row.takes, -1, *row.puts) for row in self.rows}
+        return len(kinds) == 1 and self.rows[0].needs == self.rows[0].takes != []
+
+
+_Lane = tuple[int, int, bool]
+"""A channel element has a lane for each time that it comes in an order, and maybe for each end."""
+
+
+@lru_cache(maxsize=32)
+def step_tables(rows: Rows, twin: tuple[int, ...], slow: tuple[int, ...]) -> StepTables | None:
+    """The tables; ``None`` if there would be too many lanes, or too many rows.
+
+    ``slow`` are the instances with an interval of more than a cycle.
+    """
+    nodes = [_node(rows, instance, twin) for instance in range(len(rows.row_start))]
+    if any(len(node.rows) > MOST_ROWS for node in nodes):
+        return None
+    order = _lane_order(nodes, apart=False) or _lane_order(nodes, apart=True) or ()
+    silent = [n for n, node in enumerate(nodes) if n not in slow and node.is_silent]
+    count = len(slow) + len(order) + len(silent)
+    if count >= MOST_LANES:
+        return None
+    lanes = _WORD_LANES if count < _WORD_LANES else MOST_LANES
+    own = {instance: number for number, instance in enumerate(slow)}
+    marks = {instance: len(slow) + len(order) + n for n, instance in enumerate(silent)}
+    numbers = _Lanes({lane: len(slow) + n for n, lane in enumerate(order)})
+    element = np.full(lanes, -1, np.int64)
+    for lane, number in numbers.number.items():
+        element[number] = lane[0]
+    tables = tuple(
+        _table(node, lanes, numbers, own.get(n), marks.get(n)) for n, node in enumerate(nodes)
+    )
+    begin = np.cumsum([0, *(table.size for table in tables)])
+    block = np.concatenate([np.zeros(0, np.uint64), *(table.reshape(-1) for table in tables)])
+    stores = [[row.stores for row in node.rows] for node in nodes]
+    return StepTables(
+        lanes=lanes,
+        element=element,
+        twin=np.array(twin, np.int64),
+        slow=own,
+        steady=tuple(n for n, node in enumerate(nodes) if n not in own and node.is_steady),
+        storing=tuple(n for n, found in enumerate(stores) if found and all(found)),
+        mixed=any(any(found) and not all(found) for found in stores),
+        tables=tuple(
+            block[start:end].reshape(table.shape)
+            for (start, end), table in zip(pairwise(begin.tolist()), tables, strict=True)
+        ),
+        begin=8 * begin,
+        used=np.array([_used(table, lanes) for table in tables], np.uint64),
+    )
+
+
+def _node(rows: Rows, instance: int, twin: Sequence[int]) -> _Node:
+    """A node, without the elements that others stand for."""
+
+    def kept(elements: list[int]) -> list[int]:
+        return [element for element in elements if twin[element] == element]
+
+    found = [
+        RowPorts(
+            needs=kept(row.needs), takes=kept(row.takes), puts=kept(row.puts), stores=row.stores
+        )
+        for row in rows.ports(instance)
+    ]
+    receives = common_order([row.needs for row in found])
+    return _Node(found, receives, common_order([row.puts for row in found]))
+
+
+def _lane_order(nodes: Sequence[_Node], *, apart: bool) -> list[_Lane] | None:
+    """All lanes, those that a firing waits for first before the others; ``None`` in a circle.
+
+    With lanes for the two ends of an element ``apart`` there is no circle.
+    """
+    later: dict[_Lane, set[_Lane]] = {}
+    for node in nodes:
+        for order, sends in ((node.receives, False), (node.sends, True)):
+            lanes = _numbered(order, sends and apart)
+            for lane in lanes:
+                later.setdefault(lane, set())
+            for before, after in pairwise(lanes):
+                later[before].add(after)
+    waits = dict.fromkeys(later, 0)
+    for following in later.values():
+        for lane in following:
+            waits[lane] += 1
+    ready = [lane for lane, count in waits.items() if not count]
+    heapq.heapify(ready)
+    order_found: list[_Lane] = []
+    while ready:
+        lane = heapq.heappop(ready)
+        order_found.append(lane)
+        for after in later[lane]:
+            waits[after] -= 1
+            if not waits[after]:
+                heapq.heappush(ready, after)
+    return order_found if len(order_found) == len(later) else None
+
+
+def _numbered(order: Sequence[int], sends: bool) -> list[_Lane]:
+    """The lanes of an order, in which elements may come several times."""
+    return [(element, order[:at].count(element), sends) for at, element in enumerate(order)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """The numbers of all lanes."""
+
+    number: Mapping[_Lane, int]
+
+    def asked(self, order: Sequence[int], row: Sequence[int], *, sends: bool) -> int:
+        """The lanes that a firing waits for, one for each of its elements."""
+        found = 0
+        lanes = _numbered(order, False)
+        for at in used_positions(order, row):
+            element, time, _ = lanes[at]
+            apart = sends and (element, time, True) in self.number
+            found |= 1 << self.number[element, time, apart]
+        return found
+
+    def moved(self, elements: Sequence[int]) -> int:
+        """All lanes of some elements."""
+        return sum(1 << number for lane, number in self.number.items() if lane[0] in elements)
+
+
+def _table(
+    node: _Node, lanes: int, numbers: _Lanes, slow: int | None, mark: int | None
+) -> NDArray[np.uint64]:
+    """What every code asks for and moves; the last lane never has a token."""
+    found: list[tuple[int, int, int, int]] = []
+    for row in node.rows:
+        needs = numbers.asked(node.receives, row.needs, sends=False)
+        asks = numbers.asked(node.sends, row.puts, sends=True)
+        takes, puts = numbers.moved(row.takes), numbers.moved(row.puts)
+        if slow is not None:
+            needs, takes, puts = needs | 1 << slow, takes | 1 << slow, puts | 1 << slow
+        if mark is not None and not row.takes and not row.puts:
+            takes, puts = 1 << mark, 1 << mark
+        found.append((needs, asks, takes, puts))
+    found.append((1 << (lanes - 1), 0, 0, 0))
+    if lanes == MOST_LANES:
+        return np.array(found, np.uint64)
+    packed = [(needs | asks << lanes, takes | puts << lanes) for needs, asks, takes, puts in found]
+    return np.array(packed, np.uint64)
+
+
+def _used(table: NDArray[np.uint64], lanes: int) -> list[int]:
+    words = lanes // _WORD_LANES
+    rows = table[:-1]
+    return [
+        int(np.bitwise_or.reduce(rows[:, number] | rows[:, words + number], initial=np.uint64(0)))
+        for number in range(words)
+    ]

@@ -1,4 +1,4 @@
-"""The table kernel with shared banks beside another memory.
+"""The table kernel with shared banks, beside memory by credit or beside a DRAM.
 
 When the tokens of a firing leave that loads from the banks is not known when it fires: until then
 they are in their channels with the time ``UNKNOWN``, and whoever waits for them sleeps until then.
@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.simulator.memory.banked_port import UNKNOWN
-from t2s.simulator.memory.banked_vectors import DECIDES, STORE
+from t2s.simulator.memory.banked import DECIDES, STORE, UNKNOWN
 from t2s.simulator.times.banked_kernel import step
 from t2s.simulator.times.banked_layout import (
     ASKED_AT,
@@ -58,10 +57,18 @@ from t2s.simulator.times.banked_layout import (
     VECTOR_AT,
     WORDS,
 )
-from t2s.simulator.times.compiled import inlined, within
-from t2s.simulator.times.table_credit import credit_policy
-from t2s.simulator.times.table_kernel import advance_with
-from t2s.simulator.times.table_layout import NOW, RECEIVES_END, USES_END, Tables, U, Word
+from t2s.simulator.times.table_dram import dram_policy, waited
+from t2s.simulator.times.table_kernel import advance_with, credit_policy
+from t2s.simulator.times.table_layout import (
+    NOW,
+    RECEIVES_END,
+    USES_END,
+    Tables,
+    U,
+    Word,
+    inlined,
+    within,
+)
 
 
 @within
@@ -261,3 +268,8 @@ def _nothing(memory: Any, pe: Word, now: Word, column: Word) -> Word:
 
 
 advance = advance_with(*banked_policy(credit_policy, _nothing))
+
+
+# The table kernel with shared banks beside a DRAM.
+
+advance_with_dram = advance_with(*banked_policy(dram_policy, waited))

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from t2s.simulator.memory.open_bursts import Request
-from t2s.simulator.report.tally import FOREVER
-from t2s.simulator.times.compiled import inlined, within
+from t2s.simulator.memory.model import Request
+from t2s.simulator.report.counters import FOREVER
 from t2s.simulator.times.dram_kernel import access, flush
 from t2s.simulator.times.table_kernel import advance_with
 from t2s.simulator.times.table_layout import (
@@ -39,6 +38,8 @@ from t2s.simulator.times.table_layout import (
     Signed,
     Tables,
     Word,
+    inlined,
+    within,
 )
 
 WRITE, UPDATE = int(Request.WRITE), int(Request.UPDATE)

@@ -1,19 +1,21 @@
-"""The tables of the table kernel, and its two forms as machine code.
+"""The tables of the table kernel, and its forms as machine code.
 
-What the kernel does is in ``table_kernel``; how memory answers, in ``table_credit`` and in
-``table_dram``.  These are imported only where they have to be compiled.
+What the kernel does is in ``table_kernel``; ``table_dram`` and ``table_banked`` say how memory
+other than that of shared bandwidth answers.  They are imported only where they have to be compiled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument, Record
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.kernels import inlined as inlined
+from t2s.llvm.operands import Argument, Record
 
 U = np.uint64
 
@@ -131,12 +133,12 @@ CREDIT_RECORD = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
 DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
 _HERE = Path(__file__).parent
-SOURCES = (_HERE, _HERE.parent / "memory", _HERE.parent / "report" / "tally.py")
+SOURCES = (_HERE, _HERE.parent / "memory", _HERE.parent / "report" / "counters.py")
 """What the machine code of all forms of the kernel depends on."""
 
 advance_with_credit = CompiledKernel(
-    module=f"{_ROOM}.table_credit",
-    name="advance",
+    module=f"{_ROOM}.table_kernel",
+    name="advance_with_credit",
     sources=SOURCES,
     arguments=(TABLES, CREDIT_RECORD, Argument.INT64, Argument.BOOLEAN),
 )
@@ -149,3 +151,17 @@ advance_with_dram = CompiledKernel(
     arguments=(TABLES, DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a DRAM."""
+
+
+# Marks of functions that become machine code as parts of the table kernel: see ``translate``.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def within(function: F) -> F:
+    """A function of its own, which LLVM may put where it is called."""
+    return function
+
+
+compiled = within
+"""The same; a kernel begins with such a function."""

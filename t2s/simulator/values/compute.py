@@ -14,15 +14,13 @@ from dataclasses import replace
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
+from t2s.graph.arrays import check_graph_inputs, outputs_of
 from t2s.graph.graph import Graph
-from t2s.graph.inputs import check_graph_inputs
-from t2s.graph.layout import outputs_of
-from t2s.simulator.emit.compile import compile_by_use
+from t2s.llvm.compile import compile_by_use
 from t2s.simulator.values.emit_frame import FAULTED
-from t2s.simulator.values.emit_program import emit_program
+from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import layout_of
-from t2s.simulator.values.nests.plan import Plan
-from t2s.simulator.values.nests.run import prepare, run_nests
+from t2s.simulator.values.nests.plan import Plan, prepare, run_nests
 from t2s.simulator.values.state import RunState, allocate
 
 _FIRINGS_PER_CALL = 1 << 20

@@ -15,10 +15,8 @@ import numpy as np
 
 from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.machine import Choice, Machine, MemoryAdd, Rule
-
-ALIGNMENT = 64
-"""The arena and every ring start on a cache line."""
+from t2s.graph.nodes import Choice, Machine, MemoryAdd, Rule
+from t2s.llvm.expressions import ALIGNMENT as ALIGNMENT
 
 NOT_STARTED, RUNNING, FINISHED, FAILED = 0, 1, 2, 3
 """The first word of the state of a PE; its loop indices follow, or what a machine does next."""

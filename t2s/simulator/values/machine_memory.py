@@ -1,15 +1,20 @@
-"""The memory of one machine array during a run: traces and sorted memories."""
+"""The memory of one machine array during a run: traces, sorted memories, and their code in LLVM."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from t2s.core.errors import InternalError
+from t2s.core.expr import Expr
 from t2s.core.ops import Array
-from t2s.graph.machine import Machine
-from t2s.simulator.values.emit_memory import block_words
+from t2s.core.types import Kind, Type
+from t2s.graph.nodes import Machine, SortedMemory
+from t2s.llvm.expressions import convert, load_value, offset_by, register_type, store_value
+from t2s.llvm.ir import I32, I64, POINTER, Value, integer, null
+from t2s.simulator.values import sorted_memory as point_block
+from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.layout import TRACE_LENGTH, ValueLayout, address_of, most_adds
-from t2s.simulator.values.point_block import CAPACITY, SIZE, emptied, new_block
-from t2s.simulator.values.sorted_memory import enlarged
+from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
 
 _GROWTH = 4
 _FIRST_CODES = 1 << 20
@@ -100,3 +105,162 @@ class MachineMemory:
         trace = self._traces[place]
         length = int(self._state[place, TRACE_LENGTH]) if length is None else length
         self._state[place] = address_of(trace), length, min(len(trace), self._most)
+
+
+# Statements on sorted memories, in LLVM.
+#
+# The key of a point is packed into signed words whose order is that of the points: two coordinates
+# of 32 bits or less share a word, a wider one takes a word.  See ``sorted_memory`` for the block.
+
+_WIDE = Type(Kind.INT, 64)
+_HALF_BITS = 32
+_MOST_KEY_WORDS = point_block.HEADER - point_block.PROBE
+
+
+def key_pairs(memory: SortedMemory) -> list[list[int]]:
+    """The positions of the coordinates in each word of a key."""
+    words: list[list[int]] = []
+    for position, type in enumerate(memory.keys):
+        half = type.bits <= _HALF_BITS
+        if half and words and len(words[-1]) == 1 and memory.keys[words[-1][0]].bits <= _HALF_BITS:
+            words[-1].append(position)
+        else:
+            words.append([position])
+    return words
+
+
+def block_words(memory: SortedMemory) -> tuple[int, int]:
+    """Words of a key and of a value."""
+    return len(key_pairs(memory)), -(-memory.type.bytes // 8)
+
+
+class MemoryEmitter:
+    """Emits the code of one sorted memory of one machine."""
+
+    def __init__(self, context: NodeContext, memory: SortedMemory) -> None:
+        self.memory = memory
+        self._context = context
+        self._pairs = key_pairs(memory)
+        if len(self._pairs) > _MOST_KEY_WORDS:
+            raise InternalError(f"a point of {memory.name} has {len(memory.keys)} coordinates")
+        section = context.layout.memory_functions
+        self._find, self._drop = (
+            context.builder.inttoptr(
+                context.builder.load(context.address(section, number), I64), POINTER
+            )
+            for number in range(2)
+        )
+        self._block: Value
+
+    def begin_visit(self) -> None:
+        """Find the block of the place."""
+        context = self._context
+        section = context.layout.memory(context.node.name, self.memory.name)
+        self._block = context.builder.load(context.address(section, context.pe), POINTER)
+
+    def space(self) -> Value:
+        """How many more points fit."""
+        builder = self._context.builder
+        return builder.sub(self._word(point_block.CAPACITY), self._word(point_block.SIZE))
+
+    def size(self) -> Value:
+        """The number of points, int32."""
+        return self._context.builder.trunc(self._word(point_block.SIZE), I32)
+
+    def add(self, keys: tuple[Expr, ...], value: Expr) -> None:
+        """Combine a value into a point."""
+        context, builder = self._context, self._context.builder
+        coordinates = [context.expressions.emit(key) for key in keys]
+        given = context.expressions.emit(value)
+        for number, positions in enumerate(self._pairs):
+            builder.store(
+                self._packed(positions, coordinates),
+                offset_by(builder, self._block, 8 * (point_block.PROBE + number)),
+            )
+        found = self._call(self._find)
+        new = builder.icmp_signed("<", found, integer(0))
+        where = self._value_of(builder.select(new, builder.neg(found), found))
+        type = self.memory.type
+        before = load_value(builder, where, type, type.scalar.bytes)
+        both = context.expressions.apply(self.memory.operator, type, [before, given])
+        store_value(builder, builder.select(new, given, both), where, type, type.scalar.bytes)
+
+    def first(self) -> tuple[list[Value], Value]:
+        """The coordinates and the value of the first point; zeros if there is none."""
+        builder = self._context.builder
+        empty = builder.icmp_signed("==", self._word(point_block.SIZE), integer(0))
+        entry = self._at(builder.add(self._word(point_block.HEAP), integer(1)))
+        at = builder.select(empty, self._word(point_block.FREE), entry)
+        words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
+        coordinates: dict[int, Value] = {}
+        for word, positions in zip(words, self._pairs, strict=True):
+            for position, value in self._unpacked(positions, word):
+                nothing = null(value.type)
+                coordinates[position] = builder.select(empty, nothing, value)
+        type = self.memory.type
+        value = load_value(builder, self._value_of(at), type, type.scalar.bytes)
+        nothing = null(register_type(type))
+        ordered = [coordinates[position] for position in range(len(self.memory.keys))]
+        return ordered, builder.select(empty, nothing, value)
+
+    def drop(self) -> None:
+        """Remove the first point."""
+        self._call(self._drop)
+
+    def _packed(self, positions: list[int], coordinates: list[Value]) -> Value:
+        builder = self._context.builder
+        ordered = [
+            self._signed(coordinates[position], self.memory.keys[position])
+            for position in positions
+        ]
+        if len(ordered) == 1:
+            return ordered[0]
+        high = builder.shl(ordered[0], integer(_HALF_BITS))
+        return builder.add(high, builder.add(ordered[1], integer(1 << (_HALF_BITS - 1))))
+
+    def _signed(self, value: Value, type: Type) -> Value:
+        """As a signed word of the same order, between -2**31 and 2**31 - 1 if it has 32 bits."""
+        builder = self._context.builder
+        wide = convert(builder, value, type, _WIDE)
+        if type.kind is not Kind.UINT:
+            return wide
+        if type.bits == _HALF_BITS:
+            return builder.sub(wide, integer(1 << (_HALF_BITS - 1)))
+        return builder.xor(wide, integer(-1 << 63)) if type.bits > _HALF_BITS else wide
+
+    def _unpacked(self, positions: list[int], word: Value) -> list[tuple[int, Value]]:
+        builder = self._context.builder
+        if len(positions) == 1:
+            return [(positions[0], self._restored(word, self.memory.keys[positions[0]]))]
+        high = builder.ashr(word, integer(_HALF_BITS))
+        low = builder.sub(
+            builder.and_(word, integer((1 << _HALF_BITS) - 1)), integer(1 << (_HALF_BITS - 1))
+        )
+        return [
+            (position, self._restored(part, self.memory.keys[position]))
+            for position, part in zip(positions, (high, low), strict=True)
+        ]
+
+    def _restored(self, word: Value, type: Type) -> Value:
+        builder = self._context.builder
+        if type.kind is Kind.UINT and type.bits == _HALF_BITS:
+            word = builder.add(word, integer(1 << (_HALF_BITS - 1)))
+        elif type.kind is Kind.UINT and type.bits > _HALF_BITS:
+            word = builder.xor(word, integer(-1 << 63))
+        return convert(builder, word, _WIDE, type)
+
+    def _word(self, position: int) -> Value:
+        builder = self._context.builder
+        return builder.load(offset_by(builder, self._block, 8 * position), I64)
+
+    def _at(self, position: Value) -> Value:
+        builder, distance = self._context.builder, self._context.scaled(position, 8)
+        return builder.load(offset_by(builder, self._block, distance), I64)
+
+    def _value_of(self, entry: Value) -> Value:
+        builder = self._context.builder
+        start = builder.add(entry, integer(len(self._pairs)))
+        return offset_by(builder, self._block, self._context.scaled(start, 8))
+
+    def _call(self, function: Value) -> Value:
+        return self._context.builder.call_at(function, I64, [self._block])

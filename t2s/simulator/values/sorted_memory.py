@@ -16,27 +16,19 @@ code.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument
-from t2s.simulator.values.point_block import (
-    ADDED,
-    CAPACITY,
-    ENTRY_WORDS,
-    FREE,
-    HEADER,
-    HEAP,
-    KEY_WORDS,
-    SIZE,
-    SORTED,
-    new_block,
-)
+from t2s.llvm.kernels import CompiledKernel, inlined
+from t2s.llvm.operands import Argument
+from t2s.simulator.values.layout import aligned_zeros
 
-_SOURCES = tuple(Path(__file__).parent / name for name in ("point_functions.py", "point_block.py"))
+_SOURCES = (Path(__file__),)
 _FIND, _DROP, _REHASH = (
     CompiledKernel(
-        module="t2s.simulator.values.point_functions",
+        module="t2s.simulator.values.sorted_memory",
         name=name,
         sources=_SOURCES,
         arguments=(Argument.WORDS,),
@@ -62,3 +54,243 @@ def enlarged(block: Array) -> Array:
     copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
     _REHASH(copy)
     return copy
+
+
+# The words of a sorted memory: where its header, its entries, its heap and its table are.
+
+SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
+"""Words of the header: points held and most points, words of a key and of an entry, the first free
+entry (entries that were never used follow in order), where the heap and the table start, and the
+points added since the heap was sorted, ``SORTED`` if there are none."""
+
+SORTED = -1
+
+PROBE = 8
+"""The word where the key looked for is put, at most 8 words."""
+
+HEADER = 16
+
+
+def new_block(capacity: int, key_words: int, value_words: int) -> Array:
+    """An empty memory for ``capacity`` points, a power of two."""
+    words = key_words + value_words
+    heap = HEADER + (capacity + 1) * words
+    table = heap + 2 * capacity
+    block = aligned_zeros(8 * (table + 2 * capacity)).view(np.int64)
+    block[[CAPACITY, KEY_WORDS, ENTRY_WORDS]] = capacity, key_words, words
+    block[[FREE, HEAP, TABLE]] = HEADER, heap, table
+    return block
+
+
+def emptied(block: Array) -> Array:
+    """An empty memory of the same capacity."""
+    capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
+    return new_block(capacity, key_words, words - key_words)
+
+
+# The functions of sorted memories, which ``sorted_memory`` has as machine code.
+
+_BUCKETS = 256
+_FACTOR = 0x1E3779B97F4A7C15
+"""Odd, and large: neighbors in any word of a key come far apart."""
+
+_MANY = 32
+"""Fewer points are not worth sorting."""
+
+Word = Any  # a 64-bit integer inside compiled code
+
+
+@inlined
+def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word) -> bool:
+    """Whether one entry comes before another; the first words of their keys come with them."""
+    if left_key != right_key:
+        return bool(left_key < right_key)
+    for word in range(1, block[KEY_WORDS]):
+        if block[left + word] != block[right + word]:
+            return bool(block[left + word] < block[right + word])
+    return False
+
+
+@inlined
+def _place(block: Any, key: Word) -> Word:
+    """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
+    mask = 2 * block[CAPACITY] - 1
+    mixed = block[key] * _FACTOR
+    for word in range(1, block[KEY_WORDS]):
+        mixed = ((mixed ^ (mixed >> 32)) + block[key + word]) * _FACTOR
+    at = (mixed ^ (mixed >> 32)) & mask
+    table = block[TABLE]
+    while True:
+        entry = block[table + at]
+        if entry == 0:
+            return at
+        same = True
+        for word in range(block[KEY_WORDS]):
+            same = same and block[entry + word] == block[key + word]
+        if same:
+            return at
+        at = (at + 1) & mask
+
+
+@inlined
+def _tabulate(block: Any) -> None:
+    """Move the heap back to where it began, and make the table for what is in it."""
+    size, table, capacity = block[SIZE], block[TABLE], block[CAPACITY]
+    start, heap = table - 2 * capacity, block[HEAP]
+    for word in range(2 * size):
+        block[start + word] = block[heap + word]
+    block[HEAP] = start
+    for word in range(2 * capacity):
+        block[table + word] = 0
+    for position in range(size):
+        entry = block[start + 2 * position + 1]
+        block[table + _place(block, entry)] = entry
+    block[ADDED] = 0
+
+
+@inlined
+def _digit(block: Any, at: Word, word: Word, byte: Word) -> Word:
+    """A byte of the key of the entry of a place in the heap; words are signed."""
+    key = block[at] if word == 0 else block[block[at + 1] + word]
+    return ((key >> (8 * byte)) & (_BUCKETS - 1)) ^ (0x80 if byte == 7 else 0)
+
+
+@inlined
+def _sort(block: Any, size: Word) -> None:
+    """Sort the heap byte by byte, the last byte that differs first, by way of the table."""
+    heap, table = block[HEAP], block[TABLE]
+    counts = table + 2 * size
+    source, target = heap, table
+    for word in range(block[KEY_WORDS] - 1, -1, -1):
+        differ, first = 0, block[block[heap + 1] + word]
+        for place in range(size):
+            differ |= block[block[source + 2 * place + 1] + word] ^ first
+        for byte in range(8):
+            if (differ >> (8 * byte)) & (_BUCKETS - 1) == 0:
+                continue
+            for bucket in range(_BUCKETS):
+                block[counts + bucket] = 0
+            for place in range(size):
+                block[counts + _digit(block, source + 2 * place, word, byte)] += 1
+            total = 0
+            for bucket in range(_BUCKETS):
+                count = block[counts + bucket]
+                block[counts + bucket] = total
+                total += count
+            for place in range(size):
+                at = source + 2 * place
+                bucket = counts + _digit(block, at, word, byte)
+                to = target + 2 * block[bucket]
+                block[bucket] += 1
+                block[to], block[to + 1] = block[at], block[at + 1]
+            source, target = target, source
+    if source != heap:
+        for place in range(2 * size):
+            block[heap + place] = block[source + place]
+
+
+@inlined
+def _is_worth_sorting(block: Any, size: Word) -> bool:
+    """Whether enough points were added, and the table has room for the work."""
+    room = 2 * size + _BUCKETS <= 2 * block[CAPACITY]
+    return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
+
+
+def find(block: Any) -> Word:
+    """The position of the entry with the probed key; the negative of it if it is a new one."""
+    if block[ADDED] == SORTED:
+        _tabulate(block)
+    at = _place(block, PROBE)
+    entry = block[block[TABLE] + at]
+    if entry:
+        return entry
+    size, words = block[SIZE], block[ENTRY_WORDS]
+    entry = block[FREE]
+    following = block[entry]
+    block[FREE] = following if following else entry + words
+    for word in range(block[KEY_WORDS]):
+        block[entry + word] = block[PROBE + word]
+    block[block[TABLE] + at] = entry
+    heap, hole, key = block[HEAP], size, block[PROBE]
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        above = heap + 2 * parent
+        if not _before(block, key, entry, block[above], block[above + 1]):
+            break
+        block[heap + 2 * hole] = block[above]
+        block[heap + 2 * hole + 1] = block[above + 1]
+        hole = parent
+    block[heap + 2 * hole] = key
+    block[heap + 2 * hole + 1] = entry
+    block[SIZE] = size + 1
+    block[ADDED] += 1
+    return -entry
+
+
+@inlined
+def _erase(block: Any, key: Word) -> None:
+    """Take the entry with this key out of the table; later ones of its run move up."""
+    mask = 2 * block[CAPACITY] - 1
+    table = block[TABLE]
+    gap = _place(block, key)
+    block[table + gap] = 0
+    at = (gap + 1) & mask
+    while block[table + at]:
+        entry = block[table + at]
+        block[table + at] = 0
+        block[table + _place(block, entry)] = entry
+        at = (at + 1) & mask
+
+
+@inlined
+def _release(block: Any, entry: Word) -> None:
+    """An entry is free."""
+    for word in range(block[ENTRY_WORDS]):
+        block[entry + word] = 0
+    block[entry] = block[FREE]
+    block[FREE] = entry
+
+
+def drop(block: Any) -> Word:
+    """Remove the first point, if there is one."""
+    size = block[SIZE] - 1
+    if size < 0:
+        return 0
+    if block[ADDED] != SORTED and _is_worth_sorting(block, size + 1):
+        _sort(block, size + 1)
+        block[ADDED] = SORTED
+    heap = block[HEAP]
+    if block[ADDED] == SORTED:
+        _release(block, block[heap + 1])
+        block[HEAP], block[SIZE] = heap + 2, size
+        return 0
+    first, key, last = block[heap + 1], block[heap + 2 * size], block[heap + 2 * size + 1]
+    _erase(block, first)
+    block[SIZE] = size
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        at = heap + 2 * child
+        if child + 1 < size and _before(
+            block, block[at + 2], block[at + 3], block[at], block[at + 1]
+        ):
+            child, at = child + 1, at + 2
+        if not _before(block, block[at], block[at + 1], key, last):
+            break
+        block[heap + 2 * hole] = block[at]
+        block[heap + 2 * hole + 1] = block[at + 1]
+        hole = child
+    block[heap + 2 * hole] = key
+    block[heap + 2 * hole + 1] = last
+    _release(block, first)
+    return 0
+
+
+def rehash(block: Any) -> Word:
+    """Enter all points of a memory into its table, which is empty."""
+    for position in range(block[SIZE]):
+        entry = block[block[HEAP] + 2 * position + 1]
+        block[block[TABLE] + _place(block, entry)] = entry
+    return 0

@@ -14,9 +14,8 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import C_FUNCTIONS, Array
+from t2s.graph.arrays import check_graph_inputs, pack
 from t2s.graph.graph import Graph, Tensor, TensorRole
-from t2s.graph.inputs import check_graph_inputs
-from t2s.graph.layout import pack
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.semantics import new_registers, space_points
 from t2s.simulator.values.layout import (

@@ -14,7 +14,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.machine import Choice, Put
+from t2s.graph.nodes import Choice, Put
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,

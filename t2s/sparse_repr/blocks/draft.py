@@ -14,17 +14,28 @@ from enum import Enum
 from inspect import signature
 from typing import Any
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
+from t2s.core.validate import as_int
 from t2s.core.walk import Term, children
 from t2s.graph.body import Let, Load, RegisterWrite, Statement, Store
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.machine import DONE, EMPTY, Choice, Head, Machine, Mode, Put, Rule, SortedMemory
-from t2s.graph.nodes import Register, Role
+from t2s.graph.nodes import (
+    DONE,
+    EMPTY,
+    Choice,
+    Head,
+    Machine,
+    Mode,
+    Put,
+    Register,
+    Role,
+    Rule,
+    SortedMemory,
+)
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     EMPTY_TAG,
@@ -389,7 +400,7 @@ def check_number(
     most: int | None = None,
 ) -> None:
     """Raise ``UserError`` for a number of a block that is too small, or too large."""
-    number = whole(value)
+    number = as_int(value)
     if number is None or number < least:
         raise UserError(
             f"{what} is an integer, {least} or more", location=location, given=repr(value)

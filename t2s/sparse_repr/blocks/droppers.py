@@ -10,7 +10,7 @@ from t2s.core.expr import Expr, const
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, Put
+from t2s.graph.nodes import Choice, Put
 from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,

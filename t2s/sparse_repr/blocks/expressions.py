@@ -9,7 +9,7 @@ from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Select, apply, co
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type, value_range
 from t2s.core.walk import Term
-from t2s.graph.machine import DONE, EMPTY, VALUE, stop
+from t2s.graph.nodes import DONE, EMPTY, VALUE, stop
 
 
 class Formula(Term):

@@ -14,7 +14,7 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, Put, Rule
+from t2s.graph.nodes import Choice, Put, Rule
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,

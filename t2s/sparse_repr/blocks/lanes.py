@@ -12,7 +12,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamType
-from t2s.graph.machine import Choice
+from t2s.graph.nodes import Choice
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,

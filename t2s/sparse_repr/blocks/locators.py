@@ -9,8 +9,7 @@ from math import prod
 from t2s.core.expr import Expr, Local, apply, const
 from t2s.core.ops import Op
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.machine import Choice, Rule, Search
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import Choice, Role, Rule, Search
 from t2s.sparse_repr.blocks.alu import Alu
 from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (

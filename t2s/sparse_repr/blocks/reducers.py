@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, const
-from t2s.core.ops import OPERATORS
-from t2s.core.types import BOOL, INT32
+from t2s.core.expr import Expr, Local, const
+from t2s.core.ops import OPERATORS, Op
+from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, Rule
-from t2s.graph.nodes import Role
-from t2s.sparse_repr.blocks.connections import Stream
+from t2s.graph.nodes import Choice, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Role, Rule, stop
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,
     Draft,
     In,
+    Out,
     StreamBlock,
+    copy,
     pass_done,
     put,
     rule,
@@ -34,15 +35,29 @@ from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     FIRST_STOP,
     Operator,
+    at_least,
     both,
     decreased,
     equal,
     invert,
     less,
     select,
+    subtract,
+    tag,
+    unequal,
     zero,
 )
-from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
+from t2s.sparse_repr.blocks.lists import (
+    DiagramBlock,
+    Known,
+    Lists,
+    Nested,
+    Placing,
+    columns,
+    each,
+    tree,
+)
+from t2s.sparse_repr.blocks.repeats import Repeat
 
 Combine = Callable[[Expr, Expr], Expr]
 
@@ -215,3 +230,271 @@ class ReduceLists(DiagramBlock):
             zero_value=graph.zero(values.type.element.lanes),
         )
         return graph.streams.put(block, f"reduce_{graph.loop}", values, *by)
+
+
+# Reducers (Definition 3.7) that keep dimensions: sums of what has the same coordinates.
+#
+# A ``PointReducer`` keeps n coordinates of each value, adds up what has the same coordinates, and
+# puts the points in order when the list of lists that is reduced ends.  Two of them may take turns.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointReducer(StreamBlock):
+    """Values with the same n >= 1 coordinates are combined by ``operator``; one level disappears.
+
+    The coordinate streams (the outermost first) and the values have one shape, N levels deep; the
+    outer coordinates are repeated over the inner ones.  Stops below level n only separate what is
+    added up; a stop of level n or higher ends a reduction: then all points are put in order, one
+    per cycle (and one more cycle between lists), with stops of one level less.  Nothing is taken
+    meanwhile; see ``reduce_points`` for two reducers that take turns.
+    Ports: ``crd0``, ..., ``val``; ``out_crd0``, ..., ``out_val``; the outermost output is N - n
+    levels deep, the innermost and the values N - 1.
+    """
+
+    kind = BlockKind.REDUCE
+    role = Role.COMPUTE
+
+    operator: Op = Op.ADD
+
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        *coordinates, value = streams
+        n = len(coordinates)
+        crds = [draft.input(f"crd{at}", stream) for at, stream in enumerate(coordinates)]
+        val = draft.input("val", value)
+        inputs = [*crds, val]
+        depth = value.nesting - 1
+        outs = [
+            draft.output(
+                f"out_crd{at}", stream.element, StreamKind.COORDINATE, depth - (n - 1 - at)
+            )
+            for at, stream in enumerate(coordinates)
+        ]
+        out_val = draft.output("out_val", value.element, StreamKind.VALUE, depth)
+        points = draft.memory(
+            "points", [c.stream.element for c in crds], value.element, self.operator
+        )
+        level = draft.register("level", INT32)
+        add = MemoryAdd(memory=points, keys=tuple(c.value for c in crds), value=val.value)
+        same = [equal(val.tag, c.tag) for c in crds]
+        values = both(*(c.is_value for c in crds))
+        inner, outer = less(val.tag, tag(stop(n))), at_least(val.tag, tag(stop(n)))
+        begin = [write(level, val.tag)]
+        fresh = draft.register("fresh", INT32)
+        draft.mode(
+            "take",
+            when(both(val.is_value, values), rule("add", "take", takes=inputs, body=[add])),
+            when(both(val.is_empty, values), rule("nothing", "take", takes=inputs)),
+            when(both(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
+            when(
+                both(val.is_stop, outer, *same),
+                rule("end", "put", takes=inputs, body=[*begin, write(fresh, tag(0))]),
+            ),
+            when(
+                both(val.is_done, *same),
+                rule(
+                    "done",
+                    None,
+                    takes=inputs,
+                    puts=[put(o, tag=DONE_TAG) for o in (*outs, out_val)],
+                ),
+            ),
+            needs=inputs,
+            expected="coordinates and values of one shape",
+        )
+        _put_points(
+            draft, points, [c.stream.element for c in crds], (outs, out_val), (level, fresh)
+        )
+
+
+def _put_points(
+    draft: Draft,
+    points: str,
+    keys: Sequence[Type],
+    outputs: tuple[Sequence[Out], Out],
+    state: tuple[Local, Local],
+) -> None:
+    """The mode that empties the memory: ``fresh`` is the outermost coordinate that is new."""
+    (outs, out_val), (level, fresh), n = outputs, state, len(keys)
+    last = [draft.register(f"last{at}", type) for at, type in enumerate(keys[:-1])]
+    names = [f"point{at}" for at in range(n)]
+    found = [Local(name=name, type=type) for name, type in zip(names, keys, strict=True)]
+    total = Local(name="total", type=out_val.stream.element)
+    first = MemoryFirst(targets=tuple(names), value=total.name, memory=points)
+    size, count = MemorySize(target="count", memory=points), Local(name="count", type=INT32)
+    keep = [write(register, value) for register, value in zip(last, found[:-1], strict=True)]
+    choices: list[Choice] = []
+    for at in range(n):
+        puts = [*(put(o, v) for o, v in zip(outs[at:], found[at:], strict=True))]
+        put_point = rule(
+            f"put_from{at}",
+            "put",
+            body=[*keep, write(fresh, tag(n)), MemoryDrop(memory=points)],
+            puts=[*puts, put(out_val, total)],
+        )
+        choices.append(when(equal(fresh, tag(at)), put_point))
+        if at == n - 1:
+            continue
+        stops = [put(o, tag=tag(stop(inside))) for inside, o in enumerate(outs[at + 1 :])]
+        stops.append(put(out_val, tag=tag(stop(n - 2 - at))))
+        new_list = rule(f"new_list{at}", "put", body=[write(fresh, tag(at))], puts=stops)
+        changed = both(equal(fresh, tag(n)), unequal(found[at], last[at]))
+        choices.append(when(changed, new_list))
+    puts = [put(outs[-1], found[-1]), put(out_val, total)]
+    choices.append(
+        when(None, rule("put", "put", body=[*keep, MemoryDrop(memory=points)], puts=puts))
+    )
+    ends = [put(o, tag=subtract(level, tag(n - at))) for at, o in enumerate(outs)]
+    ends.append(put(out_val, tag=decreased(level)))
+    draft.mode(
+        "put",
+        when(
+            None,
+            [
+                when(unequal(count, tag(0)), choices, body=[first]),
+                when(None, rule("put_stop", "take", puts=ends)),
+            ],
+            body=[size],
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dealer(StreamBlock):
+    """Whole lists to two sides in turn: a stop of ``level`` or higher ends a turn; both get D.
+
+    The streams have one shape.  Ports: ``in0``, ...; ``out0_0`` (stream 0, side 0), ``out0_1``, ...
+    """
+
+    kind = BlockKind.PARALLEL
+
+    level: int
+
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
+        outs = [
+            [draft.output(f"out{n}_{side}", s.element, s.kind, s.nesting) for side in range(2)]
+            for n, s in enumerate(streams)
+        ]
+        first = inputs[0]
+        done = rule(
+            "done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for two in outs for o in two]
+        )
+        ends = less(const(self.level, INT32), first.tag)
+        for side in range(2):
+            passed = [copy(two[side], i) for two, i in zip(outs, inputs, strict=True)]
+            here, there = f"side{side}", f"side{1 - side}"
+            choices = [
+                when(ends, rule(f"end{side}", there, takes=inputs, puts=passed)),
+                when(None, rule(f"pass{side}", here, takes=inputs, puts=passed)),
+            ]
+            last = (
+                [when(first.is_done, done)] if side == 0 else [when(first.is_done, _renamed(done))]
+            )
+            draft.mode(here, *last, *choices, needs=inputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternator(StreamBlock):
+    """The inverse of ``Dealer`` for one stream.  Ports: ``in0``, ``in1``; ``out``."""
+
+    kind = BlockKind.PARALLEL
+
+    level: int
+
+    def draft(self, draft: Draft, stream: StreamType, _: StreamType) -> None:
+        inputs = [draft.input(f"in{side}", stream) for side in range(2)]
+        out = draft.output("out", stream.element, stream.kind, stream.nesting)
+        for side, source in enumerate(inputs):
+            other = inputs[1 - side]
+            ends = less(const(self.level, INT32), source.tag)
+            passed = [copy(out, source)]
+            done = rule(f"done{side}", None, takes=inputs, puts=passed)
+            draft.mode(
+                f"side{side}",
+                when(source.is_done, [when(other.is_done, done)], needs=[other]),
+                when(ends, rule(f"end{side}", f"side{1 - side}", takes=[source], puts=passed)),
+                when(None, rule(f"pass{side}", f"side{side}", takes=[source], puts=passed)),
+                needs=[source],
+            )
+
+
+def _renamed(done: Rule) -> Rule:
+    return replace(done, name="done_too")
+
+
+def reduce_points(
+    to: Connections, crds: Sequence[Stream], val: Stream, operator: Op, banks: int, name: str
+) -> tuple[Stream, ...]:
+    """The coordinates and the values, one level less, every point once, in order.
+
+    ``crds`` are each one level deeper than the one before.  With 2 ``banks`` one reduction is put
+    while the next one is taken.
+    """
+    to.count(BlockKind.REDUCE)
+    aligned: list[Stream] = []  # every coordinate repeated over the levels inside of its own
+    for at, crd in enumerate(crds):
+        for deeper in crds[at + 1 :]:
+            (crd,) = to.put(Repeat(), f"{name}_hold", deeper, crd, count=False)
+        aligned.append(crd)
+    streams, n = [*aligned, val], len(crds)
+    reducer = PointReducer(operator=operator)
+    if banks == 1:
+        return to.put(reducer, name, *streams, count=False)
+    dealt = to.put(Dealer(level=n), f"{name}_deal", *streams, count=False)
+    sides = [to.put(reducer, name, *dealt[side::2], count=False) for side in range(2)]
+    return tuple(
+        to.put(Alternator(level=min(at, n - 1)), f"{name}_merge", left, right, count=False)[0]
+        for at, (left, right) in enumerate(zip(*sides, strict=True))
+    )
+
+
+def default_banks(crds: Sequence[Stream], val: Stream) -> int:
+    """2 banks where there is more than one reduction."""
+    return 2 if val.nesting > len(crds) + 2 else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReducePoints(DiagramBlock):
+    """The sums of values with the same coordinates, without the level above those of ``keys``.
+
+    It takes as many streams of coordinates as there are keys, and values; it gives the same.
+    """
+
+    kind = BlockKind.REDUCE
+
+    keys: int
+
+    def meaning(self, known: Known, *streams: Lists) -> tuple[Nested, ...]:
+        values = streams[-1]
+        add, nothing = OPERATORS[known.semiring.add].evaluate, known.zero(values.lanes)
+
+        def total(*parts: Any) -> dict[tuple[int, ...], Any]:
+            found: dict[tuple[int, ...], Any] = {}
+            for row in zip(*parts, strict=True):
+                for point, value in _points(row):
+                    given = nothing if value is None else value
+                    found[point] = add(found.get(point, nothing), given)
+            return found
+
+        def levels(*parts: Any) -> tuple[Nested, ...]:
+            found = total(*parts)
+            return tuple(tree(found, n, self.keys) for n in range(self.keys + 1))
+
+        with np.errstate(all="ignore"):
+            return columns(levels, self.keys + 1, values.depth - 1 - self.keys, *streams)
+
+    def place(self, graph: Placing, *streams: Stream) -> tuple[Stream, ...]:
+        *crds, val = streams
+        name, banks = f"reduce_{graph.loop}", default_banks(crds, val)
+        return reduce_points(graph.streams, crds, val, graph.semiring.add, banks, name)
+
+
+def _points(parts: tuple[Any, ...], point: tuple[int, ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """The values with their coordinates, of lists of these and of those."""
+    level = len(point)
+    if level == len(parts) - 1:
+        yield point, parts[-1]
+        return
+    for number, coordinate in enumerate(parts[level]):
+        inner = tuple(part[number] if n > level else part for n, part in enumerate(parts))
+        yield from _points(inner, (*point, coordinate))

@@ -9,7 +9,7 @@ from typing import Any
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
 from t2s.graph.graph import StreamType
-from t2s.graph.machine import Choice
+from t2s.graph.nodes import Choice
 from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import BlockKind, Draft, In, Out, copy, put, rule, when, write
 from t2s.sparse_repr.blocks.expressions import (

@@ -10,15 +10,16 @@ an empty fiber.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.machine import Choice
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import Choice, Role, Search
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,
@@ -47,7 +48,8 @@ from t2s.sparse_repr.blocks.expressions import (
     unequal,
     zero,
 )
-from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
+from t2s.sparse_repr.blocks.joins import joined_fibers
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns, each
 
 Values = tuple[Expr, ...]
 Body = tuple[Statement, ...]
@@ -355,3 +357,195 @@ class Count(DiagramBlock):
     def place(self, graph: Placing, references: Stream) -> tuple[Stream, ...]:
         block = DenseScanner(size=graph.extent(""))
         return graph.streams.put(block, f"count_{graph.loop}", references)[:1]
+
+
+# Scanners of coordinate lists (COO): levels in which a coordinate stands once for each element.
+#
+# In a list sorted by all its coordinates the elements of one coordinate follow one another: a
+# *run*. A level puts each coordinate once, with the position of its run as the reference; the level
+# below finds where the run ends by searching for the next larger coordinate in all levels above it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueScanner(StreamBlock):
+    """A compressed level with repeated coordinates: each of them once.
+
+    Fiber ``r`` is ``positions[r]`` to ``positions[r + 1] - 1``.  Ports: ``ref``; ``crd``,
+    ``out_ref``.
+    """
+
+    kind = BlockKind.SCAN
+    role = Role.LOAD
+
+    positions: Tensor
+    coordinates: Tensor
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            first, begin = load("begin", self.positions, fiber)
+            second, finish = load("finish", self.positions, add(fiber, one(type)))
+            return (first, second), (cast(begin, type), cast(finish, type))
+
+        _runs(draft, reference, self.coordinates, open_fiber)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunScanner(StreamBlock):
+    """A singleton level below repeated coordinates: the run at ``r``, each coordinate once.
+
+    ``above`` are the coordinates of the levels above, the outermost first, of which the first one
+    is an outermost level: ``positions[1]`` is the length of the list.  Ports: ``ref``; ``crd``,
+    ``out_ref``.
+    """
+
+    kind = BlockKind.SCAN
+    role = Role.LOAD
+
+    positions: Tensor
+    above: tuple[Tensor, ...]
+    coordinates: Tensor
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            first, length = load("length", self.positions, one(type))
+            body: list[Statement] = [first]
+            end = cast(length, type)
+            for number, level in enumerate(self.above):
+                here, own = load(f"own{number}", level, fiber)
+                found = f"end{number}"
+                search = Search(
+                    target=found,
+                    tensor=level.name,
+                    begin=fiber,
+                    end=end,
+                    value=add(own, one(own.type)),
+                )
+                body += [here, search]
+                end = Local(name=found, type=type)
+            return tuple(body), (fiber, end)
+
+        _runs(draft, reference, self.coordinates, open_fiber)
+
+
+def _runs(
+    draft: Draft,
+    reference: StreamType,
+    coordinates: Tensor,
+    open_fiber: Callable[[Expr], tuple[Body, Values]],
+) -> None:
+    type = reference.element
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        here, coordinate = load(name, coordinates, values[0])
+        after = Local(name=f"{name}_after", type=type)
+        search = Search(
+            target=after.name,
+            tensor=coordinates.name,
+            begin=values[0],
+            end=values[1],
+            value=add(coordinate, one(coordinate.type)),
+        )
+        return (here, search), (coordinate, values[0]), (after, values[1])
+
+    scanner(draft, reference, coordinates.type, segment(draft, type, open_fiber, element))
+
+
+# Blocks between streams and the levels of stored tensors, of whatever kinds these are.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan(DiagramBlock):
+    """The fiber of every reference, as coordinates and references; none of an empty one."""
+
+    kind = BlockKind.SCAN
+
+    tensor: str
+    level: int
+
+    def meaning(self, known: Known, references: Lists) -> tuple[Nested, ...]:
+        def fiber(at: int | None) -> tuple[Nested, ...]:
+            return known.fiber(self.tensor, self.level, at)
+
+        return columns(fiber, 2, references.depth, references)
+
+    def place(self, graph: Placing, references: Stream) -> tuple[Stream, ...]:
+        level = graph.level(self.tensor, self.level)
+        return level.scan(references, f"scan_{self.tensor}_{graph.loop}")
+
+
+class Manner(Enum):
+    """How scanners and their joiner work together [SAM, sec. 4.2 and 4.3].
+
+    ``WORDS``: levels of bits are joined word by word.  ``SKIPPING``: an intersecter tells the
+    scanners how far to go.
+    """
+
+    WORDS = "words"
+    SKIPPING = "skipping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanJoin(DiagramBlock):
+    """Scanners of levels of one kind, and the joiner of what they scan, in one of the manners.
+
+    ``sides`` are tensors and levels; it takes references of each, and gives the coordinates, and
+    references of each.
+    """
+
+    kind: BlockKind
+    manner: Manner
+    sides: tuple[tuple[str, int], ...]
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        return (*(BlockKind.SCAN.value for _ in self.sides), self.kind.value)
+
+    def meaning(self, known: Known, *references: Lists) -> tuple[Nested, ...]:
+        """The same as scanners and a joiner, in whatever manner they work."""
+
+        def joined(*at: int | None) -> tuple[Nested, ...]:
+            return joined_fibers(self.kind, [2] * len(self.sides), list(fibers(at)))
+
+        def fibers(at: tuple[int | None, ...]) -> Iterator[list[Any]]:
+            for (tensor, level), reference in zip(self.sides, at, strict=True):
+                yield from known.fiber(tensor, level, reference)
+
+        return columns(joined, 1 + len(self.sides), references[0].depth, *references)
+
+    def place(self, graph: Placing, *references: Stream) -> tuple[Stream, ...]:
+        sides = [
+            (graph.level(tensor, level), reference, f"scan_{tensor}_{graph.loop}")
+            for (tensor, level), reference in zip(self.sides, references, strict=True)
+        ]
+        (first, _, _), name = sides[0], f"{self.kind.value}_{graph.loop}"
+        coordinates, found = first.join(self.kind, sides, name)
+        return (coordinates, *found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteLevel(DiagramBlock):
+    """The writer of a level of the result; with ``empty_fibers`` those are stored too.
+
+    Besides its coordinates it takes those of the level above, if there is one, which a linked list
+    needs.  In a list of coordinates they have been repeated for every entry below them.
+    """
+
+    kind = BlockKind.WRITE
+
+    tensor: str
+    level: int
+    empty_fibers: bool = False
+
+    def meaning(self, known: Known, coordinates: Lists, *above: Lists) -> tuple[Nested, ...]:
+        known.write_level(self.level, coordinates.tokens)
+        return ()
+
+    def place(self, graph: Placing, coordinates: Stream, *above: Stream) -> tuple[Stream, ...]:
+        level = graph.level(self.tensor, self.level, written=True)
+        name = f"write_{self.tensor}_{graph.loop}"
+        level.write(coordinates, above[0] if above else None, self.empty_fibers, name)
+        return ()

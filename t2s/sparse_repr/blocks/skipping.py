@@ -18,8 +18,7 @@ from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Statement
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.machine import Choice, Search
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import Choice, Role, Search
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,

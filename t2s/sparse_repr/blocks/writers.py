@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from t2s.core.expr import Expr
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
-from t2s.sparse_repr.blocks.arrays import first_of
+from t2s.sparse_repr.blocks.alu import first_of
 from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
     BlockKind,

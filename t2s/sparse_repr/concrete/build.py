@@ -14,7 +14,6 @@ from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
-from t2s.sparse_repr.concrete.for_other_targets import refuse_patterns
 from t2s.sparse_repr.concrete.ir import (
     UNKNOWN_SIZES,
     Adaptation,
@@ -49,6 +48,7 @@ from t2s.sparse_repr.concrete.order import (
     check_order,
     choose_order,
     discordant,
+    verify_program,
 )
 from t2s.sparse_repr.concrete.schedule import (
     DropZeros,
@@ -64,7 +64,7 @@ from t2s.sparse_repr.concrete.temporaries import (
     choose_formats,
     whole_variables,
 )
-from t2s.sparse_repr.concrete.verify import verify_program
+from t2s.sparse_repr.concrete.unsupported import refuse_patterns
 from t2s.sparse_repr.concrete.workspaces import (
     hoist_sums,
     precompute,

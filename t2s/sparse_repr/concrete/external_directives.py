@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.validate import as_int
 from t2s.sparse_repr.concrete.ir import LoopPattern
 from t2s.sparse_repr.concrete.pattern_directives import (
     LoopDirective,
@@ -196,7 +196,7 @@ class ExternalSchedule(PatternSchedule):
         """
         if tensor is None and position is None:
             return super().promote()
-        at = whole(position)
+        at = as_int(position)
         location = user_location()
         order = tensor.order if isinstance(tensor, Tensor) else None
         if at is None or at < 0 or (order is not None and at > order):
@@ -224,7 +224,7 @@ class ExternalSchedule(PatternSchedule):
         What is computed behind it reads the copy, by columns here.
         """
         location = user_location()
-        numbers = tuple(whole(mode) for mode in modes)
+        numbers = tuple(as_int(mode) for mode in modes)
         if not modes or sorted(numbers, key=str) != list(range(len(modes))):
             raise UserError(
                 "a tensor is stored with its modes in some order",

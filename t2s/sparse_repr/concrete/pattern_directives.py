@@ -9,9 +9,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.validate import as_int
 from t2s.core.walk import Term
 from t2s.sparse_repr.concrete.ir import LoopPattern
 
@@ -112,7 +112,7 @@ def _pattern(given: Any, location: SourceLocation) -> LoopPattern:
 
 
 def _factor(given: Any, what: str, location: SourceLocation) -> int:
-    count = whole(given)
+    count = as_int(given)
     if count is None or count < 1:
         raise UserError(
             f"{what} is a positive integer",

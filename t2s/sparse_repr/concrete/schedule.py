@@ -7,9 +7,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.validate import as_int
 from t2s.sparse_repr.concrete.external_directives import ExternalSchedule
 from t2s.sparse_repr.concrete.pattern_directives import (
     LoopDirective,
@@ -140,7 +140,7 @@ class Schedule(ExternalSchedule):
         ``parallelize(outer, lanes)`` deals these parts.
         """
         location = user_location()
-        count = whole(factor)
+        count = as_int(factor)
         if count is None or count < 1:
             raise UserError(
                 "the factor of a split is a positive integer",
@@ -185,7 +185,7 @@ class Schedule(ExternalSchedule):
         The results are joined in order behind the copies, so nothing else changes.
         """
         location = user_location()
-        count = whole(lanes)
+        count = as_int(lanes)
         if count is None or count < 1:
             raise UserError(
                 "a loop is dealt to a positive number of lanes",
@@ -220,7 +220,7 @@ class Schedule(ExternalSchedule):
         as a balanced tree.
         """
         location = user_location()
-        count = whole(lanes)
+        count = as_int(lanes)
         if count is None or count < 2:
             raise UserError("a vector has two lanes or more", location=location, given=repr(lanes))
         return self._with(

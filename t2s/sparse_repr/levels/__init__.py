@@ -10,10 +10,10 @@ from t2s.sparse_repr.levels.compressed import (
     Singleton,
     SingletonNonUnique,
 )
-from t2s.sparse_repr.levels.dense import Dense
 from t2s.sparse_repr.levels.level import (
     Array,
     Arrays,
+    Dense,
     GraphLevel,
     Level,
     LevelStreams,

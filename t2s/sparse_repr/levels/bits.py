@@ -18,8 +18,7 @@ from t2s.sparse_repr.blocks.bitvectors import (
 )
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
-from t2s.sparse_repr.blocks.scanners import BitvectorScanner
-from t2s.sparse_repr.blocks.storage import Manner
+from t2s.sparse_repr.blocks.scanners import BitvectorScanner, Manner
 from t2s.sparse_repr.blocks.writers import BitvectorWriter
 from t2s.sparse_repr.levels.level import (
     Array,

@@ -9,11 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.coordinate_lists import RunScanner, UniqueScanner
 from t2s.sparse_repr.blocks.draft import BlockKind
-from t2s.sparse_repr.blocks.scanners import SingletonScanner, scan_compressed
+from t2s.sparse_repr.blocks.scanners import (
+    Manner,
+    RunScanner,
+    SingletonScanner,
+    UniqueScanner,
+    scan_compressed,
+)
 from t2s.sparse_repr.blocks.skipping import intersect_skipping
-from t2s.sparse_repr.blocks.storage import Manner
 from t2s.sparse_repr.blocks.writers import CompressedWriter, SingletonWriter
 from t2s.sparse_repr.levels.level import (
     Array,

@@ -22,7 +22,7 @@ from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.locators import LocateAddress
-from t2s.sparse_repr.blocks.storage import Manner
+from t2s.sparse_repr.blocks.scanners import DenseScanner, Manner
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -197,3 +197,34 @@ def ranges(begins: Array, ends: Array) -> tuple[Array, Array]:
     owner = np.repeat(np.arange(len(begins)), lengths)
     starts = np.cumsum(lengths) - lengths
     return begins[owner] + np.arange(len(owner)) - starts[owner], owner
+
+
+# Dense levels: every coordinate has a place, and nothing is stored.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dense(Level):
+    """Every coordinate from 0 to the extent; nothing is stored."""
+
+    letter = "d"
+    title = "dense"
+    full = True
+    scanned = True
+
+    def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
+        return Packed(arrays={}, positions=parents * extent + coordinates, count=count * extent)
+
+    def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
+        numbers = np.repeat(np.arange(len(parents)), extent)
+        coordinates = np.tile(np.arange(extent), len(parents))
+        positions = np.repeat(parents, extent) * extent + coordinates
+        return Unpacked(parents=numbers, coordinates=coordinates, positions=positions)
+
+    def positions(self, arrays: Arrays, count: int, extent: int) -> int:
+        return count * extent
+
+    def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
+        return level.to.pair(DenseScanner(size=level.extent), name, reference)
+
+    def locate(self, variable: str) -> LocateAddress | None:
+        return LocateAddress(scale=(variable,))

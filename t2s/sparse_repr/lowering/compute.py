@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.ops import Op
-from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
-from t2s.sparse_repr.blocks.arrays import LoadValues
+from t2s.sparse_repr.blocks.alu import Compute, Fill, LoadValues, Lost, Spread, SumLanes
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
-from t2s.sparse_repr.blocks.point_reducers import ReducePoints
-from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists
+from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoints
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+from t2s.core.display import NotebookCard, NotebookDisplay
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.notebook import NotebookCard, NotebookDisplay
 from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_order, checked_shape, dense
 from t2s.sparse_repr.notation.ir import (
@@ -30,7 +30,6 @@ from t2s.sparse_repr.notation.ir import (
     print_expression,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
-from t2s.sparse_repr.notation.tags import checked_properties
 
 
 class Notation:
@@ -262,3 +261,24 @@ def _check_name(name: object, location: SourceLocation) -> None:
             location=location,
             expected="a letter, then letters, digits and underscores",
         )
+
+
+# Properties that a tensor may be declared to have, for external functions that ask for them.
+
+SYMMETRIC = "symmetric"
+
+
+def checked_properties(
+    given: str | Sequence[str], location: SourceLocation | None
+) -> tuple[str, ...]:
+    """Properties of ``"symmetric"`` or of a list of them.  Raises ``UserError`` for others."""
+    listed = given.split() if isinstance(given, str) else given
+    found = tuple(listed) if isinstance(listed, Sequence) else (listed,)
+    for name in found:
+        if name != SYMMETRIC:
+            raise UserError(
+                f"there is no property {name!r}",
+                location=location,
+                expected=SYMMETRIC,
+            )
+    return found

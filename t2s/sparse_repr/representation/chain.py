@@ -6,17 +6,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from t2s.core.checks import whole
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.errors import T2SError, UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.types import Float
-from t2s.func.symbols import Var
+from t2s.core.validate import as_int
+from t2s.func.func import Var
 from t2s.sparse_repr.representation import chain_steps as steps
-from t2s.sparse_repr.representation.chain_layout import ChainLayout
-from t2s.sparse_repr.representation.chain_words import (
+from t2s.sparse_repr.representation.chain_layout import (
     BlockPadding,
+    ChainLayout,
     Index,
     Length,
     MatrixDimension,
@@ -237,5 +237,5 @@ def _call(name: str, *arguments: object) -> str:
 def _shown(argument: object) -> str:
     if isinstance(argument, Var):
         return argument.name
-    number = whole(argument)
+    number = as_int(argument)
     return repr(argument if number is None else number)

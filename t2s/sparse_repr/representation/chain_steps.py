@@ -10,27 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
-from t2s.func.symbols import Var
+from t2s.core.validate import as_int
+from t2s.func.func import Var
 from t2s.sparse_repr.representation.chain_layout import (
     Blocking,
     BlockJob,
+    BlockPadding,
     ChainLayout,
     DenseTile,
     FibreJob,
     Grouping,
-    Packing,
-    Scheduling,
-)
-from t2s.sparse_repr.representation.chain_words import (
-    BlockPadding,
     Index,
     Length,
     MatrixDimension,
     NamedStructure,
+    Packing,
     Policy,
+    Scheduling,
     WholeExtent,
 )
 from t2s.sparse_repr.representation.inverse_map import Order, job_order
@@ -151,7 +149,7 @@ def block(
     _check_open(layout, at)
     if not isinstance(padding, BlockPadding):
         at.refuse("has no padding", expected="Zero or Longest", given=repr(padding))
-    size = whole(factor)
+    size = as_int(factor)
     if factor is not WholeExtent.WHOLE and (size is None or size < 1):
         at.refuse(
             "has a factor that is no number of elements",
@@ -191,7 +189,7 @@ def schedule(
 ) -> ChainLayout:
     """The last step: jobs to machines."""
     _check_open(layout, at)
-    count = whole(machines)
+    count = as_int(machines)
     if count is None or count < 1:
         at.refuse(
             "needs machines", expected="a number of machines, at least 1", given=repr(machines)

@@ -12,13 +12,14 @@ from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
+    BlockPadding,
     ChainLayout,
     FibreJob,
+    MatrixDimension,
     MatrixUnits,
     Scheduling,
     units_of,
 )
-from t2s.sparse_repr.representation.chain_words import BlockPadding, MatrixDimension
 from t2s.sparse_repr.representation.inverse_map import JobAssignment, Order, assign, job_order
 from t2s.sparse_repr.representation.storage import Storage, StructureScope, StructureStream
 from t2s.sparse_repr.tensors.coordinates import Coordinates

@@ -6,9 +6,9 @@ streams of values, and the names of the structure are those of the ``Var`` objec
 
 from __future__ import annotations
 
-from t2s.func.symbols import Var
+from t2s.func.func import Var
 from t2s.sparse_repr.representation.chain import Chain, dense
-from t2s.sparse_repr.representation.chain_words import (
+from t2s.sparse_repr.representation.chain_layout import (
     ASAP,
     Columns,
     Diagonals,

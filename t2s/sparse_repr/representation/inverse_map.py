@@ -24,8 +24,9 @@ from t2s.sparse_repr.representation.chain_layout import (
     DenseTile,
     FibreJob,
     Lengths,
+    MatrixDimension,
+    Policy,
 )
-from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
 
 Array = np.ndarray[Any, Any]
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.notebook import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted, Table
 from t2s.core.svg import SvgPicture
-from t2s.core.tables import Table
 from t2s.core.types import Type
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
     ChainLayout,
     FibreJob,
+    MatrixDimension,
     MatrixUnits,
+    Policy,
     units_of,
 )
-from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, assign, inverse_map
 from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries
-from t2s.sparse_repr.tensors.foreign import to_csr
+from t2s.sparse_repr.tensors.interchange import to_csr
 from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, stored_chart, streams_chart
 
 Array = np.ndarray[Any, Any]

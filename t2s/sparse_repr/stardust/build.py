@@ -7,18 +7,25 @@ read as the user stores them: dense ones have addresses, compressed ones are wal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
-from t2s.core.walk import walk
+from t2s.core.ops import Op
+from t2s.core.walk import rewrite, walk
+from t2s.graph.graph import Place
 from t2s.sparse_repr.concrete.build import build_nests
 from t2s.sparse_repr.concrete.ir import (
+    Assign,
     ConcreteProgram,
+    Forall,
+    LoopPattern,
     Statement,
     StoredTensor,
     Where,
+    assigns_of,
+    loops_of,
     result_of,
 )
 from t2s.sparse_repr.concrete.order import (
@@ -28,31 +35,33 @@ from t2s.sparse_repr.concrete.order import (
     check_order,
     choose_order,
     discordant,
+    verify_program,
 )
 from t2s.sparse_repr.concrete.pattern_directives import (
     DEFAULT_ENVIRONMENT,
+    LANES,
+    PATTERN_DIRECTIVES,
     Accelerate,
+    Communicate,
+    MapLoop,
+    Promote,
     SetEnvironment,
 )
-from t2s.sparse_repr.concrete.schedule import Precompute, Schedule, check_once
-from t2s.sparse_repr.concrete.verify import verify_program
-from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.concrete.schedule import OrderLoops, Precompute, Schedule, check_once
+from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Combine,
+    Expression,
     Sum,
+    TensorDeclaration,
     accesses,
     all_variables,
     print_expression,
+    variables_of,
 )
-from t2s.sparse_repr.stardust.patterned import with_patterns
-from t2s.sparse_repr.stardust.precomputed import (
-    is_promotion,
-    operands_of_loop,
-    promoted,
-    with_workspace,
-)
-from t2s.sparse_repr.stardust.refusals import check_supported
+from t2s.sparse_repr.semiring import PLUS_TIMES
 
 
 @dataclass
@@ -231,3 +240,398 @@ def _temporaries(statement: Statement) -> Sequence[str]:
     made = (term for term in walk(statement) if isinstance(term, Where))
     found = [result_of(one.producer) for one in made]
     return [one.tensor for one in found if not one.variables]
+
+
+# ``promote`` and ``precompute``: parts of a nest that go into a workspace first.
+#
+# ``precompute(e, T, over=I)`` puts ``for I: T(I) = e`` beside what reads ``e``, inside of the loops
+# around ``e`` up to the first one that is in ``I`` [Stardust, sec. 5.2]; a part that none of
+# these loops changes is computed before all loops.
+
+
+def promoted(statement: Statement, name: str) -> Statement:
+    """The sum over the innermost loops, which the result does not have, taken into a scalar."""
+    result = result_of(statement)
+    return _promoted(statement, result, Access(tensor=name, location=result.location), ())
+
+
+def _promoted(
+    statement: Statement, result: Access, total: Access, around: tuple[str, ...]
+) -> Statement:
+    match statement:
+        case Assign():
+            return statement
+        case Where(consumer=consumer):
+            return replace(statement, consumer=_promoted(consumer, result, total, around))
+        case Forall(variable=variable, body=body):
+            if variable in result.variables or set(_loops(body)) & set(result.variables):
+                inside = _promoted(body, result, total, (*around, variable))
+                return replace(statement, body=inside)
+            outer = not set(around) <= set(result.variables)
+            consumer = Assign(result=result, value=total, accumulate=outer)
+            return Where(consumer=consumer, producer=_into(statement, total))
+
+
+def _into(statement: Statement, total: Access) -> Statement:
+    match statement:
+        case Assign():
+            return replace(statement, result=total)
+        case Where(consumer=consumer):
+            return replace(statement, consumer=_into(consumer, total))
+        case Forall(body=body):
+            return replace(statement, body=_into(body, total))
+
+
+def _loops(statement: Statement) -> Iterator[str]:
+    return (term.variable for term in walk(statement) if isinstance(term, Forall))
+
+
+def is_promotion(statement: Statement, one: Precompute) -> bool:
+    """Whether a directive names the scalar for all that is summed up into the result."""
+    if one.over != () or one.format is None or one.format.order:
+        return False
+    result = result_of(statement)
+    return any(
+        assign.result == result and assign.accumulate and assign.value == one.value
+        for assign in assigns_of(statement)
+    )
+
+
+def with_workspace(statement: Statement, one: Precompute, order: tuple[str, ...]) -> Statement:
+    """The nest with a part of an expression computed into a workspace."""
+    assert one.format is not None
+    assert one.over is not None
+    text = print_expression(one.value)
+    found = list(_places(statement, one.value, ()))
+    if len(found) != 1:
+        raise UserError(
+            f"the expression has {text} {'twice' if found else 'nowhere'}",
+            location=one.location,
+            expected="a part of the expression that is there once, as it is written there",
+            given="; ".join(print_expression(assign.value) for assign in assigns_of(statement)),
+        )
+    _check_workspace(one, text)
+    around = found[0]
+    before = next((n for n, name in enumerate(around) if name in one.over), len(around))
+    if not set(around[:before]) & set(variables_of(one.value)):
+        before = 0
+    missing = set(variables_of(one.value)) - {*around[:before], *one.over}
+    if missing:
+        raise UnsupportedError(
+            f"{text} also has {', '.join(sorted(missing))}, which {one.workspace} does not",
+            location=one.location,
+            expected=f"over with all of {', '.join(variables_of(one.value))}"
+            + (f", but for {', '.join(around[:before])}" if before else ""),
+            given=f"over={one.over}",
+        )
+    target = Access(tensor=one.workspace, variables=one.over, location=one.location)
+    producer: Statement = Assign(result=target, value=one.value)
+    for name in reversed([name for name in order if name in one.over]):
+        producer = Forall(variable=name, body=producer)
+    return _inserted(statement, one.value, target, producer, before)
+
+
+def _check_workspace(one: Precompute, text: str) -> None:
+    assert one.format is not None
+    assert one.over is not None
+    if one.format.order and one.format.place is not Place.CHIP:
+        raise UserError(
+            f"the workspace {one.workspace} is not on chip",
+            location=one.location,
+            expected="a format on chip, such as dense(1).on_chip",
+            given=str(one.format),
+        )
+    if one.format.order != len(one.over):
+        raise UserError(
+            f"the workspace {one.workspace} has order {one.format.order}",
+            location=one.location,
+            expected=f"{one.format.order} variables in over",
+            given=f"over={one.over}",
+        )
+    if not set(one.over) <= set(variables_of(one.value)) or len(set(one.over)) < len(one.over):
+        raise UserError(
+            f"{text} does not have the variables of {one.workspace}",
+            location=one.location,
+            expected=f"some of {', '.join(variables_of(one.value))}, each once",
+            given=f"over={one.over}",
+        )
+
+
+def _places(
+    statement: Statement, part: Expression, around: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    """The loops around each place of a part."""
+    match statement:
+        case Assign(value=value):
+            yield from (around for term in walk(value) if term == part)
+        case Forall(variable=variable, body=body):
+            yield from _places(body, part, (*around, variable))
+        case Where(consumer=consumer, producer=producer):
+            yield from _places(producer, part, around)
+            yield from _places(consumer, part, around)
+
+
+def _inserted(
+    statement: Statement, part: Expression, target: Access, producer: Statement, depth: int
+) -> Statement:
+    if next(_places(statement, part, ()), None) is None:
+        return statement
+    match statement:
+        case Forall(body=body) if depth:
+            return replace(statement, body=_inserted(body, part, target, producer, depth - 1))
+        case Where() if depth:
+            one, other = (
+                _inserted(side, part, target, producer, depth)
+                for side in (statement.consumer, statement.producer)
+            )
+            return Where(consumer=one, producer=other)
+    consumer = rewrite(statement, lambda term: target if term == part else None)
+    return Where(consumer=consumer, producer=producer)
+
+
+def operands_of_loop(
+    statement: Statement, one: Accelerate, formats: Mapping[str, Format]
+) -> Iterator[Precompute]:
+    """The transfers that ``accelerate`` stands for.
+
+    Dense tensors whose innermost level is at the loop are read from end to end, unless the loop
+    follows the coordinates of a compressed level: then they are read at addresses.
+    """
+    loops = [
+        term
+        for term in walk(statement)
+        if isinstance(term, Forall) and term.variable == one.variable
+    ]
+    if not loops:
+        return
+    read = [
+        access
+        for access in dict.fromkeys(a for loop in loops for a in accesses(loop))
+        if access.tensor in formats and one.variable in access.variables
+    ]
+    if not all(_is_dense_at(access, one.variable, formats[access.tensor]) for access in read):
+        return
+    written = {assign.result.tensor for assign in assigns_of(statement)}
+    for access in read:
+        format = formats[access.tensor]
+        last = access.variables[format.modes[-1]]
+        places = list(_places(statement, access, ()))
+        if len(places) != 1 or access.tensor in written or not _is_dense(format):
+            continue
+        around = places[0][: places[0].index(one.variable)]
+        if last == one.variable and set(access.variables) <= {*around, one.variable}:
+            yield Precompute(
+                value=access,
+                workspace=f"{access.tensor}_on",
+                format=dense(1).on_chip,
+                over=(one.variable,),
+                location=one.location,
+            )
+
+
+def _is_dense(format: Format) -> bool:
+    return all(level.full for level in format.levels)
+
+
+def _is_dense_at(access: Access, variable: str, format: Format) -> bool:
+    return format.levels[format.modes.index(access.variables.index(variable))].full
+
+
+# What has no form in the parallel patterns of Capstan, said in the user's terms.
+
+LETTERS = "ds"
+OPERATORS = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
+
+
+def check_supported(assignment: Assignment, schedule: Schedule) -> None:
+    """Raise ``UnsupportedError`` for directives, formats and operators without patterns."""
+    for one in schedule.directives:
+        if not isinstance(one, (*PATTERN_DIRECTIVES, OrderLoops, Precompute)):
+            raise UnsupportedError(
+                "this directive is for streams, and Capstan does not know it",
+                location=one.location,
+                expected="reorder, precompute, map, accelerate, environment, promote, communicate",
+            )
+        if isinstance(one, Precompute) and (one.over is None or one.format is None):
+            raise UnsupportedError(
+                f"the workspace {one.workspace} has no place on the accelerator",
+                location=one.location,
+                expected="a tensor on chip, and its variables",
+                hint=f'precompute(..., Tensor("{one.workspace}", dense(1).on_chip), over=(k,))',
+            )
+    for tensor in assignment.tensors:
+        _check_tensor(tensor)
+    if assignment.semiring != PLUS_TIMES:
+        raise UnsupportedError(
+            "sums and products of this semiring have no reduction pattern yet",
+            location=assignment.location,
+            expected="plus and times",
+        )
+    for term in walk(assignment.value):
+        if isinstance(term, Combine) and term.operator not in OPERATORS:
+            raise UnsupportedError(
+                f"there is a {term.operator.value} in the expression",
+                location=assignment.location,
+                expected="additions, subtractions and products",
+            )
+        if isinstance(term, Access):
+            _check_access(term, assignment)
+
+
+def _check_tensor(tensor: TensorDeclaration) -> None:
+    odd = [level for level in tensor.format.levels if level.letter not in LETTERS]
+    if odd or not tensor.format.plain:
+        raise UnsupportedError(
+            f"{tensor.name} has {odd[0].title if odd else 'blocked'} levels,"
+            " which Capstan's memories have no form for",
+            location=tensor.location,
+            expected="dense and compressed levels of whole modes (d, s)",
+            given=str(tensor.format),
+            hint="declare it with another format: inputs are converted to it",
+        )
+    if tensor.format.place is Place.CHIP:
+        raise UnsupportedError(
+            f"{tensor.name} is on chip, where the host can neither fill nor read it",
+            location=tensor.location,
+            expected="inputs and results off chip; workspaces on chip",
+            hint=f"{tensor.name} moves on chip by precompute or accelerate",
+        )
+
+
+def _check_access(access: Access, assignment: Assignment) -> None:
+    if access.tensor == assignment.result.tensor:
+        raise UnsupportedError(
+            f"{access.tensor} is read and written",
+            location=access.location or assignment.location,
+            expected="a result of its own",
+        )
+    if len(set(access.variables)) < len(access.variables):
+        raise UnsupportedError(
+            f"{access.tensor}({','.join(access.variables)}) is a diagonal",
+            location=access.location or assignment.location,
+            expected="a variable of its own for each mode",
+        )
+
+
+# The pattern of every loop: what the user maps, and what holds where nothing is said.
+#
+# Sums into scalars are reductions.  The innermost loops take ``ip`` iterations at a time, the
+# outermost one ``bp``, others one; transfers between places are no patterns.
+
+Mapped = MapLoop | Accelerate
+
+
+def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
+    """The nest with its patterns.  Raises ``UserError`` for directives that fit no loop."""
+    loops = [term for term in walk(statement) if isinstance(term, Forall)]
+    mapped = {one.variable: one for one in schedule.directives if isinstance(one, Mapped)}
+    for one in mapped.values():
+        found = [loop for loop in loops if loop.variable == one.variable]
+        _check_mapped(one, found, loops)
+    for directive in schedule.directives:
+        if isinstance(directive, Communicate):
+            _check_communicate(directive, statement)
+        if isinstance(directive, Promote) and not _sums(statement):
+            raise UserError(
+                "there is no sum to promote",
+                location=directive.location,
+                expected="a variable that the result does not have",
+            )
+    told = [one for one in schedule.directives if isinstance(one, Communicate)]
+    return _patterned(statement, mapped, told[0].variable if told else None, outermost=True)
+
+
+def is_transfer(statement: Statement) -> bool:
+    """Whether loops copy a tensor, element by element."""
+    match statement:
+        case Forall(body=body):
+            return is_transfer(body)
+        case Assign(result=result, value=Access(), accumulate=False):
+            return bool(result.variables)
+    return False
+
+
+def _sums(statement: Statement) -> bool:
+    return any(assign.accumulate for assign in assigns_of(statement))
+
+
+def _is_reduction(loop: Forall) -> bool:
+    return not result_of(loop).variables
+
+
+def _patterned(
+    statement: Statement, mapped: dict[str, Mapped], communicate: str | None, *, outermost: bool
+) -> Statement:
+    match statement:
+        case Assign():
+            return statement
+        case Where(consumer=consumer, producer=producer):
+            if not is_transfer(producer):
+                producer = _patterned(producer, mapped, None, outermost=outermost)
+            inside = _patterned(consumer, mapped, communicate, outermost=outermost)
+            return Where(consumer=inside, producer=producer)
+        case Forall(variable=variable, body=body):
+            innermost = not any(isinstance(term, Forall) for term in walk(body))
+            told = mapped.get(variable)
+            factor: int | str = "ip" if innermost else "bp" if outermost else 1
+            sums = _is_reduction(statement)
+            return replace(
+                statement,
+                body=_patterned(body, mapped, communicate, outermost=False),
+                pattern=LoopPattern.REDUCTION if sums else LoopPattern.FOREACH,
+                factor=factor if told is None or told.factor is None else told.factor,
+                communicate=variable == communicate,
+            )
+
+
+def _check_mapped(one: Mapped, found: list[Forall], loops: list[Forall]) -> None:
+    verb = "map" if isinstance(one, MapLoop) else "accelerate"
+    if not found:
+        names = dict.fromkeys(loop.variable for loop in loops)
+        raise UserError(
+            f"there is no loop over {one.variable} to {verb}",
+            location=one.location,
+            expected=f"one of {', '.join(names)}",
+        )
+    _check_factor(one, verb, found)
+    sums = [loop for loop in found if _is_reduction(loop)]
+    if one.pattern is LoopPattern.REDUCTION and not sums:
+        result = result_of(found[0])
+        raise UserError(
+            f"the loop over {one.variable} is no sum into a scalar",
+            location=one.location,
+            expected="a loop that the result does not have, inside of those that it has",
+            given=f"{result.tensor}({','.join(result.variables)})",
+        )
+    if one.pattern is LoopPattern.FOREACH and len(sums) == len(found):
+        raise UserError(
+            f"the iterations over {one.variable} are added up",
+            location=one.location,
+            expected=f"{verb}({one.variable!r}, 'reduction')",
+            given=f"{verb}({one.variable!r}, 'foreach')",
+        )
+
+
+def _check_factor(one: Mapped, verb: str, found: list[Forall]) -> None:
+    """Innermost loops are computed in the lanes of vectors."""
+    innermost = any(not any(isinstance(t, Forall) for t in walk(loop.body)) for loop in found)
+    if innermost and one.factor is not None and one.factor > LANES:
+        raise UserError(
+            f"the innermost loop over {one.variable} takes more iterations than there are lanes",
+            location=one.location,
+            expected=f"1 to {LANES} iterations at a time",
+            given=f"{verb}({one.variable!r}, {one.pattern.value!r}, {one.factor})",
+            hint="environment(outer_par=...) makes copies of what is inside of the outermost loop",
+        )
+
+
+def _check_communicate(one: Communicate, statement: Statement) -> None:
+    result = result_of(statement)
+    loops = [name for name in loops_of(statement) if name in result.variables]
+    if one.tensor != result.tensor or one.variable not in loops:
+        raise UserError(
+            f"{one.tensor} does not move at the loop over {one.variable}",
+            location=one.location,
+            expected=f"the result {result.tensor}, and one of its loops: {', '.join(loops)}",
+            given=f"communicate({one.tensor!r}, {one.variable!r})",
+        )

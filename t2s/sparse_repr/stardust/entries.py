@@ -23,9 +23,8 @@ from t2s.patterns.ir import (
 )
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.stardust.coiteration import JoinedLevels, level_of
-from t2s.sparse_repr.stardust.emitter import WORD, PatternEmitter, add
+from t2s.sparse_repr.stardust.emitter import WORD, PatternEmitter, PinningRule, add
 from t2s.sparse_repr.stardust.operands import LevelSegment, OperandState, PatternOperands
-from t2s.sparse_repr.stardust.pinning import PinningRule
 from t2s.sparse_repr.stardust.scope import LazyWord, OpenedLoop
 
 

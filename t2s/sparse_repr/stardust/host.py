@@ -11,19 +11,26 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local, evaluate
 from t2s.core.walk import walk
 from t2s.patterns.interpret import PatternOutcome
-from t2s.patterns.ir import SCAN_BITS, WINDOW_BITS, MemoryKind, PatternProgram
-from t2s.patterns.made import ComputedLevel, FullLevel, SharedLevel
+from t2s.patterns.ir import (
+    SCAN_BITS,
+    WINDOW_BITS,
+    ComputedLevel,
+    FullLevel,
+    MemoryKind,
+    PatternProgram,
+    SharedLevel,
+)
 from t2s.sparse_repr.binding import Binding
 from t2s.sparse_repr.levels import Arrays
 from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.stardust.emitter import (
+    CAPACITY,
     BitsOf,
     EntriesOf,
     ExtentOf,
     ScalarOf,
 )
 from t2s.sparse_repr.stardust.lower import LoweredPatterns
-from t2s.sparse_repr.stardust.pinning import CAPACITY
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
 
 Array = np.ndarray[Any, Any]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.charts import CellLayer, raster_chart
-from t2s.core.svg import PALETTE, SvgPicture
+from t2s.core.svg import PALETTE, CellLayer, SvgPicture, raster_chart
 
 Array = np.ndarray[Any, Any]
 

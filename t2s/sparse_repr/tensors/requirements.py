@@ -14,7 +14,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.levels import Array, Arrays
-from t2s.sparse_repr.tensors.numbers import plain_array
+from t2s.sparse_repr.tensors.coordinates import plain_array
 
 MOST_COORDINATE = 2**63 - 1
 """Coordinates are int64."""

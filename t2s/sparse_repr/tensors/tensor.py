@@ -10,27 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from t2s.core.display import CardPart, NotebookCard, NotebookDisplay, Preformatted, Table
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.notebook import CardPart, NotebookCard, NotebookDisplay, Preformatted
-from t2s.core.tables import Table
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.tensors.coordinates import (
     Coordinates,
     HasEntries,
+    check_positions,
     first_repeat,
     in_order,
+    indices,
+    plain_array,
+    real_values,
     sorted_entries,
     summed,
 )
 from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, entries_chart
-from t2s.sparse_repr.tensors.numbers import (
-    check_positions,
-    indices,
-    plain_array,
-    real_values,
-)
 from t2s.sparse_repr.tensors.requirements import (
     check_levels,
     checked_fill,

@@ -53,10 +53,16 @@ from math import prod
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, index_names, reads, substitute
 from t2s.spatial.analysis.token_order import drains
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
-from t2s.spatial.operands import KernelOperand, NeighborHop
-from t2s.spatial.work import LoadUnit
+from t2s.spatial.ir import (
+    KernelOperand,
+    LoadUnit,
+    LoopExecution,
+    NeighborHop,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
+    shifted,
+)
 
 DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
 

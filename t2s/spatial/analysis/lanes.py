@@ -11,13 +11,19 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, distinct, walk
-from t2s.spatial.analysis.lookup import varies
+from t2s.spatial.analysis.lookup import mentions_previous, varies
 from t2s.spatial.analysis.recurrences import member_reads
-from t2s.spatial.analysis.reduction_form import mentions_previous
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import SpatialLoop
-from t2s.spatial.work import Calculation, LoadUnit, Member, StoreTarget, StoreUnit
+from t2s.spatial.ir import (
+    Calculation,
+    LoadUnit,
+    Member,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
+    StoreTarget,
+    StoreUnit,
+)
 
 
 def check_contiguous(

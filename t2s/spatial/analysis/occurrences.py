@@ -24,12 +24,10 @@ from t2s.core.printer import show
 from t2s.core.walk import distinct, walk
 from t2s.func.accesses import GuardedRead, guarded_nodes, guarded_reads
 from t2s.func.ir import TemporalProgram
-from t2s.spatial.analysis.conditions import any_of, is_static
-from t2s.spatial.analysis.reduction_form import readable_update
+from t2s.spatial.analysis.lookup import any_of, is_static, readable_update
 from t2s.spatial.directive import IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import SpatialKernel
-from t2s.spatial.operands import ComputedValue, Content, LoadedElement
+from t2s.spatial.ir import ComputedValue, Content, LoadedElement, SpatialKernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

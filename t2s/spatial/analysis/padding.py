@@ -23,9 +23,7 @@ from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import Padding, SpatialLoop, shifted
-from t2s.spatial.work import LoadUnit
+from t2s.spatial.ir import LoadUnit, Padding, SpatialKernel, SpatialLoop, SpatialProgram, shifted
 
 Origins = Mapping[str, tuple[int, ...]]
 

@@ -1,4 +1,4 @@
-"""The dependences of a system of recurrences in its loop nest: what comes from where, and when.
+"""The dependences of a system of recurrences in its loop nest, and the schedules that are legal.
 
 A member reads members at other iterations of the domain.  Through splits, reorders, unrolled loops
 and space-time transforms this becomes, for each read, a few *transfers*: constant vectors over the
@@ -12,21 +12,33 @@ without hop and delay is a value of the same iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
-from t2s.core.errors import InternalError, UnsupportedError
-from t2s.core.expr import Expr, Index, Read, apply, conjunction, simplify, substitute
+from t2s.core.errors import InternalError, UnsupportedError, UserError
+from t2s.core.expr import (
+    Const,
+    Expr,
+    Index,
+    Read,
+    apply,
+    conjunction,
+    const,
+    index_names,
+    simplify,
+    substitute,
+)
 from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.isl_maps import Case, cases, condition, translated
+from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.accesses import GuardedRead, guarded_reads
-from t2s.spatial.analysis.conditions import any_of, static_conjuncts
-from t2s.spatial.ir import SpatialKernel
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
-from t2s.spatial.work import Member
+from t2s.spatial.analysis.lookup import any_of, static_conjuncts
+from t2s.spatial.directive import Directive
+from t2s.spatial.ir import LoopExecution, Member, SpatialKernel, SpatialLoop, shifted
 
 MOST_TRANSFERS = 32
 """Most different distances that one read may have over the loops."""
@@ -250,3 +262,307 @@ def inner_address(transfer: RecurrenceTransfer, firings: int) -> tuple[SpatialLo
 def position(loop: SpatialLoop) -> Expr:
     """The index of a loop from 0."""
     return simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))
+
+
+# Legal schedules: that a kernel has one, and which, to suggest it where one is refused.
+#
+# ``check_causal``: where loops of a recurrence are unrolled, every value is computed before it is
+# used.  Where it is not, time can often be skewed: a PE starts later than the one before it, so
+# that what it needs is there.  The refusal then gives the schedule, found over the distances of all
+# reads.
+#
+# ``suggestion``: a schedule for a ``space_time_transform`` that is illegal as it was written.
+
+MOST_SUGGESTED = 2
+"""Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
+
+MOST_LOOPS = 5
+"""Most loops of a transformation for which a suggestion is searched."""
+
+MOST_TRIED = 50
+"""Most causal schedules that are tried for a suggestion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimePlan:
+    """A transformation of a kernel: old loops, new loops, each new one over the old ones.
+
+    ``skewed``: the user gave the skew of an old loop in time, not the new loops.
+    """
+
+    sources: tuple[SpatialLoop, ...]
+    maps: dict[str, Expr]
+    skewed: bool
+    directive: Directive
+
+    @property
+    def time(self) -> str:
+        return list(self.maps)[-1]
+
+
+def suggestion(
+    kernel: SpatialKernel,
+    plan: SpaceTimePlan,
+    is_legal: Callable[[SpatialKernel, SpaceTimePlan], bool],
+) -> str | None:
+    """The simplest schedule with the given places that is legal, found by trying."""
+    steps = _steps(kernel, plan)
+    if steps is None or len(plan.sources) > MOST_LOOPS:
+        return None
+    tried = 0
+    for coefficients in _candidates(plan):
+        if not all(_fits(plan, step, coefficients) for step in steps):
+            continue
+        time = _linear(plan.sources, coefficients)
+        if time is None or time == plan.maps[plan.time] or (plan.skewed and coefficients[-1] != 1):
+            continue
+        tried += 1
+        if tried > MOST_TRIED:
+            return None
+        if is_legal(kernel, replace(plan, maps={**plan.maps, plan.time: time})):
+            if plan.skewed:
+                return f"the coefficients {list(coefficients[:-1])} would be legal"
+            return f"{plan.time} = {show(time)} would be legal"
+    return None
+
+
+def _candidates(plan: SpaceTimePlan) -> list[tuple[int, ...]]:
+    """Coefficients of schedules, the simplest first.
+
+    Besides small numbers, a loop that is not placed may step over all iterations of those after it.
+    """
+    places = [expr for name, expr in plan.maps.items() if name != plan.time]
+    placed = frozenset[str]().union(*map(index_names, places))
+    weight = 1
+    choices: list[set[int]] = []
+    for loop in reversed(plan.sources):
+        small = set(range(-MOST_SUGGESTED, MOST_SUGGESTED + 1))
+        choices.insert(0, small | {weight, -weight})
+        if loop.name not in placed and loop.constant is not None:
+            weight *= loop.constant[1]
+    return sorted(
+        product(*choices),
+        key=lambda c: (sum(map(abs, c)), sum(x < 0 for x in c), tuple(-x for x in c)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A distance of a read: over the loops that are transformed, and in PEs along all others."""
+
+    sources: Mapping[str, int]
+    hop: int
+
+
+def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
+    """The distances of all reads for which the schedule has to leave time.
+
+    That is not so where a loop in time outside of the schedule advances, and in one iteration.
+    ``None`` if the distances are not known, or if no schedule of these loops can leave time.
+    """
+    names = {loop.name for loop in plan.sources}
+    last = max(kernel.loops.index(loop) for loop in plan.sources)
+    outside = [x.name for x in kernel.loops[:last] if x.kind is LoopExecution.SERIAL]
+    found: list[_Step] = []
+    try:
+        transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
+    except UserError:
+        return None
+    for transfer in transfers:
+        sources = {loop.name: step for loop, step in transfer.distance if loop.name in names}
+        outer = (s for x, s in transfer.delay if x.name in outside and x.name not in names)
+        if next(filter(None, outer), 0) > 0 or (transfer.immediate and transfer.stays):
+            continue
+        if not any(sources.values()):
+            return None
+        step = _Step(sources=sources, hop=max((abs(by) for _, by in transfer.hop), default=0))
+        if step not in found:
+            found.append(step)
+    return found
+
+
+def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bool:
+    """Whether a schedule gives a value time enough for its distance."""
+    schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
+    cycles = sum(schedule[name] * by for name, by in step.sources.items())
+    places = (expr for name, expr in plan.maps.items() if name != plan.time)
+    return cycles >= max(1, step.hop, *(abs(_advance(x, step.sources)) for x in places))
+
+
+def _advance(expr: Expr, step: Mapping[str, int]) -> int:
+    """How much an affine expression changes along a distance."""
+    here = substitute(expr, {name: const(0) for name in index_names(expr)})
+    there = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
+    match simplify(apply(Op.SUBTRACT, there, here)):
+        case Const(value=value):
+            return int(value)
+    return 0
+
+
+def _linear(loops: tuple[SpatialLoop, ...], coefficients: tuple[int, ...]) -> Expr | None:
+    """The sum of the loops with these factors, one with a positive factor first."""
+    total: Expr | None = None
+    terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
+    for loop, factor in terms:
+        if factor:
+            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), Index(name=loop.name)))
+            start = const(0) if factor < 0 else None
+            total = start if total is None else total
+            operator = Op.ADD if factor > 0 else Op.SUBTRACT
+            total = term if total is None else apply(operator, total, term)
+    return total
+
+
+MOST_TRIED = 50_000
+"""Most combinations of skews that are tried for a hint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedStarts:
+    """A schedule for unrolled loops: PEs do not start together.
+
+    Of neighbors along ``spaces[n]`` the second one is ``skews[n]`` iterations of ``time`` later.
+    """
+
+    spaces: tuple[SpatialLoop, ...]
+    time: SpatialLoop
+    skews: tuple[int, ...]
+
+    def maps(self, kernel: SpatialKernel) -> dict[str, Expr]:
+        """The new loops over the old ones, the skewed one last, by a new name."""
+        places: dict[str, Expr] = {space.name: Index(name=space.name) for space in self.spaces}
+        name = NameSupply(loop.name for loop in kernel.loops).fresh("time")
+        total: Expr = Index(name=self.time.name)
+        for space, skew in zip(self.spaces, self.skews, strict=True):
+            term = simplify(apply(Op.MULTIPLY, const(abs(skew)), Index(name=space.name)))
+            if skew:
+                total = apply(Op.ADD if skew > 0 else Op.SUBTRACT, total, term)
+        return {**places, name: total}
+
+    def text(self, kernel: SpatialKernel) -> str:
+        """The variable and the directive, as they are to be written."""
+        maps = self.maps(kernel)
+        new = list(maps)[-1]
+        loops = ", ".join(loop.name for loop in (*self.spaces, self.time))
+        named = ", ".join(f"{name}: {show(expr)}" for name, expr in maps.items())
+        return f'{new} = Var("{new}"): space_time_transform([{loops}], {{{named}}})'
+
+
+def check_causal(
+    kernel: SpatialKernel,
+    found: MemberRead,
+    transfer: RecurrenceTransfer,
+    everything: Sequence[RecurrenceTransfer],
+) -> None:
+    """Raise ``UserError`` for a value that would be needed before it is computed.
+
+    ``everything`` are the transfers of all reads, for which the hint has a legal schedule.
+    """
+    early = _early(transfer)
+    if early is None:
+        return
+    loop, step = early
+    directive = kernel.reshaped
+    subject = f"{directive.text} on {kernel.name}: " if directive is not None else ""
+    schedule = _legal_schedule(kernel, loop, everything)
+    raise UserError(
+        f"{subject}{found.member} needs {show(found.read)} before it is computed",
+        location=directive.location if directive is not None else kernel.location,
+        expected="an order of the loops in which every value is computed before it is used",
+        given=f"it is computed {-step} iteration{'s' if step != -1 else ''} of {loop.name} later",
+        notes=((found.read.location, f"{show(found.read)} is read here"),),
+        hint="put the loops along which it depends on earlier values outside, in the order of "
+        "the definition"
+        if schedule is None
+        else f"in place of the unrolling, with {schedule.text(kernel)}",
+    )
+
+
+def _early(transfer: RecurrenceTransfer) -> tuple[SpatialLoop, int] | None:
+    """The loop of which a value is used before it is computed, and by how much, if it is."""
+    first = next(((loop, step) for loop, step in transfer.delay if step), None)
+    return None if first is None or first[1] > 0 else first
+
+
+def delayed_starts(kernel: SpatialKernel) -> DelayedStarts | None:
+    """The schedule that unrolled loops need for values to be there; ``None`` if they need none.
+
+    ``None``, too, where there is none of this form.
+    """
+    try:
+        found = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
+    except UserError:
+        return None
+    early = next((early for transfer in found if (early := _early(transfer)) is not None), None)
+    return None if early is None else _legal_schedule(kernel, early[0], found)
+
+
+def _legal_schedule(
+    kernel: SpatialKernel, loop: SpatialLoop, everything: Sequence[RecurrenceTransfer]
+) -> DelayedStarts | None:
+    """Delays of the PEs by which every value comes in time; ``None`` without any.
+
+    The loop that was found wrong is skewed, or else the outermost one for which there are skews.
+    """
+    spaces = kernel.kind(LoopExecution.UNROLLED)
+    if kernel.timed is not None or not spaces:
+        return None
+    for time in dict.fromkeys([loop, *kernel.kind(LoopExecution.SERIAL)]):
+        needs = _needs(everything, time, spaces)
+        skews = None if needs is None else _skews(needs, len(spaces))
+        if skews is not None:
+            return DelayedStarts(spaces=tuple(spaces), time=time, skews=skews)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """The skews times the ``hops`` have to be at least ``cycles``."""
+
+    hops: tuple[int, ...]
+    cycles: int
+
+    def is_met(self, skews: Sequence[int]) -> bool:
+        return sum(by * hop for by, hop in zip(skews, self.hops, strict=True)) >= self.cycles
+
+
+def _needs(
+    everything: Sequence[RecurrenceTransfer], time: SpatialLoop, spaces: Sequence[SpatialLoop]
+) -> list[_Need] | None:
+    """What skews of a loop have to give the transfers; ``None`` if none helps."""
+    needs: dict[_Need, None] = {}
+    for transfer in everything:
+        outer, step, inner = _delays(transfer, time)
+        if outer < 0:
+            return None
+        if outer > 0 or (transfer.stays and (transfer.immediate or (not step and inner > 0))):
+            continue
+        hop = {loop.name: by for loop, by in transfer.hop}
+        hops = tuple(hop.get(space.name, 0) for space in spaces)
+        need = _Need(hops=hops, cycles=max(1, *map(abs, hops)) - step)
+        if not any(hops) and need.cycles > 0:
+            return None
+        needs[need] = None
+    return list(needs)
+
+
+def _delays(transfer: RecurrenceTransfer, time: SpatialLoop) -> tuple[int, int, int]:
+    """How far a loop in time advances, and the first loop that does outside and inside of it."""
+    names = [loop.name for loop, _ in transfer.delay]
+    steps = [step for _, step in transfer.delay]
+    at = names.index(time.name)
+    outer, inner = (next(filter(None, part), 0) for part in (steps[:at], steps[at + 1 :]))
+    return outer, steps[at], inner
+
+
+def _skews(needs: Sequence[_Need], count: int) -> tuple[int, ...] | None:
+    """The smallest skews that meet all needs, positive ones first."""
+    longest = max((abs(hop) for need in needs for hop in need.hops), default=0)
+    most = longest * sum(max(need.cycles, 0) for need in needs)
+    while (2 * most + 1) ** count > MOST_TRIED:
+        most -= 1
+    tried = sorted(
+        product(range(-most, most + 1), repeat=count),
+        key=lambda skews: (sum(map(abs, skews)), [-skew for skew in skews]),
+    )
+    return next((skews for skews in tried if all(n.is_met(skews) for n in needs)), None)

@@ -35,10 +35,15 @@ from t2s.spatial.analysis.lookup import constant_bounds, find_serial, varies
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
 from t2s.spatial.directives.isolate import inherited
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution
-from t2s.spatial.operands import KernelOperand
-from t2s.spatial.work import Calculation, Relay, RelayBuffer
+from t2s.spatial.ir import (
+    Calculation,
+    KernelOperand,
+    LoopExecution,
+    Relay,
+    RelayBuffer,
+    SpatialKernel,
+    SpatialProgram,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

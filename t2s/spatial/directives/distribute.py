@@ -16,16 +16,20 @@ from dataclasses import dataclass
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names
-from t2s.spatial.analysis.buffering import split_at
 from t2s.spatial.analysis.lookup import varies
+from t2s.spatial.analysis.token_order import split_at
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.forward import Forward, forward
 from t2s.spatial.directives.remove import Remove, fed_by, remove
 from t2s.spatial.directives.scatter import Scatter, scatter
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.operands import KernelOperand
-from t2s.spatial.work import Relay
+from t2s.spatial.ir import (
+    KernelOperand,
+    LoopExecution,
+    Relay,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

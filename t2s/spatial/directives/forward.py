@@ -48,19 +48,26 @@ from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
-from t2s.spatial.analysis.conditions import pin
 from t2s.spatial.analysis.lookup import (
     counterpart,
     find_loop,
     loops_without,
+    pin,
     varies,
 )
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.operands import ForwardHop, KernelOperand, NeighborHop
-from t2s.spatial.work import Member, Recurrences
+from t2s.spatial.ir import (
+    ForwardHop,
+    KernelOperand,
+    LoopExecution,
+    Member,
+    NeighborHop,
+    Recurrences,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

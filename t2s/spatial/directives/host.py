@@ -21,9 +21,7 @@ from t2s.core.isl import is_affine
 from t2s.core.printer import show
 from t2s.spatial.analysis.occurrences import Occurrence
 from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.operands import KernelOperand
-from t2s.spatial.work import LoadUnit, StoreUnit
+from t2s.spatial.ir import KernelOperand, LoadUnit, SpatialKernel, SpatialProgram, StoreUnit
 
 
 def check_serializer(

@@ -22,8 +22,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Local, Read, conjunction, reads
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite
-from t2s.spatial.analysis.conditions import Pinned, pin, static_conjuncts
-from t2s.spatial.analysis.lookup import varies
+from t2s.spatial.analysis.lookup import Pinned, pin, static_conjuncts, varies
 from t2s.spatial.analysis.occurrences import Occurrence, find_occurrence, occurrence_of
 from t2s.spatial.directive import IsolateConsumer, IsolateProducer
 from t2s.spatial.directives.host import (
@@ -31,16 +30,18 @@ from t2s.spatial.directives.host import (
     check_serializer,
 )
 from t2s.spatial.directives.streaming import share
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import SpatialLoop
-from t2s.spatial.operands import FinalValue, KernelOperand
-from t2s.spatial.work import (
+from t2s.spatial.ir import (
     Evaluation,
+    FinalValue,
+    KernelOperand,
     LoadUnit,
     Recurrences,
     Reduction,
     Relay,
     Result,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
     StoreTarget,
     StoreUnit,
     Work,

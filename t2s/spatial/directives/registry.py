@@ -14,7 +14,6 @@ from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer, S
 from t2s.spatial.directives.buffer import Buffer, buffer
 from t2s.spatial.directives.distribute import Distribute, RemoveReuse, distribute, remove_reuse
 from t2s.spatial.directives.forward import Forward, forward
-from t2s.spatial.directives.gather import Gather, gather
 from t2s.spatial.directives.isolate import isolate_consumer, isolate_producer
 from t2s.spatial.directives.loops import (
     Fuse,
@@ -29,7 +28,7 @@ from t2s.spatial.directives.loops import (
     unroll,
 )
 from t2s.spatial.directives.remove import Remove, remove
-from t2s.spatial.directives.scatter import Scatter, scatter
+from t2s.spatial.directives.scatter import Gather, Scatter, gather, scatter
 from t2s.spatial.directives.settings import (
     Depth,
     Reassociate,

@@ -23,9 +23,7 @@ from t2s.spatial.analysis.lookup import (
 )
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.forward import drop_upstream
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution
-from t2s.spatial.operands import KernelOperand, Removal
+from t2s.spatial.ir import KernelOperand, LoopExecution, Removal, SpatialKernel, SpatialProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,16 +42,16 @@ from t2s.spatial.analysis.lookup import check_new_names, find_serial
 from t2s.spatial.analysis.recurrences import (
     MemberRead,
     RecurrenceTransfer,
+    SpaceTimePlan,
+    delayed_starts,
     member_reads,
+    suggestion,
     transfers_of,
 )
-from t2s.spatial.analysis.time_maps import SpaceTimePlan, delayed_starts, suggestion
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.loops import Unroll, unroll
-from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.ir import Calculation, LoopExecution, Recurrences, SpatialKernel, SpatialLoop
 from t2s.spatial.kernels import as_system
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.work import Calculation, Recurrences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,20 +23,22 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function
-from t2s.spatial.analysis.conditions import static_conjuncts
+from t2s.spatial.analysis.lookup import static_conjuncts
 from t2s.spatial.analysis.occurrences import Occurrence, all_reads, occurrence_of
 from t2s.spatial.directive import Directive, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.operands import (
+from t2s.spatial.ir import (
     ComputedValue,
     KernelOperand,
     LoadedElement,
+    LoadUnit,
+    Relay,
     Rename,
     SharedProducer,
+    SpatialKernel,
+    SpatialProgram,
     StreamedResults,
 )
-from t2s.spatial.work import LoadUnit, Relay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

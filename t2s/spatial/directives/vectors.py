@@ -37,20 +37,23 @@ from t2s.spatial.analysis.lookup import (
     constant_bounds,
     consumers,
     counterpart,
+    readable_update,
+    reduction_term,
     same_loop,
     varies,
 )
 from t2s.spatial.analysis.occurrences import all_reads
-from t2s.spatial.analysis.reduction_form import readable_update, reduction_term
 from t2s.spatial.directive import Directive
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
-from t2s.spatial.operands import KernelOperand
-from t2s.spatial.work import (
+from t2s.spatial.ir import (
     Evaluation,
+    KernelOperand,
+    LoopExecution,
     Recurrences,
     Reduction,
+    SpatialKernel,
+    SpatialLoop,
+    SpatialProgram,
     StoreUnit,
 )
 

@@ -33,9 +33,8 @@ from t2s.graph.body import (
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
 from t2s.reduction.carry import Hop
-from t2s.spatial.analysis.conditions import placed_condition
-from t2s.spatial.ir import SpatialKernel
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.analysis.lookup import placed_condition
+from t2s.spatial.ir import LoopExecution, SpatialKernel, SpatialLoop, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,10 +40,17 @@ from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Channel
 from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import Register
-from t2s.spatial.analysis.buffering import fill_loops, scattered, split_at, trips
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
-from t2s.spatial.ir import SpatialKernel
-from t2s.spatial.loop_nest import SpatialLoop
+from t2s.spatial.analysis.token_order import fill_loops, scattered, split_at, trips
+from t2s.spatial.ir import (
+    GatheredStream,
+    KernelOperand,
+    PassedStream,
+    RelayBuffer,
+    ScatteredStream,
+    SpatialKernel,
+    SpatialLoop,
+)
 from t2s.spatial.lowering.body_builder import (
     BodyBuilder,
     broadcast,
@@ -51,8 +58,6 @@ from t2s.spatial.lowering.body_builder import (
     receive_from,
     send,
 )
-from t2s.spatial.operands import KernelOperand
-from t2s.spatial.work import GatheredStream, PassedStream, RelayBuffer, ScatteredStream
 
 _COUNTER_LIMIT = 2**31
 

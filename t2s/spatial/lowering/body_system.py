@@ -33,6 +33,7 @@ from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY, SKEW
 from t2s.spatial.analysis.recurrences import (
     ReadTransfers,
     RecurrenceTransfer,
+    check_causal,
     firings_between,
     inner_address,
     member_reads,
@@ -40,9 +41,7 @@ from t2s.spatial.analysis.recurrences import (
     position,
     transfers_of,
 )
-from t2s.spatial.analysis.time_maps import check_causal
-from t2s.spatial.ir import SpatialKernel
-from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.ir import LoopExecution, Member, Recurrences, SpatialKernel, SpatialLoop, shifted
 from t2s.spatial.lowering.body_builder import (
     BodyBuilder,
     broadcast,
@@ -51,7 +50,6 @@ from t2s.spatial.lowering.body_builder import (
     receive_from,
     widen,
 )
-from t2s.spatial.work import Member, Recurrences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import t2s
 from t2s import Func
 from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
+from t2s.backends.cgra_tia.machine.profile_b import PlacedRun, run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, unplaced
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole

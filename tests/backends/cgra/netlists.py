@@ -24,12 +24,12 @@ from t2s.backends.cgra_tia.netlist import (
     UnitCondition,
     UnitKind,
 )
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
     FromChannel,
     FromRegister,
     Instruction,
+    Opcode,
     TagCheck,
     ToOutputs,
     ToRegister,

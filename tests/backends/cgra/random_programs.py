@@ -7,13 +7,13 @@ from collections.abc import Collection
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
     FromChannel,
     FromRegister,
     Immediate,
     Instruction,
+    Opcode,
     Source,
     TagCheck,
     ToOutputs,

@@ -10,7 +10,7 @@ from t2s import Func, ImageParam, RDom, Var
 from t2s.core.expr import Expr, Parameter, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
-from t2s.func.user_expression import Expression
+from t2s.func.expressions import Expression
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send, Statement
 from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import Register, Role

@@ -12,14 +12,14 @@ import t2s
 from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.lift import lift_placed
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, unplaced
 from t2s.core.expr import Cast, Expr, Local, Select, apply, const
 from t2s.core.ops import Array, Op
 from t2s.core.types import INT32, Float, Int, Type
 from t2s.graph.body import Register, RegisterWrite
 from t2s.graph.graph import Graph
-from t2s.graph.machine import Choice, Machine, Put, Rule
+from t2s.graph.nodes import Choice, Machine, Put, Rule
 from t2s.sparse import Streams
 from tests.graph import machines
 

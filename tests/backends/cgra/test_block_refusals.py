@@ -18,7 +18,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
 from t2s.graph.body import Register, RegisterRead, RegisterWrite, SpaceDimension
 from t2s.graph.graph import Graph, ScalarParameter, StreamKind
-from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
+from t2s.graph.nodes import Choice, Machine, Mode, Put, Rule
 from t2s.sparse import Schedule, Streams, Tensor, coo, csf, csr, dense, make_format
 from tests.backends.cgra.sparse_kernels import COLUMN, COMPRESSED, INNER, ROW, product, whole
 from tests.graph import machines

@@ -16,8 +16,8 @@ from t2s.backends.cgra_tia.netlist import (
     UnitCondition,
     UnitKind,
 )
-from t2s.backends.cgra_tia.place.circles import Dependence, offsets, slowest_circle
-from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
+from t2s.backends.cgra_tia.place import relay_sites, with_relays
+from t2s.backends.cgra_tia.place.recurrence_cycles import Dependence, offsets, slowest_cycle
 from t2s.backends.cgra_tia.program import ToOutputs
 from tests.backends.cgra.netlists import Draft, gemm, polynomial, replay
 
@@ -41,7 +41,7 @@ def circle(*latencies: int, tokens: int) -> list[Dependence]:
 
 def test_the_slowest_of_two_circles() -> None:
     fast, slow = circle(3, 4, tokens=2), circle(1, 1, 9, tokens=3)
-    found = slowest_circle(3, [*fast, *slow])
+    found = slowest_cycle(3, [*fast, *slow])
     assert found is not None
     # from part 0 to part 1 the longer way
     assert (found.latency, found.tokens, found.period) == (13, 3, Fraction(13, 3))
@@ -51,17 +51,17 @@ def test_the_slowest_of_two_circles() -> None:
 @pytest.mark.parametrize("tokens", [7, 8, 100])
 def test_enough_tokens_limit_nothing(tokens: int) -> None:
     edges = circle(3, 4, tokens=tokens)
-    assert slowest_circle(2, edges) is None
+    assert slowest_cycle(2, edges) is None
     assert offsets(2, edges, Fraction(1)) == [0, 3]
 
 
 def test_a_circle_without_tokens_never_starts() -> None:
-    found = slowest_circle(3, [*circle(1, 1, 1, tokens=0), *circle(5, 5, tokens=1)])
+    found = slowest_cycle(3, [*circle(1, 1, 1, tokens=0), *circle(5, 5, tokens=1)])
     assert found is not None
     assert found.period is None
-    assert slowest_circle(1, circle(2, tokens=0)) is not None
-    assert slowest_circle(1, circle(1, tokens=1)) is None
-    assert slowest_circle(0, []) is None
+    assert slowest_cycle(1, circle(2, tokens=0)) is not None
+    assert slowest_cycle(1, circle(1, tokens=1)) is None
+    assert slowest_cycle(0, []) is None
 
 
 def test_offsets_are_the_longest_ways() -> None:

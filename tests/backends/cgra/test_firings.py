@@ -10,7 +10,7 @@ import numpy as np
 
 import t2s
 from t2s import Float, Func, ImageParam, Var
-from t2s.backends.cgra_tia.place.firings import firings_per_token
+from t2s.backends.cgra_tia.place.recurrence_cycles import firings_per_token
 
 COUNT = 200
 Formula = Callable[[Any, Any], Any]

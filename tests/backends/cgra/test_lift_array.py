@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, CoreParameters
 from t2s.backends.cgra_tia.lift import lift_array, memory_after
-from t2s.backends.cgra_tia.machine.public import TriggeredDeadlockError, run_public
-from t2s.backends.cgra_tia.opcodes import Opcode
+from t2s.backends.cgra_tia.machine.profile_a import TriggeredDeadlockError, run_public
 from t2s.backends.cgra_tia.program import (
     CellProgram,
     FromChannel,
     FromRegister,
     Immediate,
     Instruction,
+    Opcode,
     Source,
     TagCheck,
     ToOutputs,

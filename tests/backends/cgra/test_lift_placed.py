@@ -12,10 +12,10 @@ import t2s
 from t2s import Func
 from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
 from t2s.backends.cgra_tia.lift import lift_placed
-from t2s.backends.cgra_tia.lift.points import affine_form, inside, mapped
+from t2s.backends.cgra_tia.lift.classes import affine_form, inside, mapped
 from t2s.backends.cgra_tia.lift.static_cells import TaggedSteps, restricted
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Netlist,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s.backends.cgra_tia.lift.points import boxes_of, inside
+from t2s.backends.cgra_tia.lift.classes import boxes_of, inside
 from t2s.core.expr import evaluate
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.lift import lift_placed
-from t2s.backends.cgra_tia.machine.extended import PlacedDeadlockError, run_placed
+from t2s.backends.cgra_tia.machine.profile_b import PlacedDeadlockError, run_placed
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Branch,

@@ -11,7 +11,7 @@ import t2s
 from t2s import Int
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, FABRICS
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import PlacedDesign, unplaced
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.errors import UserError

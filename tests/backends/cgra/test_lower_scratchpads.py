@@ -11,8 +11,8 @@ from t2s.backends.cgra_tia.fabric import FABRICS
 from t2s.backends.cgra_tia.files import read_files, write_files
 from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
 from t2s.backends.cgra_tia.netlist import CellKind, unplaced
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.place import place_netlist
+from t2s.backends.cgra_tia.program import Opcode
 from t2s.core.expr import Expr, Select, apply, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import FABRICS, CellKind
-from t2s.backends.cgra_tia.machine.extended import (
+from t2s.backends.cgra_tia.machine.profile_b import (
     PlacedDeadlockError,
     PlacedLimitError,
     PlacedRun,
@@ -32,7 +32,7 @@ from t2s.backends.cgra_tia.netlist import (
     UnitKind,
     unplaced,
 )
-from t2s.backends.cgra_tia.opcodes import Opcode
+from t2s.backends.cgra_tia.program import Opcode
 from t2s.core.errors import UserError
 from t2s.core.expr import Index
 from t2s.core.location import SourceLocation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2s.backends.cgra_tia.machine.extended import PlacedDeadlockError, PlacedRun, run_placed
+from t2s.backends.cgra_tia.machine.profile_b import PlacedDeadlockError, PlacedRun, run_placed
 from tests.backends.cgra.closed_forms import chains, ring, virtual_buffer
 
 

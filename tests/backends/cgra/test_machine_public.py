@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, CoreParameters
-from t2s.backends.cgra_tia.machine.public import (
+from t2s.backends.cgra_tia.machine.profile_a import (
     PublicRun,
     TriggeredDeadlockError,
     TriggeredLimitError,

@@ -12,7 +12,7 @@ from hashlib import sha256
 import pytest
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
-from t2s.backends.cgra_tia.machine.public import PublicArray, public_array
+from t2s.backends.cgra_tia.machine.profile_a import PublicArray, public_array
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from tests.backends.cgra.recorded_programs import recorded_program
 

@@ -12,12 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
-from t2s.backends.cgra_tia.machine import extended
-from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
+from t2s.backends.cgra_tia.machine import profile_b as extended
 from t2s.backends.cgra_tia.machine.parts import Agenda, PlacedPart
-from t2s.backends.cgra_tia.machine.public import run_public
-from t2s.backends.cgra_tia.machine.public_element import PublicElement
-from t2s.backends.cgra_tia.machine.wiring import WiredDesign
+from t2s.backends.cgra_tia.machine.profile_a import run_public
+from t2s.backends.cgra_tia.machine.profile_a_elements import PublicElement
+from t2s.backends.cgra_tia.machine.profile_b import PlacedRun, WiredDesign, run_placed
 from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, word_meanings
 from t2s.backends.cgra_tia.netlist import Branch, PlacedDesign
 from t2s.backends.cgra_tia.program import CellProgram

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.lower.process import TokenStream
-from t2s.backends.cgra_tia.opcodes import Opcode
-from t2s.backends.cgra_tia.public.address_threads import address_thread, unrolled_nests
-from t2s.backends.cgra_tia.public.control import END
-from t2s.backends.cgra_tia.public.rolled import (
+from t2s.backends.cgra_tia.profile_a.compile import (
     AddressLoop,
     TaggedAddress,
+    address_thread,
     rolled,
     unrolled,
+    unrolled_nests,
 )
-from t2s.backends.cgra_tia.public.threads import (
+from t2s.backends.cgra_tia.profile_a.control import END
+from t2s.backends.cgra_tia.profile_a.threads import (
     WORD_MASK,
     AddressWire,
     HeadOf,
@@ -30,6 +30,7 @@ from t2s.backends.cgra_tia.public.threads import (
     check_room,
     moving_thread,
 )
+from t2s.backends.cgra_tia.program import Opcode
 
 STREAM = TokenStream(array="loads")
 

@@ -11,7 +11,7 @@ import t2s
 from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.lift import lift_placed
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import unplaced
 from t2s.core.errors import T2SError, UnsupportedError
 from t2s.core.ops import Array

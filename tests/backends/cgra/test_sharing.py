@@ -16,11 +16,10 @@ from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, FABRICS, CgraFabric
 from t2s.backends.cgra_tia.files import read_files, write_files
 from t2s.backends.cgra_tia.files.summary import figures_of
 from t2s.backends.cgra_tia.lift import lift_placed
-from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
-from t2s.backends.cgra_tia.lower.design import lowered
-from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.lower import lower_to_netlist, lowered, unsupported
+from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, unplaced
-from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
+from t2s.backends.cgra_tia.place.buffer_sizing import RateCause, rate_limit
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr

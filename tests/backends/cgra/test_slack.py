@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
-from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
+from t2s.backends.cgra_tia.machine.profile_b import PlacedRun, run_placed
 from t2s.backends.cgra_tia.netlist import Branch, Netlist, PlacedDesign, UnitKind, unplaced
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.place import place_netlist
-from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
+from t2s.backends.cgra_tia.place.buffer_sizing import RateCause, rate_limit
+from t2s.backends.cgra_tia.program import Opcode
 from t2s.core.errors import T2SWarning, UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import TensorRole

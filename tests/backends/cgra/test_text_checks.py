@@ -7,9 +7,9 @@ import warnings
 import pytest
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, PUBLIC_CORE, CoreParameters
+from t2s.backends.cgra_tia.text.checks import check_programs, reach
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.backends.cgra_tia.text.places import TriggeredTextError
-from t2s.backends.cgra_tia.text.program_checks import check_programs, reach
 from t2s.core.errors import T2SWarning
 
 HALT = "when %p == X: halt;\n"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, PUBLIC_CORE, CoreParameters
 from t2s.backends.cgra_tia.program import CellProgram, Instruction
-from t2s.backends.cgra_tia.text.code_fields import code_width
 from t2s.backends.cgra_tia.text.encoding import (
+    code_width,
     decode_instruction,
     decode_programs,
     encode_instruction,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, PUBLIC_CORE, CoreParameters
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
     FromChannel,
     FromRegister,
     Immediate,
     Instruction,
+    Opcode,
     TagCheck,
     TextPosition,
     ToOutputs,

@@ -9,7 +9,7 @@ import pytest
 
 from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Netlist,
@@ -18,15 +18,14 @@ from t2s.backends.cgra_tia.netlist import (
     UnitKind,
     unplaced,
 )
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.place import place_netlist
-from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
-from t2s.backends.cgra_tia.place.traffic import traffic_of, unit_steps
+from t2s.backends.cgra_tia.place.buffer_sizing import RateCause, rate_limit, traffic_of, unit_steps
 from t2s.backends.cgra_tia.program import (
     CellProgram,
     FromChannel,
     FromRegister,
     Instruction,
+    Opcode,
     TagCheck,
     ToOutputs,
     ToRegister,

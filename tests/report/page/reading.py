@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.report.page.data.packed import inflated, unpacked
+from t2s.report.page.space_time import inflated, unpacked
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import t2s
+from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError
 from tests.browser import asked_for, needs_chromium, opened_browser, show
 from tests.examples.test_recurrences import example
 from tests.report.page.designs import inputs_of, product, rows

@@ -11,7 +11,7 @@ import pytest
 
 import t2s
 from t2s import Func, Int, Var
-from t2s.driver.compare import runs_of
+from t2s.driver.many import runs_of
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown
 

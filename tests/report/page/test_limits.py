@@ -12,10 +12,9 @@ import pytest
 import t2s
 from t2s import Float, Func, ImageParam, Var
 from t2s.core.names import counted
-from t2s.driver.compare import runs_of
-from t2s.report.page.data.main_limit import LimitKind, limit_of
-from t2s.simulator.memory.presets import MEMORIES
-from t2s.simulator.memory.spec import Dram
+from t2s.driver.many import runs_of
+from t2s.report.page.main_limit import LimitKind, limit_of
+from t2s.simulator.memory.spec import MEMORIES, Dram
 from t2s.simulator.report.result import SimResult
 from tests.report.page.designs import inputs_of, product
 from tests.simulator.designs import feedback

@@ -16,16 +16,16 @@ import pytest
 
 import t2s
 from t2s.core.location import SourceLocation
-from t2s.driver.directive_ladder import ladder_of
+from t2s.driver.directive_ablation import ablation_of
 from t2s.graph.graph import Graph
-from t2s.report.page.data.main_limit import LimitKind, limit_of
-from t2s.report.page.data.packed import packed, unpacked
-from t2s.report.page.data.stall_flame import FlamePart, flame_of
-from t2s.report.page.data.traffic import moved_bytes, operations_of
-from t2s.report.reasons import Rung
+from t2s.report.page.flame import FlamePart, flame_of
+from t2s.report.page.main_limit import LimitKind, limit_of
+from t2s.report.page.space_time import packed, unpacked
+from t2s.report.page.traffic import moved_bytes, operations_of
+from t2s.report.reasons import AblationStep
 from t2s.simulator.devices import DEVICES
+from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.timeline import PEState
 from tests.errors.refusal import refused
 from tests.report.page.designs import inputs_of, product, rows
@@ -357,8 +357,8 @@ def _sampled(other: SimResult, edges: object, kernel: str) -> object:
 @pytest.mark.slow
 def test_the_ladder(tmp_path: Path) -> None:
 
-    rungs = ladder_of(product(), DEVICES["arria10"], "C")
-    assert [type(rung) for rung in rungs] == [Rung] * len(rungs)
+    rungs = ablation_of(product(), DEVICES["arria10"], "C")
+    assert [type(rung) for rung in rungs] == [AblationStep] * len(rungs)
     assert rungs[0].directive == "no directive"
     assert rungs[-1].directive == "forward(B_loader, ii)"
     assert rungs[-1].cycles == run(device="arria10").cycles

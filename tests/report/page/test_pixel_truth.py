@@ -15,15 +15,14 @@ from benchmarks.random_machines import random_machines
 from t2s.driver.page_writer import write_page
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import holds, iterations, space_points
-from t2s.simulator.engine_python import _Run
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
-from t2s.simulator.plain_pes import MachinePE
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.reference_engine import MachinePE, _Run
+from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError
-from t2s.simulator.retime import timelines_of
+from t2s.simulator.run import timelines_of
 from t2s.simulator.timeline import PEState
 from tests.report.page.reading import ReadStrip, strips_of
 from tests.simulator.test_timeline import Watched

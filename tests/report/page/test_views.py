@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
-from t2s.core.tables import Table
-from t2s.report.page.data.chip_map import Cell, ChannelLine, ChipMapModel, GridNode
-from t2s.report.page.data.dram_line import DramOverTime
-from t2s.report.page.data.page_model import Wanted, run_model
-from t2s.report.page.data.roofs import Ceiling, MemoryLevel, RooflineModel, roofline_of
-from t2s.report.page.views.chip_view import chip_map_view
-from t2s.report.page.views.dram_view import dram_view
-from t2s.report.page.views.markup import MOST_SHOWN
-from t2s.report.page.views.roof_view import roofline_view
+from t2s.core.display import Table
+from t2s.report.page.chip import Cell, ChannelLine, ChipMapModel, GridNode, chip_map_view
+from t2s.report.page.dram import DramOverTime, dram_view
+from t2s.report.page.markup import MOST_SHOWN
+from t2s.report.page.model import PageOptions, run_model
+from t2s.report.page.roofline import Ceiling, MemoryLevel, RooflineModel, roofline_of, roofline_view
 from t2s.simulator.program.build import build_program
 from tests.examples.test_recurrences import example
 from tests.report.page.designs import inputs_of, product
@@ -98,7 +95,7 @@ def test_tables_of_many_channels_are_folded(count: int) -> None:
 def test_places_without_a_pe_are_not_drawn() -> None:
     trsm = example("trsm")
     result = t2s.simulate(trsm.design(5, 3), trsm.matrices(5, 3))
-    model = run_model(result, Wanted())
+    model = run_model(result, PageOptions())
     assert model.space_time is not None
     names = [node.name for node in model.chip.nodes]
     (triangle,) = (node for node in model.chip.nodes if node.name == "SL")
@@ -114,7 +111,7 @@ def test_places_without_a_pe_are_not_drawn() -> None:
 def test_what_a_dram_moves_over_time() -> None:
     """All bytes of its bursts, in no bin more than its buses can carry."""
     result = t2s.simulate(product(8, 64), inputs_of(8, 64), device="arria10", memory="ddr4-2133")
-    model = run_model(result, Wanted()).dram
+    model = run_model(result, PageOptions()).dram
     assert model is not None
     assert result.memory is not None
     hertz = result.device.clock_hz
@@ -195,7 +192,7 @@ def test_occupancy_is_that_of_the_plain_engine(seed: int) -> None:
             result = finished(built, "native")
             if result is None or result.cycles > 256:
                 continue
-            chip = run_model(result, Wanted()).chip
+            chip = run_model(result, PageOptions()).chip
             assert chip.looked == chip.cycles == result.cycles
             program = replace(result.program, inputs=built.inputs)
             held = WatchedChannels(program).signals["occupancy"]
@@ -208,7 +205,7 @@ def test_occupancy_is_that_of_the_plain_engine(seed: int) -> None:
 def test_depths_that_cost_nothing(tmp_path: Path) -> None:
     result = t2s.simulate(product(), inputs_of(), device="arria10")
     fit = t2s.fit_depths(product(), device="arria10", progress=False)
-    model = run_model(result, Wanted(free_depths=dict(fit.depths)))
+    model = run_model(result, PageOptions(free_depths=dict(fit.depths)))
     assert {line.name: line.free_depth for line in model.chip.channels} == dict(fit.depths)
     text = " ".join(shown(result.report(tmp_path / "page.html", depths=fit)).split())
     for line in model.chip.channels:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError
-from t2s.simulator.emit.builder import Builder
-from t2s.simulator.emit.compile import compile_module
-from t2s.simulator.emit.llvm import (
+from t2s.llvm.compile import compile_module
+from t2s.llvm.ir import (
     DOUBLE,
     FLOAT,
     I1,
@@ -20,6 +19,7 @@ from t2s.simulator.emit.llvm import (
     I64,
     POINTER,
     VOID,
+    Builder,
     Module,
     Value,
     constant_vector,

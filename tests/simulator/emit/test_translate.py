@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument, Record
-from t2s.simulator.emit.translate import inlined, translate
+from t2s.llvm.kernels import CompiledKernel, inlined, translate
+from t2s.llvm.operands import Argument, Record
 
 INT, BOOL = Argument.INT64, Argument.BOOLEAN
 SIGNED, UNSIGNED, NARROW = Argument.INT64_ARRAY, Argument.UINT64_ARRAY, Argument.INT32_ARRAY

@@ -15,15 +15,14 @@ from t2s.core.types import INT32
 from t2s.core.walk import rewrite
 from t2s.graph.body import Load
 from t2s.graph.graph import Place, Tensor, TensorRole
-from t2s.graph.machine import Choice, Machine, Mode, Rule
-from t2s.graph.nodes import Role, SpaceDimension
-from t2s.simulator.engine_native import NativeEngine, retime
-from t2s.simulator.engine_python import PythonEngine
+from t2s.graph.nodes import Choice, Machine, Mode, Role, Rule, SpaceDimension
 from t2s.simulator.limits import Limits
 from t2s.simulator.memory.machine_accesses import accesses_of_rules, types_of_channels
-from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.report import UnitCounts
+from t2s.simulator.memory.spec import MEMORIES
+from t2s.simulator.native_engine import NativeEngine, retime
 from t2s.simulator.program.build import build_program
+from t2s.simulator.reference_engine import PythonEngine
 from t2s.simulator.report.result import SimResult
 from tests.graph.gathers import Gathering, gatherings
 from tests.graph.machines import copying

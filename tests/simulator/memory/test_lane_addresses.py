@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2s.graph.semantics import HOLE
-from t2s.simulator.memory.lane_addresses import lane_addresses, lane_rows, narrowed
+from t2s.simulator.memory.machine_accesses import lane_addresses, lane_rows, narrowed
 
 
 @given(

@@ -18,15 +18,14 @@ from t2s.core.types import INT32
 from t2s.driver.assignment_design import given_in_memory
 from t2s.graph.body import Load, RegisterWrite, Role
 from t2s.graph.graph import Graph, Place, Tensor, TensorRole
-from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
-from t2s.graph.nodes import Register
+from t2s.graph.nodes import Choice, Machine, Mode, Put, Register, Rule
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine_native import NativeEngine, retime
-from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
 from t2s.simulator.memory.machine_accesses import accesses_of_rules, ports_of
-from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES
+from t2s.simulator.native_engine import NativeEngine, retime
 from t2s.simulator.program.build import build_program
+from t2s.simulator.reference_engine import PythonEngine
 from t2s.simulator.report.result import SimResult
 from tests.graph.machines import copying, local, sink
 from tests.sampling import sampled

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument
-from t2s.simulator.memory.model import Command, DramModel
-from t2s.simulator.memory.open_bursts import Request
-from t2s.simulator.memory.presets import MEMORIES
-from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.operands import Argument
+from t2s.simulator.memory.model import Command, DramModel, Request
+from t2s.simulator.memory.spec import MEMORIES, Coordinate, Dram, Timing, mapping_of
 from t2s.simulator.times import dram_layout as dram_tables
 from t2s.simulator.times.table_layout import SOURCES
 from tests.sampling import sampled

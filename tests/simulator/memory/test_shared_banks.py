@@ -22,10 +22,9 @@ from benchmarks.shared_banks import (
 )
 from t2s.graph.graph import Graph, Place
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel
-from t2s.simulator.memory.banked_port import bases_in_banks, swizzled
+from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel, bases_in_banks, swizzled
+from t2s.simulator.report.errors import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 from t2s.simulator.run import simulate
 from tests.errors.refusal import refused
 from tests.graph.gathers import Gathering

@@ -21,12 +21,12 @@ from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.random_stalls import RandomStalls
+from t2s.simulator.report.counters import Ending, Tally
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.report.tally import Ending, Tally
 from t2s.simulator.times.array import periods
 from t2s.simulator.times.array.emit import Stop
+from t2s.simulator.times.array.periods import array_times
 from t2s.simulator.times.array.run import ArrayMachine
-from t2s.simulator.times.array.times import array_times
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     IDEAL,

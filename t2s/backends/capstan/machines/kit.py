@@ -16,7 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, RegisterWrite, Role, SpaceDimension, Statement
-from t2s.graph.construct import register as register_file
+from t2s.graph.build import register as register_file
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -26,8 +26,7 @@ from t2s.graph.graph import (
     StreamType,
     Tensor,
 )
-from t2s.graph.machine import DONE, Choice, Head, Machine, Mode, Put, Rule, stop
-from t2s.graph.nodes import Register
+from t2s.graph.nodes import DONE, Choice, Head, Machine, Mode, Put, Register, Rule, stop
 
 LAST = stop(0)
 """The tag of the last firing of a segment, and above all others that come with firings."""

@@ -1,17 +1,40 @@
-"""From one unit to the partitions, and back: chains that pass from one partition to the next."""
+"""How values go between one unit and the partitions of a pattern, and from one to the next.
+
+Chains pass from one partition to the next; vectors are dealt to partitions and come back;
+reductions and allocations that partitions share go along a chain.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.backends.capstan.machines.bodies import PatternBody
-from t2s.backends.capstan.machines.kit import UnitDraft, UnitHead, Wire, put, rule, when
-from t2s.core.expr import Expr, Index, apply, const, equals
+from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
+from t2s.backends.capstan.machines.kit import (
+    LAST,
+    UnitDraft,
+    UnitHead,
+    Wire,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.backends.capstan.machines.vectors import (
+    both,
+    is_there,
+    number,
+    spread,
+    stages,
+    where,
+    zero,
+)
+from t2s.core.expr import Expr, Index, Insert, LaneNumbers, ReduceLanes, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
-from t2s.graph.body import Role, SpaceDimension
-from t2s.graph.machine import Choice
+from t2s.graph.body import Role, SpaceDimension, Statement
+from t2s.graph.nodes import DONE, Choice, Put
+from t2s.patterns.ir import Reduce, Update, start_of
 
 PARTITION = "partition"
 
@@ -139,3 +162,319 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
     )
     unit.finish()
     return out
+
+
+# From a stream of vectors to partitions: lane ``q`` is that of partition ``q``.
+#
+# A vector goes from partition to partition, and each takes its word.
+
+
+def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocation | None) -> Wire:
+    """The words of a queue of the body around for the iterations of partitions.
+
+    There is a vector for each firing of the first partition, and a word of it for each partition
+    that has an iteration then.
+    """
+    (dimension,) = body.space
+    parts = dimension.extent
+    unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, body.space, body.region, location)
+    control = unit.take(body.control, body.binder)
+    first = unit.take(to_first_place(wire, parts), unit.local(name))
+    out = unit.output(name, wire.type.scalar)
+    on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=True)
+    before = unit.take(on, unit.local(name))
+
+    def deals(head: UnitHead, text: str, *, further: bool) -> Choice:
+        puts = [put(out, _own_lane(head.value, dimension.name))]
+        puts += [put(on, head.value)] if further else []
+        needs = [head] if head is first else []
+        return when(None, rule(text, "run", takes=[control, head], puts=puts), needs=needs)
+
+    def others(text: str, *, further: bool) -> list[Choice]:
+        done = [put(on, tag=const(DONE))] if further else []
+        passed = [put(on, before.value)] if further else []
+        return [
+            when(
+                before.is_done,
+                rule(f"{text} done", None, takes=[control, before], puts=done),
+            ),
+            when(
+                control.is_done,
+                rule(f"{text} without", "run", takes=[before], puts=passed),
+            ),
+            deals(before, text, further=further),
+        ]
+
+    end = rule("first done", None, takes=[control], puts=[put(on, tag=const(DONE))])
+    unit.mode(
+        "run",
+        when(is_place(0), [when(control.is_done, end), deals(first, "first", further=True)]),
+        when(is_place(parts - 1), others("last", further=False), needs=[before]),
+        when(None, others("pass", further=True), needs=[before]),
+        needs=[control],
+    )
+    unit.finish()
+    return out
+
+
+def dealt_body(body: PatternBody, around: PatternBody) -> PatternBody:
+    """A body that takes as many iterations at a time as there are partitions, as these see it.
+
+    Each partition has a firing for each of its firings, which may have no iteration.
+    """
+    wires = {name: _dealt(body, around, wire, name) for name, wire in body.wires.items()}
+    return replace(
+        body,
+        around=around,
+        lanes=1,
+        space=around.space,
+        control=_dealt(body, around, body.control, body.binder),
+        wires=wires,
+        _repeated=set(),
+    )
+
+
+def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wire:
+    (dimension,) = around.space
+    parts = dimension.extent
+    unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, around.space, body.region, None)
+    tagged = wire.stream.nesting > 0
+    first = unit.take(to_first_place(wire, parts), unit.local(name))
+    out = unit.output(name, wire.type.scalar, tagged=tagged)
+    on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
+    before = unit.take(on, unit.local(name))
+
+    def deals(head: UnitHead, text: str, *, further: bool) -> list[Choice]:
+        puts = [put(out, _own_lane(head.value, dimension.name), head.tag)]
+        puts += [put(on, head.value, head.tag)] if further else []
+        goes_on = when(None, rule(text, "run", takes=[head], puts=puts))
+        if head.tag is None:
+            return [goes_on]
+        return [when(head.is_done, rule(f"{text} done", None, takes=[head], puts=puts)), goes_on]
+
+    unit.mode(
+        "run",
+        when(is_place(0), deals(first, "first", further=True), needs=[first]),
+        when(is_place(parts - 1), deals(before, "last", further=False), needs=[before]),
+        when(None, deals(before, "pass", further=True), needs=[before]),
+    )
+    unit.finish(endless=not tagged)
+    return out
+
+
+def _own_lane(vector: Expr, index: str) -> Expr:
+    """The lane with the number of the partition."""
+    lanes = vector.type.lanes
+    scalar = vector.type.scalar
+    number = spread(Index(name=index), lanes)
+    own = apply(Op.EQUAL, LaneNumbers(type=INT32.with_lanes(lanes)), number)
+    # the sum of a number and any zeros below zero is that number
+    neutral = spread(const(-0.0 if scalar.is_float else 0, scalar), lanes)
+    return ReduceLanes(operator=Op.ADD, value=where(own, vector, neutral), type=scalar)
+
+
+# A reduction that the partitions share: a vector of their values goes along a chain.
+#
+# As in every reduction, ``p`` values make a tree, and the trees are combined in order; the ``p``
+# values are those of the partitions' iterations with the same number.  The first partition makes
+# the vector, each one puts its value into its lane, and the last one reduces it.
+
+
+def reduced_over_partitions(body: PatternBody, statement: Reduce) -> Wire:
+    """The result of a reduction that is dealt to partitions: a local of the program."""
+    return _PartitionSum(body, statement).made()
+
+
+class _PartitionSum:
+    """The unit while it is made; ``ended`` says that a partition has no more values."""
+
+    def __init__(self, body: PatternBody, statement: Reduce) -> None:
+        unit = BodyUnit(body, f"reduce_{statement.target}", Role.COMPUTE, statement.location)
+        self._unit, self._statement = unit, statement
+        (self._parts,) = body.control.shape
+        self._type = statement.value.type
+        start = start_of(statement)
+        assert start is not None
+        self._neutral = const(start, self._type)
+        self._value = where(unit.valid, unit.vector(statement.value), self._neutral)
+        self._total = unit.register("total", self._type, start)
+        self._ended = unit.register("ended")
+        vector, times = self._type.with_lanes(self._parts), body.draft.times
+        chain = f"{statement.target}_on"
+        self._chain = to_next_place(unit, chain, vector, self._parts, tagged=True)
+        one = apply(
+            statement.operator,
+            self._neutral,
+            ReduceLanes(
+                operator=statement.operator,
+                value=spread(self._neutral, self._parts),
+                type=self._type,
+            ),
+        )
+        self._out = replace(
+            unit.output(statement.target, self._type, latency=times.hop + stages(one)),
+            sink_at=(const(self._parts - 1),),
+        )
+        self._before = unit.take(self._chain, unit.local("before"))
+
+    def made(self) -> Wire:
+        """The wire of the result."""
+        unit, own = self._unit, self._unit.control
+        first = self._with_own("first", spread(self._neutral, self._parts), own.is_last, [])
+        later = [
+            when(equals(self._ended, number(1)), self._without_own()),
+            when(
+                None,
+                self._with_own("own", self._before.value, self._before.is_last, [self._before]),
+                needs=[own, *unit.operands],
+            ),
+        ]
+        unit.mode(
+            "run",
+            when(is_place(0), first, needs=[own, *unit.operands]),
+            when(None, later, needs=[self._before]),
+        )
+        unit.mode("end", when(None, rule("done", None, takes=[own])), needs=[own])
+        unit.finish()
+        return self._out
+
+    def _with_own(
+        self, name: str, vector: Expr, is_last: Expr, taken: list[UnitHead]
+    ) -> list[Choice]:
+        """A partition puts its value into the vector; ``is_last`` says that it is the last one."""
+        unit = self._unit
+        here = Index(name=PARTITION)
+        mine = Insert(vector=vector, lane=here, value=self._value, type=vector.type)
+        ends: list[Statement] = [write(self._ended, number(1))]
+        heads = [unit.control, *taken]
+        whole, part = [*heads, *unit.operands], [*heads, *unit.own_operands]
+        return [
+            when(
+                unit.control.is_last,
+                self._passed(f"{name} last", mine, is_last, whole, ends),
+            ),
+            when(None, self._passed(name, mine, is_last, part, [])),
+        ]
+
+    def _without_own(self) -> list[Choice]:
+        taken = [self._before]
+        return self._passed("none", self._before.value, self._before.is_last, taken, [])
+
+    def _passed(
+        self, name: str, vector: Expr, is_last: Expr, takes: list[UnitHead], body: list[Statement]
+    ) -> list[Choice]:
+        """The vector goes on, or is reduced by the last partition."""
+        on = put(self._chain, vector)
+        over = put(self._chain, vector, const(LAST))
+        operator = self._statement.operator
+        tree = ReduceLanes(operator=operator, value=vector, type=self._type)
+        total = apply(operator, self._total, tree)
+        added = [*body, write(self._total, total)]
+        reducing = [
+            self._ruled(f"{name} result", "end", takes, [put(self._out, total)], body, is_last),
+            self._ruled(f"{name} add", "run", takes, [], added, None),
+        ]
+        passing = [
+            self._ruled(f"{name} over", "end", takes, [over], body, is_last),
+            self._ruled(f"{name} on", "run", takes, [on], body, None),
+        ]
+        return [when(is_place(self._parts - 1), reducing), when(None, passing)]
+
+    def _ruled(
+        self,
+        name: str,
+        after: str,
+        takes: list[UnitHead],
+        puts: list[Put],
+        body: list[Statement],
+        condition: Expr | None,
+    ) -> Choice:
+        return when(condition, rule(name, after, takes=takes, puts=puts, body=body))
+
+
+# Allocators: words that iterations add to in their order, in whatever partition they are.
+#
+# The word is a token that goes from partition to partition: each adds what its iteration has, tells
+# it the sum, and hands the token on.  So there is an addition in each cycle.  What is left of the
+# token at the end is taken by whoever has no iteration more.
+
+
+def updated(body: PatternBody, statement: Update, value: Wire, *, each: bool) -> Wire:
+    """The sums after the iterations of a body, of a word that is 0 at the start.
+
+    ``each``: each iteration of the body is one of the partitions; else a segment of it is.
+    """
+    if body.space:
+        return _in_turn(body, statement, value, each)
+    unit = BodyUnit(body, f"update_{statement.memory}", Role.COMPUTE, statement.location)
+    type = value.type
+    total = unit.register("total", type)
+    count = where(unit.valid, unit.scalar(statement.value), zero(type))
+    after = apply(statement.operator, total, count)
+    out = unit.output(statement.target, type, latency=_answer(body))
+    unit.at_each([FiringCase(name="update", body=(write(total, after),), puts=(put(out, after),))])
+    unit.finish()
+    return out
+
+
+def _answer(body: PatternBody) -> int:
+    """Cycles to the listeners: there and back through the network."""
+    return 2 * body.draft.times.hop
+
+
+def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> Wire:
+    """A unit in each partition.  A turn is from taking the token to handing it on.
+
+    Every partition has a turn in the first round, with an iteration or without; the first one
+    begins with 0.
+    """
+    draft, location = body.draft, statement.location
+    name = f"update_{statement.memory}"
+    unit = UnitDraft(draft, name, Role.COMPUTE, body.space, body.region, location)
+    control, counted = unit.take(body.control, body.binder), unit.take(value, unit.local("count"))
+    type, parts = value.type, body.space[0].extent
+    out = unit.output(statement.target, type, latency=_answer(body))
+    ring = to_next_place(unit, f"{statement.target}_on", type, parts, tagged=True)
+    before = unit.take(ring, unit.local("before"))
+    total, begun, has_turn = (unit.register(n, t) for n, t in _registers(type))
+    count = where(is_there(control.value), counted.value, zero(type))
+
+    def turn(name: str, start: Expr, takes: tuple[UnitHead, ...]) -> list[Choice]:
+        """Add to what the word was at the start; the last firing of a turn hands the sum on."""
+        after = apply(statement.operator, start, count)
+        takes = (control, counted, *takes)
+        ends = [write(begun, number(1)), write(has_turn, number(0))]
+        hands_on = rule(f"{name}, last", "run", takes=takes, puts=[put(out, after)], body=ends)
+        hands_on = replace(hands_on, puts=(*hands_on.puts, put(ring, after)))
+        if each:
+            return [when(None, hands_on)]
+        goes_on = [write(begun, number(1)), write(has_turn, number(1)), write(total, after)]
+        more = rule(name, "run", takes=takes, puts=[put(out, after)], body=goes_on)
+        return [when(control.is_last, hands_on), when(None, more)]
+
+    first = both(is_place(0), equals(begun, number(0)))
+    done = rule("done", "drain", takes=[control], puts=[put(ring, tag=const(DONE))])
+    turns = [
+        when(equals(has_turn, number(1)), turn("in turn", total, ())),
+        when(first, turn("begin", zero(type), ())),
+        when(None, turn("take", before.value, (before,)), needs=[before]),
+    ]
+    unit.mode(
+        "run",
+        when(control.is_done, done),
+        when(None, turns, needs=[counted]),
+        needs=[control],
+    )
+    unit.mode(
+        "drain",
+        when(before.is_done, rule("end", None, takes=[before])),
+        when(None, rule("nobody's", "drain", takes=[before])),
+        needs=[before],
+    )
+    unit.finish()
+    return out
+
+
+def _registers(type: Type) -> tuple[tuple[str, Type], ...]:
+    """The sum in a turn, whether there was a turn yet, and whether there is one."""
+    return ("total", type), ("begun", INT32), ("has_turn", INT32)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from t2s.backends.capstan.machines.accesses import Bursts
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
 from t2s.backends.capstan.machines.kit import (
     LAST,
@@ -21,14 +22,13 @@ from t2s.backends.capstan.machines.kit import (
     write,
 )
 from t2s.backends.capstan.machines.partitions import is_place, to_next_place
-from t2s.backends.capstan.machines.sparse_dram import Bursts
 from t2s.backends.capstan.machines.vectors import addresses, at_least, both, number
 from t2s.core.expr import Expr, Local, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Let, Load, Role, Statement, Store
 from t2s.graph.graph import Tensor
-from t2s.graph.machine import DONE, VALUE, Choice, Rule
+from t2s.graph.nodes import DONE, VALUE, Choice, Rule
 from t2s.patterns.ir import Update
 
 _Pair = tuple[Wire, Wire]

@@ -13,6 +13,7 @@ from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCas
 from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
 from t2s.backends.capstan.machines.vectors import (
     addresses,
+    at_least,
     counted_from,
     less,
     minus,
@@ -22,11 +23,13 @@ from t2s.backends.capstan.machines.vectors import (
     where,
     zero,
 )
-from t2s.core.expr import Expr, Local
+from t2s.core.expr import Expr, Local, ReduceLanes, apply
+from t2s.core.ops import Op
+from t2s.core.types import INT32
 from t2s.graph.body import Load, Role, Statement, Store
 from t2s.graph.graph import Tensor
-from t2s.graph.machine import Choice, Put
-from t2s.patterns.ir import LoadBlock, LoadStream, StoreBlock
+from t2s.graph.nodes import Choice, Put
+from t2s.patterns.ir import LoadBlock, LoadStream, Push, StoreBlock, StoreStream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,3 +216,32 @@ def inner_store(
 def _moved(part: SegmentPart, begin: Expr) -> Expr:
     """The indices of a part, all further on."""
     return replace(part, at=plus(part.at, begin)).indices
+
+
+# Queues that leave the chip: what is pushed goes to the DRAM word after word.
+
+
+def stream_store(body: PatternBody, push: Push, statement: StoreStream, target: Tensor) -> None:
+    """Store what a body pushes, as much as the statement takes from the queue each time.
+
+    The unit counts what it has stored of a segment; with its last word the next one begins.
+    """
+    unit = BodyUnit(body, f"store_{push.queue}", Role.STORE, statement.location)
+    begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
+    value = unit.vector(push.value)
+    count = unit.register("count")
+    index = addresses(unit.valid, counted_from(plus(begin, count), body.lanes))
+    words: Expr = number(1)
+    if body.lanes > 1:
+        ones = where(unit.valid, number(1, body.lanes), number(0, body.lanes))
+        words = ReduceLanes(operator=Op.ADD, value=ones, type=INT32)
+    after = plus(count, words)
+    store = Store(tensor=target.name, indices=(index,), value=value)
+    cases = [
+        FiringCase(name="end", when=at_least(after, length), body=(store, write(count, number(0)))),
+        FiringCase(name="store", body=(store, write(count, after))),
+    ]
+    if body.lanes == 1:
+        cases.insert(0, FiringCase(name="nothing", when=apply(Op.NOT, unit.valid)))
+    unit.at_each(cases)
+    unit.finish()

@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from t2s.backends.cgra_tia.files.document import IDLE, design_of, document_of, to_json
+from t2s.backends.cgra_tia.files.document import (
+    IDLE,
+    design_of,
+    document_of,
+    to_json,
+    verify_placement,
+)
 from t2s.backends.cgra_tia.files.picture import placement_svg
-from t2s.backends.cgra_tia.files.verify_placement import verify_placement
 from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance
 from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.text.checks import check_programs
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.backends.cgra_tia.text.printer import print_programs
-from t2s.backends.cgra_tia.text.program_checks import check_programs
 from t2s.core.errors import UserError
 from t2s.core.names import one_line
 

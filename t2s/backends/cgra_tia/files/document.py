@@ -1,7 +1,7 @@
 """A placed design as one JSON document: everything but the programs of its cells.
 
 In goes a ``PlacedDesign``, out comes a text, and back, with the programs beside it.  Refused is
-what ``records.py`` refuses, files of another format, sizes that no fabric has, and programs that
+what the records refuse, files of another format, sizes that no fabric has, and programs that
 do not stand where the cells are.
 
 The document is an object; its lists have a line for each tensor, cell, unit and net, so that two
@@ -10,16 +10,23 @@ placements can be compared line by line.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Sequence
+import types
+import typing
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from t2s.backends.cgra_tia.fabric import CellKind, CgraFabric
-from t2s.backends.cgra_tia.files.records import brief, from_record, malformed, to_record
 from t2s.backends.cgra_tia.netlist import (
     Branch,
     CellTurn,
+    Endpoint,
     Net,
     NetCell,
     Netlist,
@@ -27,12 +34,16 @@ from t2s.backends.cgra_tia.netlist import (
     Provenance,
     Site,
     StreamUnit,
+    UnitKind,
 )
-from t2s.backends.cgra_tia.opcodes import Opcode
-from t2s.backends.cgra_tia.program import CellProgram, Instruction, Trigger
+from t2s.backends.cgra_tia.program import CellProgram, Instruction, Opcode, Trigger
 from t2s.core.errors import UserError
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Parameter, Select
 from t2s.core.location import SourceLocation
-from t2s.graph.graph import Tensor
+from t2s.core.names import LONGEST_NAME, is_name
+from t2s.core.types import Type
+from t2s.graph.graph import Layout, Tensor
+from t2s.graph.verify_expr import wrong_texts
 
 FORMAT = 1
 
@@ -244,3 +255,372 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
         seed=document.seed,
         balanced=document.balanced,
     )
+
+
+# Frozen dataclasses as JSON and back, by the types that their fields declare.
+#
+# A dataclass is an object with those fields that are not at their defaults, an enum member its
+# value, a tuple a list.  Expressions, of which a field may hold one of many classes, name theirs.
+# Refused, with the place in the document, is everything else: unknown and missing fields, values of
+# other types, texts that are no names.
+
+_EXPRESSIONS: Mapping[str, type[Any]] = types.MappingProxyType(
+    {known.__name__: known for known in (Apply, Cast, Const, Index, Parameter, Select)}
+)
+_LARGEST = 1 << 63
+
+_NAMES_OF_GRAPHS = (Tensor, Layout, *_EXPRESSIONS.values())
+_NAMES_OF_PARTS = (Netlist, NetCell, StreamUnit, Net, Endpoint, Provenance)
+
+
+def malformed(where: str, expected: str, given: str, hint: str | None = None) -> UserError:
+    """The error for a document with something wrong in it."""
+    return UserError(
+        f"the text is not a placement in JSON: {where} is wrong",
+        expected=expected,
+        given=given,
+        hint=hint,
+    )
+
+
+def brief(value: object) -> str:
+    """A few characters of a value."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def to_record(value: object) -> object:
+    """What JSON writes of a value."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            item.name: to_record(getattr(value, item.name))
+            for item in dataclasses.fields(value)
+            if getattr(value, item.name) != item.default
+        }
+        return {"class": type(value).__name__, **fields} if isinstance(value, Expr) else fields
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [to_record(item) for item in value]
+    return value
+
+
+def from_record(item: object, declared: Any, where: str) -> Any:
+    """The value of a declared type that was written as ``item``.  Raises ``UserError``."""
+    if isinstance(item, int) and not -_LARGEST <= item < _LARGEST:
+        raise malformed(where, "an integer of 64 bits", brief(item))
+    choices = _alternatives(declared)
+    if item is None and type(None) in choices:
+        return None
+    for choice in choices:
+        if typing.get_origin(choice) is tuple and isinstance(item, list):
+            return _tuple(item, typing.get_args(choice), where)
+        if isinstance(choice, type) and issubclass(choice, Enum):
+            for member in choice:
+                if type(item) is type(member.value) and member.value == item:
+                    return member
+        elif dataclasses.is_dataclass(choice) and isinstance(item, dict):
+            return _instance(item, typing.cast(type[Any], choice), where)
+        elif choice in (int, float, str, bool) and type(item) is choice:
+            return item
+    raise malformed(where, " or ".join(map(_type_name, choices)), brief(item))
+
+
+def _tuple(items: list[object], inner: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if inner[-1] is not Ellipsis and len(items) != len(inner):
+        raise malformed(where, f"a list of {len(inner)}", brief(items))
+    declared = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
+    return tuple(
+        from_record(item, wanted, f"{where}[{number}]")
+        for number, (item, wanted) in enumerate(zip(items, declared, strict=True))
+    )
+
+
+def _instance(items: dict[str, object], known: Any, where: str) -> object:
+    if known is Expr:
+        items = dict(items)
+        name = items.pop("class", None)
+        if not isinstance(name, str) or name not in _EXPRESSIONS:
+            raise malformed(f"{where}.class", f"one of {', '.join(_EXPRESSIONS)}", brief(name))
+        known = _EXPRESSIONS[name]
+    declared, required = _fields_of(known)
+    for name in items:
+        if name not in declared:
+            raise malformed(
+                f"{where}.{name}", f"one of the fields {', '.join(declared)}", "an unknown field"
+            )
+    for name in required:
+        if name not in items:
+            raise malformed(f"{where}.{name}", "this field", "an object without it")
+    found = known(
+        **{
+            name: from_record(item, declared[name], f"{where}.{name}")
+            for name, item in items.items()
+        }
+    )
+    _check(found, where)
+    return found
+
+
+def _check(found: Any, where: str) -> None:
+    """Raise ``UserError`` for types that are none, and for texts that are no names."""
+    if isinstance(found, Type) and not found.exists:
+        raise malformed(where, "a type that there is, such as float64", str(found))
+    if isinstance(found, _NAMES_OF_GRAPHS):
+        for field, text, wanted in wrong_texts(found):
+            raise malformed(f"{where}.{field}", wanted.value, brief(text))
+    if isinstance(found, _NAMES_OF_PARTS):
+        for item in dataclasses.fields(found):
+            text = getattr(found, item.name)
+            if isinstance(text, str) and not is_part_name(text):
+                raise malformed(
+                    f"{where}.{item.name}",
+                    f"a name: 1 to {LONGEST_NAME:,} letters that can be printed, and no angles",
+                    brief(text),
+                )
+    if isinstance(found, SourceLocation) and found.line < 0:
+        raise malformed(f"{where}.line", "a line of a file", str(found.line))
+
+
+def is_part_name(text: str) -> bool:
+    """Whether a text may be the name of a cell, a unit or a net."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and not set("<>") & set(text)
+
+
+@cache
+def _fields_of(known: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The declared types of all fields of a class, and the fields without a default."""
+    hints = typing.get_type_hints(known)
+    fields = dataclasses.fields(known)
+    required = tuple(
+        item.name
+        for item in fields
+        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    )
+    return {item.name: hints[item.name] for item in fields}, required
+
+
+def _alternatives(declared: Any) -> tuple[Any, ...]:
+    if typing.get_origin(declared) in (types.UnionType, typing.Union):
+        return typing.get_args(declared)
+    return (declared,)
+
+
+def _type_name(declared: Any) -> str:
+    if typing.get_origin(declared) is tuple:
+        return "a list"
+    if declared is type(None):
+        return "null"
+    if issubclass(declared, Enum):
+        return f"one of {', '.join(str(member.value) for member in declared)}"
+    plain = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
+    return plain.get(declared, f"an object, a {declared.__name__}")
+
+
+# Whether a placed design is one: sites, ports, trees, tracks.  For designs that are read.
+#
+# In goes a ``PlacedDesign``; ``UserError`` names the first thing that is wrong.  What programs may
+# do is checked where they are read and wired.
+
+MOST_LOOPS = 8
+"""The most loops of the nest of a unit."""
+
+_PORTS = {
+    UnitKind.LOAD: (0, 1),
+    UnitKind.STORE: (1, 0),
+    UnitKind.SEQUENCE: (0, 1),
+    UnitKind.LOAD_AT: (1, 1),
+    UnitKind.STORE_AT: (2, 0),
+}
+"""Inputs and outputs of the kinds of units."""
+
+Cell = tuple[int, int]
+
+
+def verify_placement(design: PlacedDesign) -> None:
+    """Raise ``UserError`` if something in the design is not as ``netlist.py`` says."""
+    netlist = design.netlist
+    if not is_name(netlist.name):
+        raise _wrong(design, "its name", "letters, digits and underscores", repr(netlist.name))
+    cells, units = ([part.name for part in parts] for parts in (netlist.cells, netlist.units))
+    _once(design, "parts", [*cells, *units])
+    _once(design, "nets", (net.name for net in netlist.nets))
+    _once(design, "tensors", (tensor.name for tensor in netlist.tensors))
+    _check_sites(design)
+    _check_units(design)
+    _check_turns(design)
+    _check_ports(design)
+    tracks: Counter[tuple[Cell, Cell]] = Counter()
+    for net in netlist.nets:
+        tracks.update(_tree(design, net))
+    for (start, end), used in tracks.items():
+        if used > design.fabric.tracks:
+            raise _wrong(
+                design,
+                f"the wires from cell {start} to cell {end}",
+                f"at most {design.fabric.tracks} nets, one on each track",
+                str(used),
+            )
+
+
+def _wrong(design: PlacedDesign, what: str, expected: str, given: str) -> UserError:
+    return UserError(
+        f"the placement of {design.netlist.name!r} is wrong: {what}",
+        location=design.netlist.location,
+        expected=expected,
+        given=given,
+    )
+
+
+def _once(design: PlacedDesign, what: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise _wrong(design, f"names of {what}", f"different {what}", f"{count} named {name!r}")
+
+
+def _check_sites(design: PlacedDesign) -> None:
+    fabric, border = design.fabric, design.fabric.border
+    for cell in design.netlist.cells:
+        site = design.sites.get(cell.name)
+        if site is None or not _is_cell(design, (site.row, site.column)) or site.slot:
+            raise _wrong(design, f"the place of {cell.name!r}", "a cell of the fabric", str(site))
+        kind = fabric.kind_at(site.row, site.column)
+        if kind is not cell.kind and (cell.kind, kind) != (CellKind.CONTROL, CellKind.FMA):
+            raise _wrong(
+                design,
+                f"the place of {cell.name!r}",
+                f"a cell of kind {cell.kind.value}",
+                kind.value,
+            )
+    taken: set[int] = set()
+    for unit in design.netlist.units:
+        site = design.sites.get(unit.name)
+        place = -1 if site is None else site.slot // fabric.units_per_position
+        there = site is not None and 0 <= place < len(border)
+        if site is None or not there or border[place] != (site.row, site.column):
+            raise _wrong(design, f"the place of {unit.name!r}", "a place at the border", str(site))
+        if site.slot in taken:
+            raise _wrong(design, f"the place of {unit.name!r}", "a place of its own", str(site))
+        taken.add(site.slot)
+    cells = Counter(design.sites[cell.name] for cell in design.netlist.cells)
+    twice = next((site for site, count in cells.items() if count > 1), None)
+    if twice is not None:
+        raise _wrong(design, "the places of cells", "one cell at each", f"several at {twice}")
+
+
+def _is_cell(design: PlacedDesign, cell: Cell) -> bool:
+    return 0 <= cell[0] < design.fabric.rows and 0 <= cell[1] < design.fabric.columns
+
+
+def _check_units(design: PlacedDesign) -> None:
+    tensors = {tensor.name for tensor in design.netlist.tensors}
+    for unit in design.netlist.units:
+        what = f"the unit {unit.name!r}"
+        if len(unit.loops) > MOST_LOOPS:
+            raise _wrong(design, what, f"at most {MOST_LOOPS} loops", str(len(unit.loops)))
+        sequence = unit.kind is UnitKind.SEQUENCE
+        if sequence != (unit.tensor is None) or not (sequence or unit.tensor in tensors):
+            expected = "no tensor" if sequence else f"one of {', '.join(sorted(tensors))}"
+            raise _wrong(design, f"the tensor of {what}", expected, str(unit.tensor))
+        nest = unit.kind in (UnitKind.LOAD, UnitKind.STORE)
+        if nest and unit.address is None:
+            raise _wrong(
+                design,
+                f"the address of {what}",
+                "one for a load or store in a nest",
+                unit.kind.value,
+            )
+        sums = [loop.extent for loop in unit.loops]
+        sums += [unit.address] if unit.address is not None else []
+        sums += [condition.sum for case in unit.tags for condition in case.when]
+        if any(len(item.coefficients) > len(unit.loops) for item in sums):
+            raise _wrong(
+                design, what, f"sums over its {len(unit.loops)} loops", "more coefficients"
+            )
+        tag = next((t.tag for t in unit.tags if not 0 <= t.tag < design.fabric.core.tags), None)
+        if tag is not None:
+            raise _wrong(design, what, f"tags below {design.fabric.core.tags}", f"tag {tag}")
+
+
+def _check_turns(design: PlacedDesign) -> None:
+    for cell in design.netlist.cells:
+        tags = [tag for turn in cell.turns for tag in turn.tags]
+        stages = [turn.stage for turn in cell.turns]
+        checked = {c.tag for i in cell.program.instructions for c in i.trigger.checks}
+        fine = len(set(tags)) == len(tags) and set(tags) <= checked
+        fine = fine and all(turn.tags for turn in cell.turns)
+        fine = fine and stages == sorted(stages) and set(stages[:1]) <= {0}
+        if len(cell.turns) == 1 or not fine:
+            raise _wrong(
+                design,
+                f"the turns of {cell.name!r}",
+                "several, of tags that its program checks, each once, and of stages from 0 on",
+                ", ".join(f"tags {list(turn.tags)} of stage {turn.stage}" for turn in cell.turns),
+            )
+
+
+def _check_ports(design: PlacedDesign) -> None:
+    core = design.fabric.core
+    ports = {cell.name: (core.inputs, core.outputs) for cell in design.netlist.cells}
+    ports |= {unit.name: _PORTS[unit.kind] for unit in design.netlist.units}
+    taken: set[tuple[Endpoint, int]] = set()
+    for net in design.netlist.nets:
+        for end, side in ((net.source, 1), *((sink.end, 0) for sink in net.sinks)):
+            word = "output" if side else "input"
+            what = f"the net {net.name!r}"
+            if end.part not in ports or not 0 <= end.port < ports[end.part][side]:
+                raise _wrong(
+                    design, what, f"an {word} of a part", f"{word} {end.port} of {end.part!r}"
+                )
+            if (end, side) in taken:
+                raise _wrong(
+                    design, what, f"one net at an {word}", f"two at {end.port} of {end.part!r}"
+                )
+            taken.add((end, side))
+        if not net.sinks:
+            raise _wrong(design, f"the net {net.name!r}", "a sink", "none")
+
+
+def _tree(design: PlacedDesign, net: Net) -> set[tuple[Cell, Cell]]:
+    """The wires of a net; raises ``UserError`` if they are no tree, or end elsewhere."""
+    branches = design.branches.get(net.name, ())
+    if len(branches) != len(net.sinks):
+        raise _wrong(
+            design, f"the net {net.name!r}", f"{len(net.sinks)} branches", str(len(branches))
+        )
+    wires: set[tuple[Cell, Cell]] = set()
+    start = _cell(design.sites[net.source.part])
+    for number, (branch, sink) in enumerate(zip(branches, net.sinks, strict=True)):
+        _check_branch(design, f"branch {number} of the net {net.name!r}", branch, sink.tokens)
+        ends = (start, _cell(design.sites[sink.end.part]))
+        if (branch.path[0], branch.path[-1]) != ends:
+            raise _wrong(
+                design,
+                f"branch {number} of the net {net.name!r}",
+                f"a way from {ends[0]} to {ends[1]}",
+                f"one from {branch.path[0]} to {branch.path[-1]}",
+            )
+        wires.update(pairwise(branch.path))
+    into = Counter(end for _, end in wires)
+    if start in into or any(count > 1 for count in into.values()):
+        raise _wrong(design, f"the net {net.name!r}", "branches that are a tree", "ways that meet")
+    return wires
+
+
+def _cell(site: Site) -> Cell:
+    return (site.row, site.column)
+
+
+def _check_branch(design: PlacedDesign, what: str, branch: Branch, tokens: int) -> None:
+    path = branch.path
+    steps = pairwise(path)
+    if not path or any(abs(a[0] - b[0]) + abs(a[1] - b[1]) != 1 for a, b in steps):
+        raise _wrong(design, what, "a way of cells, each beside the one before", str(path))
+    outside = next((cell for cell in path if not _is_cell(design, cell)), None)
+    if outside is not None or len(set(path)) < len(path):
+        raise _wrong(design, what, "a way inside the fabric, without circles", str(outside or path))
+    if branch.latency < len(path):
+        raise _wrong(design, what, f"a latency of at least {len(path)}", str(branch.latency))
+    least = max(branch.latency + 1, tokens)
+    if branch.capacity < least:
+        raise _wrong(design, what, f"a capacity of at least {least}", str(branch.capacity))

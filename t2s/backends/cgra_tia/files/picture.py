@@ -25,8 +25,8 @@ from t2s.backends.cgra_tia.files.summary import (
     wires_of,
 )
 from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance, Site, StreamUnit
+from t2s.backends.cgra_tia.place.buffer_sizing import RateCause, rate_limit
 from t2s.backends.cgra_tia.place.sites import parts_of
-from t2s.backends.cgra_tia.place.slack import RateCause, rate_limit
 from t2s.backends.cgra_tia.text.printer import print_instruction
 from t2s.core.names import one_line
 

@@ -15,10 +15,10 @@ from string import ascii_letters
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, StreamUnit
+from t2s.backends.cgra_tia.place.buffer_sizing import RateLimit, rate_limit
 from t2s.backends.cgra_tia.place.sites import parts_of
-from t2s.backends.cgra_tia.place.slack import RateLimit, rate_limit
+from t2s.core.display import Table
 from t2s.core.names import one_line
-from t2s.core.tables import Table
 
 LARGEST_MAP = 16
 """The most rows and columns of a fabric that is printed as a map."""

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from t2s.backends.cgra_tia.lift.cell_machines import TokenChannel
 from t2s.backends.cgra_tia.lift.classes import PartClass
-from t2s.backends.cgra_tia.lift.word_expressions import DOUBLE
-from t2s.backends.cgra_tia.lift.word_kinds import WORD
+from t2s.backends.cgra_tia.lift.word_expressions import DOUBLE, WORD
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamUnit, UnitKind
 from t2s.core.expr import Cast, Expr, Index, Local, apply, const, digits, equals
 from t2s.core.location import SourceLocation
@@ -19,7 +18,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Tensor
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Rule
 
 
 def unit_machine(

@@ -18,8 +18,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
-from t2s.backends.cgra_tia.lift.decisions import PredicateState, reachable, states_of
+from t2s.backends.cgra_tia.lift.cell_machines import (
+    CellMachine,
+    PredicateState,
+    TokenChannel,
+    reachable,
+    states_of,
+)
 from t2s.backends.cgra_tia.program import CellProgram
 from t2s.backends.cgra_tia.text.places import block_name
 from t2s.core.errors import UserError
@@ -28,7 +33,7 @@ from t2s.core.ops import Array
 from t2s.core.types import INT32, Int, Type, UInt
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
+from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.verify import verify_graph
 
 MEMORY = "memory"

@@ -27,17 +27,18 @@ from t2s.backends.cgra_tia.netlist import (
     UnitCondition,
     UnitKind,
 )
-from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
+    ON_FMA,
     CellProgram,
     FromChannel,
     Instruction,
+    Opcode,
     TagCheck,
     ToOutputs,
     ToPredicate,
     ToRegister,
+    prologue_of,
 )
-from t2s.backends.cgra_tia.prologue import prologue_of
 from t2s.core.ops import Array
 
 _MOST_STEPS = 1 << 20

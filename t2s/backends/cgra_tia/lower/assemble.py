@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from t2s.backends.cgra_tia.fabric import CellKind
-from t2s.backends.cgra_tia.lower.cell_programs import CellPorts, ports_of, program_of
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, TakenAgain, Wire
+from t2s.backends.cgra_tia.lower.copy_propagation import Aliases
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
-from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
-from t2s.backends.cgra_tia.lower.registers import Replay
-from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
-from t2s.backends.cgra_tia.lower.scratchpads import TAGS, VALUES, Shuffle
-from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
-from t2s.backends.cgra_tia.lower.sharing import SharedCell
+from t2s.backends.cgra_tia.lower.registers import TAGS, VALUES, Replay, Shuffle
+from t2s.backends.cgra_tia.lower.stationary_operands import scalar_tensors
+from t2s.backends.cgra_tia.lower.time_multiplexing import SharedCell
 from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, pattern_nest, tag_nest
+from t2s.backends.cgra_tia.lower.values import WordLiteral
 from t2s.backends.cgra_tia.netlist import (
     CellTurn,
     Endpoint,
@@ -26,17 +24,28 @@ from t2s.backends.cgra_tia.netlist import (
     NetCell,
     Netlist,
     NetSink,
+    Provenance,
+    StreamUnit,
+    UnitKind,
 )
-from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
+    ON_FMA,
     CellProgram,
+    Destination,
     FromChannel,
+    FromRegister,
+    Immediate,
     Instruction,
+    Opcode,
+    Source,
     TagCheck,
     ToOutputs,
+    ToPredicate,
+    ToRegister,
     Trigger,
 )
 from t2s.core.location import SourceLocation
+from t2s.core.strong_components import strong_components
 
 _LOOP = -1
 """The operation that a virtual buffer's channel to itself comes from."""
@@ -279,3 +288,363 @@ def _buffer_nest(replay: Replay) -> SequenceNest:
     passes = np.minimum(np.arange(replay.passes), 1)
     passes[-1] = min(replay.passes - 1, 2)
     return pattern_nest(passes, replay.blocks, replay.tokens)
+
+
+# From the actions of a cell to its program, within the sizes of a cell.
+
+_PHASE, _HOLDS = 1, 2
+"""Predicates of a cell that chooses: bits of 'a comparison was made', and of its result."""
+
+_FIRST_RESIDENT = 4
+"""The predicate of the first token that stays; the others follow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellPorts:
+    """The ports of a cell: inputs by wire, outputs by wire, and that of the tags, if it has one."""
+
+    inputs: Mapping[Wire, int]
+    outputs: Mapping[Wire, int]
+    tags: int | None
+
+
+def ports_of(draft: CellDraft, actions: Sequence[CellAction], *, tagged: bool) -> CellPorts:
+    """Numbers for all that comes in and goes out; wires that always go together share an output."""
+    inputs: dict[Wire, int] = {}
+    for wire in draft.inputs:
+        if wire in draft.residents or any(wire in action.takes for action in actions):
+            inputs[wire] = len(inputs)
+    outputs: dict[Wire, int] = {}
+    shared: dict[tuple[bool, ...], int] = {}
+    for wire in dict.fromkeys(wire for action in actions for wire in action.outputs):
+        used = tuple(wire in action.outputs for action in actions)
+        outputs[wire] = shared.setdefault(used, len(shared))
+    ports = CellPorts(inputs=inputs, outputs=outputs, tags=len(inputs) if tagged else None)
+    core = EXTENDED_CORE
+    for what, count, most in (
+        ("input channels", len(inputs) + tagged, core.inputs),
+        ("output channels", len(shared), core.outputs),
+    ):
+        if count > most:
+            _too_many(draft, count, what, most)
+    return ports
+
+
+def program_of(
+    draft: CellDraft, actions: Sequence[CellAction], ports: CellPorts
+) -> tuple[CellProgram, CellKind]:
+    """The program of a cell whose action number ``n`` is chosen by tag ``n``."""
+    writer = _Writer(draft, ports)
+    for number, action in enumerate(actions):
+        writer.action(number, action)
+    core = EXTENDED_CORE
+    for what, count, most in (
+        ("different things to do, told apart by tags", len(actions), core.tags),
+        ("instructions", len(writer.instructions), core.instructions),
+        ("registers", len(writer.registers), core.registers),
+    ):
+        if count > most:
+            _too_many(draft, count, what, most)
+    fma = any(instruction.opcode in ON_FMA for instruction in writer.instructions)
+    program = CellProgram(
+        label=draft.name,
+        initial=tuple(
+            (number, held) for held, number in writer.registers.items() if isinstance(held, int)
+        ),
+        instructions=tuple(writer.instructions),
+    )
+    return program, CellKind.FMA if fma else CellKind.CONTROL
+
+
+def _too_many(draft: CellDraft, count: int, what: str, most: int) -> None:
+    point = list(draft.process.origin.point)
+    where = f" at {point}" if point else ""
+    less = ", or take a smaller interval" if " and " in draft.operator else ""
+    refuse(
+        draft.process.nest.subject,
+        f"the cell of its {draft.operator!r}{where} would need {count} {what}, and a cell has "
+        f"{most}: give it fewer operands, or fewer conditions on loops{less}",
+        draft.process.nest.location,
+    )
+
+
+class _Writer:
+    def __init__(self, draft: CellDraft, ports: CellPorts) -> None:
+        self._draft = draft
+        self._ports = ports
+        self.instructions: list[Instruction] = []
+        self.registers: dict[int | Wire, int] = {}
+        self._there = 0
+        for wire in draft.residents:
+            self._settle(wire)
+
+    def _settle(self, wire: Wire) -> None:
+        """An instruction that keeps the only token of a wire."""
+        bit = _next_bit(self._there) if self._there else _FIRST_RESIDENT
+        assert bit < 1 << EXTENDED_CORE.predicates, "an operator has three operands at most"
+        port = self._ports.inputs[wire]
+        number = self.registers.setdefault(wire, len(self.registers))
+        self.instructions.append(
+            Instruction(
+                trigger=Trigger(
+                    ones=self._there, zeros=bit, checks=(TagCheck(channel=port, tag=0),)
+                ),
+                opcode=Opcode.MOV,
+                destination=ToRegister(number),
+                sources=(FromChannel(port),),
+                takes=(port,),
+                sets=bit,
+            )
+        )
+        self._there |= bit
+
+    def action(self, number: int, action: CellAction) -> None:
+        """The instructions of one action."""
+        checks = []
+        if self._ports.tags is not None:
+            checks.append(TagCheck(channel=self._ports.tags, tag=number))
+        takes = [self._ports.inputs[wire] for wire in action.takes]
+        checks += [TagCheck(channel=port, tag=0) for port in takes]
+        assert len(checks) <= EXTENDED_CORE.checks, "an operator has three operands at most"
+        if self._ports.tags is not None:
+            takes.append(self._ports.tags)
+        channels = tuple(sorted({self._ports.outputs[wire] for wire in action.outputs}))
+        target = ToOutputs(channels=channels, tag=0)
+        if action.recipe is None or not channels:
+            self._add(Opcode.NOP, None, (), tuple(checks), tuple(takes))
+        elif action.recipe.chooses:
+            self._choose(action, target, tuple(checks), tuple(takes))
+        else:
+            sources = self._sources(action.operands)
+            self._add(action.recipe.opcode, target, sources, tuple(checks), tuple(takes))
+
+    def _choose(
+        self,
+        action: CellAction,
+        target: ToOutputs,
+        checks: tuple[TagCheck, ...],
+        takes: tuple[int, ...],
+    ) -> None:
+        assert action.recipe is not None
+        first, second, yes, no = action.operands
+        before = Trigger(ones=self._there, zeros=_PHASE, checks=checks)
+        self.instructions.append(
+            Instruction(
+                trigger=before,
+                opcode=action.recipe.opcode,
+                destination=ToPredicate(_HOLDS.bit_length() - 1),
+                sources=self._sources((first, second)),
+                sets=_PHASE,
+            )
+        )
+        for value, ones, zeros in ((yes, _PHASE | _HOLDS, 0), (no, _PHASE, _HOLDS)):
+            self.instructions.append(
+                Instruction(
+                    trigger=Trigger(ones=ones | self._there, zeros=zeros, checks=checks),
+                    opcode=Opcode.MOV,
+                    destination=target,
+                    sources=self._sources((value,)),
+                    takes=takes,
+                    clears=_PHASE,
+                )
+            )
+
+    def _add(
+        self,
+        opcode: Opcode,
+        target: Destination,
+        sources: tuple[Source, ...],
+        checks: tuple[TagCheck, ...],
+        takes: tuple[int, ...],
+    ) -> None:
+        self.instructions.append(
+            Instruction(
+                trigger=Trigger(ones=self._there, checks=checks),
+                opcode=opcode,
+                destination=target,
+                sources=sources,
+                takes=takes,
+            )
+        )
+
+    def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[Source, ...]:
+        """The operands; one number may be an immediate, all others wait in registers."""
+        found: list[Source] = []
+        immediate = False
+        for operand in operands:
+            if not isinstance(operand, WordLiteral) and operand in self._draft.residents:
+                found.append(FromRegister(self.registers[operand]))
+                continue
+            if not isinstance(operand, WordLiteral):
+                found.append(FromChannel(self._ports.inputs[operand]))
+                continue
+            pattern = operand.pattern
+            small = not operand.type.is_float or pattern == 0
+            if small and _fits(pattern) and not immediate:
+                immediate = True
+                found.append(Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
+            else:
+                number = self.registers.setdefault(pattern, len(self.registers))
+                found.append(FromRegister(number))
+        return tuple(found)
+
+
+def _next_bit(bits: int) -> int:
+    return 1 << bits.bit_length()
+
+
+def _fits(pattern: int) -> bool:
+    """Whether a word is an immediate, sign-extended."""
+    half = 1 << (EXTENDED_CORE.immediate_width - 1)
+    return pattern < half or pattern >= (1 << EXTENDED_CORE.word_width) - half
+
+
+# Which ``seq`` units there are: one for all cells that do the same at the same time.
+#
+# A shared unit holds all of its cells to one pace, give or take what its net holds.  Cells of one
+# PE whose tags are the same have one, if they do something in every firing: then none of them needs
+# what another one does in a later firing.  Cells of several PEs of a node share it too if none of
+# them waits for another one and they stand equally far from memory, but not if they exchange tokens
+# with a common neighbor, which may serve them in turn.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controlled:
+    """A port that waits for tags.
+
+    ``index`` is the number of the cell within its PE, ``always`` whether it does something in every
+    firing of that.
+    """
+
+    end: Endpoint
+    nest: SequenceNest
+    index: int
+    origin: Provenance
+    always: bool = False
+
+
+@dataclass(kw_only=True)
+class _Order:
+    """How the parts depend on one another: circles, and the length of the way to each of them."""
+
+    circle: dict[str, int]
+    rank: dict[int, int]
+    neighbors: dict[str, dict[tuple[str, bool], set[str]]] = field(default_factory=dict)
+
+
+def sequencers(
+    controlled: Sequence[Controlled], nets: Sequence[Net]
+) -> tuple[list[StreamUnit], list[Net]]:
+    """The units that send tags, and their nets."""
+    order = _order(nets)
+    leaders, followers = _in_one_pe(controlled)
+    groups: dict[tuple[object, ...], list[Controlled]] = {}
+    seen: dict[tuple[object, ...], int] = {}
+    for one in leaders:
+        circle = order.circle.get(one.end.part, -1)
+        kind = (one.origin.node, one.index, one.nest, order.rank.get(circle, 0))
+        within = seen.get((kind, circle), 0)
+        seen[kind, circle] = within + 1
+        groups.setdefault((kind, within), []).append(one)
+    together: list[list[Controlled]] = []
+    for group in groups.values():
+        together += [group] if _independent(group, order) else [[one] for one in group]
+    units: list[StreamUnit] = []
+    made: list[Net] = []
+    numbers: dict[str, int] = {}
+    arrays: dict[tuple[str, SequenceNest], str] = {}
+    for group in together:
+        node = group[0].origin.node
+        numbers[node] = numbers.get(node, 0) + 1
+        name = f"{node}.seq{numbers[node]}"
+        units.append(
+            StreamUnit(
+                name=name,
+                kind=UnitKind.SEQUENCE,
+                loops=group[0].nest.loops,
+                tags=group[0].nest.tags,
+                origin=Provenance(
+                    node=node,
+                    point=_in_common([one.origin.point for one in group]),
+                    location=group[0].origin.location,
+                ),
+            )
+        )
+        sinks = tuple(NetSink(end=end) for one in group for end in (one.end, *followers[one.end]))
+        alike = arrays.setdefault((node, group[0].nest), name)
+        made.append(Net(name=name, group=alike, source=Endpoint(part=name), sinks=sinks))
+    return units, made
+
+
+def _in_common(points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The coordinates that several points have in common, which tells alike units apart."""
+    return tuple(column[0] for column in zip(*points, strict=True) if len(set(column)) == 1)
+
+
+def _in_one_pe(
+    controlled: Sequence[Controlled],
+) -> tuple[list[Controlled], dict[Endpoint, list[Endpoint]]]:
+    """One cell of each PE for each sequence of tags, and the ports that follow it."""
+    leaders: dict[tuple[object, ...], Controlled] = {}
+    followers: dict[Endpoint, list[Endpoint]] = {}
+    for one in controlled:
+        own = () if one.always else (one.end,)
+        key = (one.origin.node, one.origin.point, one.nest, *own)
+        leader = leaders.setdefault(key, one)
+        followers.setdefault(leader.end, [])
+        if leader is not one:
+            followers[leader.end].append(one.end)
+    return list(leaders.values()), followers
+
+
+def _independent(group: Sequence[Controlled], order: _Order) -> bool:
+    """Whether no two cells of a group have a common neighbor over different nets."""
+    met: dict[tuple[str, bool], set[str]] = {}
+    for one in group:
+        for neighbor, nets in order.neighbors.get(one.end.part, {}).items():
+            if neighbor in met and met[neighbor] != nets:
+                return False
+            met.setdefault(neighbor, nets)
+    return True
+
+
+def _order(nets: Sequence[Net]) -> _Order:
+    """Circles of parts (strongly connected), and the longest way to each."""
+    names: dict[str, int] = {}
+    arcs: list[tuple[int, int]] = []
+    neighbors: dict[str, dict[tuple[str, bool], set[str]]] = {}
+    for net in nets:
+        source = names.setdefault(net.source.part, len(names))
+        for sink in net.sinks:
+            target = names.setdefault(sink.end.part, len(names))
+            arcs.append((source, target))
+            for part, other, ahead in (
+                (net.source.part, sink.end.part, True),
+                (sink.end.part, net.source.part, False),
+            ):
+                neighbors.setdefault(part, {}).setdefault((other, ahead), set()).add(net.name)
+    if not arcs:
+        return _Order(circle={}, rank={})
+    labels = strong_components(len(names), arcs)
+    circle = {name: labels[number] for name, number in names.items()}
+    rank = _longest({(labels[a], labels[b]) for a, b in arcs if labels[a] != labels[b]})
+    return _Order(circle=circle, rank=rank, neighbors=neighbors)
+
+
+def _longest(arcs: set[tuple[int, int]]) -> dict[int, int]:
+    """The length of the longest way to each end of the arcs, which have no circles."""
+    after: dict[int, list[int]] = {}
+    waiting: dict[int, int] = {}
+    for source, target in sorted(arcs):
+        after.setdefault(source, []).append(target)
+        waiting[target] = waiting.get(target, 0) + 1
+    rank = dict.fromkeys(after, 0)
+    ready = [source for source in after if source not in waiting]
+    while ready:
+        source = ready.pop()
+        for target in after.get(source, ()):
+            rank[target] = max(rank.get(target, 0), rank[source] + 1)
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    return rank

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import (
     CellProcess,
     ClassStep,
@@ -21,17 +23,22 @@ from t2s.backends.cgra_tia.lower.process import (
     StreamTable,
     TokenStream,
 )
-from t2s.backends.cgra_tia.lower.register_flow import (
-    RING,
-    SAME,
-    RegisterFlow,
-    TimedAccess,
-    followed,
-)
-from t2s.backends.cgra_tia.lower.schedule import coded, enumerated
-from t2s.backends.cgra_tia.lower.scratchpads import Shuffle, shuffle_of
+from t2s.backends.cgra_tia.lower.schedule import LoopNest, coded, enumerated
+from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, tag_nest
 from t2s.backends.cgra_tia.lower.values import Value
 from t2s.backends.cgra_tia.netlist import Provenance
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    FromChannel,
+    FromRegister,
+    Immediate,
+    Instruction,
+    Opcode,
+    TagCheck,
+    ToOutputs,
+    ToRegister,
+    Trigger,
+)
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
 from t2s.graph.nodes import PEArray
@@ -246,3 +253,291 @@ def _recode(
 def _value(write: FileAccess) -> Value:
     assert write.value is not None
     return write.value
+
+
+# Register files that are neither rings nor virtual buffers: a cell with a scratchpad.
+#
+# The cell stores values in the order in which they are written, one word after the other, and loads
+# them in the order in which they are read.  Both orders are known, so a ``seq`` unit says what
+# comes next: a store, or a load and how far it is from the one before.  Each takes two
+# instructions, one for the address, so the cell works in every second cycle.
+#
+# In go the orders; out come a program and its tags.  Refused: more words at once than a scratchpad
+# has, and loads at more distances than a cell has instructions for.
+
+VALUES, TAGS = 0, 1
+"""The inputs of the cell."""
+
+_SECOND, _LOADS = 1, 2
+"""Bits of predicates: the second instruction is to come, it is that of a load."""
+
+_STORED_AT, _LOADED_AT = FromRegister(0), FromRegister(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffle:
+    """A cell that gives tokens in another order than they come, and what its tags are."""
+
+    program: CellProgram
+    nest: SequenceNest
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ScratchpadWalk:
+    """Addresses one after the other: the last of them, the steps between them, and their order.
+
+    ``steps`` has each distance once; ``codes`` says which of them comes next.  Before the first
+    step the address is the last one, so that an order that comes again takes no further step.
+    """
+
+    last: int
+    steps: list[int]
+    codes: Array
+
+
+def shuffle_of(nest: LoopNest, name: str, flow: RegisterFlow) -> Shuffle:
+    """The cell for the values of a register file of this name."""
+    written_before = np.searchsorted(flow.written_at, flow.read_at, side="left")
+    words = int((written_before - flow.order).max())
+    most = EXTENDED_CORE.scratchpad_words
+    if words > most:
+        refuse(
+            nest.subject,
+            f"the elements of {name!r} are read in an order for which {words:,} of them have to "
+            f"wait in a scratchpad, and a cell has {most} words: use smaller tiles",
+            nest.location,
+        )
+    ways = [(_walk(np.arange(len(flow.written_at)) % words), _walk(flow.order % words))]
+    if max(flow.written_to.max(), flow.read_from.max()) < most:
+        ways.append((_walk(flow.written_to), _walk(flow.read_from)))
+    stores, loads = min(ways, key=lambda way: sum(len(walk.steps) for walk in way))
+    program = _program(name, stores, loads)
+    count = len(program.instructions)
+    if count > EXTENDED_CORE.instructions:
+        refuse(
+            nest.subject,
+            f"the elements of {name!r} are written and read with {count - 2} different steps from "
+            f"one to the next, for which a cell would need {count} instructions, and it has "
+            f"{EXTENDED_CORE.instructions}",
+            nest.location,
+        )
+    tags = _merged(flow, stores.codes, loads.codes + len(stores.steps))
+    return Shuffle(program=program, nest=tag_nest(nest, tags, 1, 1))
+
+
+def _walk(addresses: Array) -> _ScratchpadWalk:
+    distances = addresses - np.roll(addresses, 1)
+    found, first, codes = np.unique(distances, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.argsort(order)
+    return _ScratchpadWalk(last=int(addresses[-1]), steps=found[order].tolist(), codes=rank[codes])
+
+
+def _merged(flow: RegisterFlow, stores: Array, loads: Array) -> Array:
+    """All tags in the order of firings; a load comes before the store of its firing."""
+    when = np.concatenate([2 * flow.read_at, 2 * flow.written_at + 1])
+    tags: Array = np.concatenate([loads, stores])[np.argsort(when, kind="stable")]
+    return tags
+
+
+def _program(name: str, stores: _ScratchpadWalk, loads: _ScratchpadWalk) -> CellProgram:
+    """An instruction for each step of an address, one that stores and one that loads."""
+    instructions: list[Instruction] = []
+    for walk, register, kind in ((stores, _STORED_AT, 0), (loads, _LOADED_AT, _LOADS)):
+        for step in walk.steps:
+            distance = Immediate(step % (1 << EXTENDED_CORE.immediate_width))
+            check = TagCheck(channel=TAGS, tag=len(instructions))
+            instructions.append(
+                Instruction(
+                    trigger=Trigger(zeros=_SECOND | _LOADS, checks=(check,)),
+                    opcode=Opcode.ADD,
+                    destination=ToRegister(register.number),
+                    sources=(register, distance),
+                    sets=_SECOND | kind,
+                )
+            )
+    first_load = len(stores.steps)
+    store = Instruction(  # the tag is that of no load, which the predicates say already
+        trigger=Trigger(
+            ones=_SECOND,
+            zeros=_LOADS,
+            checks=(
+                TagCheck(channel=TAGS, tag=first_load, equal=False),
+                TagCheck(channel=VALUES, tag=0),
+            ),
+        ),
+        opcode=Opcode.SSW,
+        sources=(FromChannel(VALUES), _STORED_AT),
+        takes=(VALUES, TAGS),
+        clears=_SECOND,
+    )
+    load = Instruction(
+        trigger=Trigger(
+            ones=_SECOND | _LOADS, checks=(TagCheck(channel=TAGS, tag=0, equal=False),)
+        ),
+        opcode=Opcode.LSW,
+        destination=ToOutputs(channels=(0,), tag=0),
+        sources=(_LOADED_AT,),
+        takes=(TAGS,),
+        clears=_SECOND | _LOADS,
+    )
+    initial = ((_STORED_AT.number, stores.last), (_LOADED_AT.number, loads.last))
+    return CellProgram(
+        label=name,
+        initial=tuple(pair for pair in initial if pair[1]),
+        instructions=(*instructions, store, load),
+    )
+
+
+# Which writes of a register file reach which reads, by enumeration of all firings of a PE.
+
+ZERO, SAME, RING = 0, 1, 2
+"""Where a read gets its value from: nothing was written, this firing writes it, an earlier one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedAccess:
+    """A read or a write: the element that it means and whether it happens, in each iteration.
+
+    ``number`` is its own among the reads or the writes of the PE, ``position`` its place in the
+    body.
+    """
+
+    number: int
+    writes: bool
+    position: int
+    element: Array
+    active: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterFlow:
+    """What becomes of the values of one register file.
+
+    ``kinds`` and ``writers`` have, for each read, one entry for each iteration: where the value
+    comes from, and the number of the write if that is in the same firing.  ``used`` has, for each
+    write, whether what an iteration writes is read later.  ``order`` has the number of the write
+    for each read of such a value, in order; ``live`` is the most values that wait at once.
+    ``written_at`` and ``read_at`` are the iterations of these writes and reads, ``written_to`` and
+    ``read_from`` their elements.
+    """
+
+    kinds: dict[int, Array]
+    writers: dict[int, Array]
+    used: dict[int, Array]
+    order: Array
+    live: int
+    written_at: Array
+    read_at: Array
+    written_to: Array
+    read_from: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Events:
+    """All accesses, by element and then in order of time; ``last`` is the write before each.
+
+    ``last`` is -1 where there is none of this element.
+    """
+
+    time: Array
+    iteration: Array
+    writes: Array
+    number: Array
+    last: Array
+    element: Array
+
+
+def followed(nest: LoopNest, name: str, accesses: Sequence[TimedAccess]) -> RegisterFlow:
+    """Follow the values of a register file through its accesses.
+
+    Refused: several values that are read later written, or read, in one firing.
+    """
+    count = len(accesses[0].active) if accesses else 0
+    events = _sorted(accesses)
+    reads = np.flatnonzero(~events.writes)
+    reads = reads[np.argsort(events.time[reads], kind="stable")]
+    source = events.last[reads]
+    there = source >= 0
+    same = there & (events.iteration[source] == events.iteration[reads])
+    kind = np.where(same, SAME, np.where(there, RING, ZERO))
+    rings, sources = reads[kind == RING], source[kind == RING]
+    used = np.unique(sources)
+    used = used[np.argsort(events.time[used], kind="stable")]
+    _check_single(nest, name, events.iteration[used], "written")
+    rank = np.zeros(len(events.time), np.int64)
+    rank[used] = np.arange(len(used))
+    order, when = rank[sources], events.iteration[rings]
+    again = np.flatnonzero(np.diff(when) == 0) + 1
+    if (order[again] != order[again - 1]).any():
+        _check_single(nest, name, when, "read")
+    once = np.delete(np.arange(len(order)), again)
+    kinds: dict[int, Array] = {}
+    writers: dict[int, Array] = {}
+    for read in sorted({access.number for access in accesses if not access.writes}):
+        mine = events.number[reads] == read
+        at = events.iteration[reads[mine]]
+        kinds[read], writers[read] = np.zeros(count, np.int8), np.zeros(count, np.int64)
+        kinds[read][at] = kind[mine]
+        writers[read][at] = np.where(kind[mine] == SAME, events.number[source[mine]], 0)
+    later: dict[int, Array] = {}
+    for write in sorted({access.number for access in accesses if access.writes}):
+        later[write] = np.zeros(count, bool)
+        later[write][events.iteration[used[events.number[used] == write]]] = True
+    live = _most_live(events.time[used], events.time[rings[once]], order[once])
+    return RegisterFlow(
+        kinds=kinds,
+        writers=writers,
+        used=later,
+        order=order[once],
+        live=live,
+        written_at=events.iteration[used],
+        read_at=when[once],
+        written_to=events.element[used],
+        read_from=events.element[rings[once]],
+    )
+
+
+def _sorted(accesses: Sequence[TimedAccess]) -> _Events:
+    positions = 1 + max((access.position for access in accesses), default=0)
+    when = [np.flatnonzero(access.active) for access in accesses]
+    pairs = list(zip(accesses, when, strict=True))
+    none = np.zeros(0, np.int64)
+    element = np.concatenate([none, *(access.element[at] for access, at in pairs)])
+    time = np.concatenate([none, *(at * positions + access.position for access, at in pairs)])
+    writes = np.concatenate([none, *(np.full(len(at), a.writes) for a, at in pairs)]).astype(bool)
+    number = np.concatenate([none, *(np.full(len(at), a.number) for a, at in pairs)])
+    order = np.lexsort((time, element))
+    element, time, writes, number = (part[order] for part in (element, time, writes, number))
+    last = np.where(writes, np.arange(len(order)), -1)
+    if len(last):
+        last = np.maximum.accumulate(last)
+        last = np.where((last >= 0) & (element[last] == element), last, -1)
+    return _Events(
+        time=time,
+        iteration=time // positions,
+        writes=writes,
+        number=number,
+        last=last,
+        element=element,
+    )
+
+
+def _check_single(nest: LoopNest, name: str, when: Array, what: str) -> None:
+    if (np.diff(when) == 0).any():
+        refuse(
+            nest.subject,
+            f"several elements of {name!r} are {what} in one firing; a file of registers becomes "
+            "a ring of tokens, of which one goes by in a cycle",
+            nest.location,
+        )
+
+
+def _most_live(written: Array, read: Array, sequence: Array) -> int:
+    """The most values that are written and not yet read for the last time."""
+    if not len(written):
+        return 0
+    final = np.zeros(len(written), np.int64)
+    np.maximum.at(final, sequence, read)
+    gone = np.searchsorted(np.sort(final), written, side="left")
+    return int((np.arange(1, len(written) + 1) - gone).max())

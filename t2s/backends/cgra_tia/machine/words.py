@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 
-from t2s.backends.cgra_tia.opcodes import Opcode
+from t2s.backends.cgra_tia.program import Opcode
 
 WordMeaning = Callable[[int, int, int], int]
 """The result for the operands a, b and c; missing ones are 0."""

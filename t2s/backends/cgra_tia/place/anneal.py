@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from t2s.simulator.emit.kernels import CompiledKernel
-from t2s.simulator.emit.operands import Argument
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.operands import Argument
 
 HOT, WARM = Decimal(6), Decimal(1)
 """Temperatures to start from, in units of the cost: one forgets the start, one keeps its shape."""

@@ -1,6 +1,6 @@
 """Programs as text: what ``parser.py`` reads back to equal programs.
 
-Goes in: programs that keep the rules of ``instruction_rules.py``.  Comes out: one text, the same
+Goes in: programs that keep the rules of ``checks.py``.  Comes out: one text, the same
 on every run, which the public assembler takes too unless a register starts with a float.
 """
 

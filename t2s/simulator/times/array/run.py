@@ -9,26 +9,27 @@ from pathlib import Path
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.compile import compile_when_new
+from t2s.llvm.compile import compile_when_new
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.report.tally import Counts, Ending, Stuck, Tally, end_of_run
-from t2s.simulator.times.array.arena import (
+from t2s.simulator.report.counters import Counts, Ending, Stuck, Tally, end_of_run
+from t2s.simulator.times.array.emit import CLOCK_WORD, COUNTER_WORD, Stop, emit_run, key_of
+from t2s.simulator.times.array.plan import (
+    NOWHERE,
     POSITION,
     REMAINING,
     REST,
     ROW,
     WALK,
+    LanePort,
     NodeMemory,
+    NodePlan,
     PortMemory,
     capacities,
     counter_bits,
     layout_of,
+    plan_of,
     pool_of,
 )
-from t2s.simulator.times.array.emit import Stop, emit_run, key_of
-from t2s.simulator.times.array.emit_node import COUNTER_WORD
-from t2s.simulator.times.array.emit_walk import CLOCK_WORD
-from t2s.simulator.times.array.plan import NOWHERE, LanePort, NodePlan, plan_of
 from t2s.simulator.values.layout import aligned_zeros
 
 _LONGEST_CALL = 1 << 30

@@ -1,4 +1,4 @@
-"""Following values backwards: from a receive to the load, or the computation, that made the token.
+"""Trace values backwards, over channels and register files, to the load or computation they are.
 
 Channels are in order and control is static, so token number ``n`` of an element is what its sender
 sent in the ``n``-th of the firings in which it sends; ``digits`` says which firing that is.  What
@@ -9,19 +9,37 @@ runs and leaves all tokens in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
-from t2s.core.expr import Broadcast, Const, Expr, Insert, Local, Select
-from t2s.core.walk import Term
+from t2s.core.expr import (
+    Broadcast,
+    Const,
+    Expr,
+    Insert,
+    Local,
+    Parameter,
+    Read,
+    Select,
+    conjuncts,
+    index_names,
+)
+from t2s.core.ops import Array
+from t2s.core.walk import Term, distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement
-from t2s.graph.graph import TensorRole
+from t2s.graph.graph import Channel, Graph, TensorRole
 from t2s.graph.nodes import PEArray
+from t2s.graph.semantics import space_points
 from t2s.simulator.values.layout import ALIGNMENT
 from t2s.simulator.values.nests.digits import (
+    LONGEST_TABLE,
+    DigitFrame,
+    NodeDigits,
     Numbers,
     Opaque,
     Product,
@@ -31,17 +49,6 @@ from t2s.simulator.values.nests.digits import (
     size,
     spread,
 )
-from t2s.simulator.values.nests.network import End, Place, TracedNetwork, TracedPE, longest
-from t2s.simulator.values.nests.references import (
-    Reference,
-    StreamSource,
-    TensorSource,
-    inserted,
-    merged,
-    regroup,
-    zeros,
-)
-from t2s.simulator.values.nests.registers import last_writer
 
 
 class Again(Exception):
@@ -289,3 +296,431 @@ def _is_zero(expr: Term) -> bool:
         case Broadcast(value=value):
             return _is_zero(value)
     return False
+
+
+# Which firing wrote what a firing reads from a register file.
+#
+# The writer is the last one, in the order of the firings, among those that wrote the element.
+# ``last_writer`` finds it digit by digit, from the outermost: as long as reader and writer have the
+# same digits so far, the next digit of the writer is the largest that is not behind the reader's;
+# once a digit is smaller, the rest may be anything, so it is the largest that wrote the element.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A digit of the writer: at each value of the reader's ``digit``, its position among those of
+    the writing firings; one position for all where ``digit`` is ``None``.
+    """
+
+    digit: int | None
+    positions: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """One index of a register file: a number, or a table over one digit."""
+
+    digit: int | None
+    values: Numbers
+
+
+def last_writer(
+    frame: DigitFrame,
+    known: Mapping[str, Array],
+    written: tuple[Sequence[Expr], Product],
+    read: tuple[Sequence[Expr], Product],
+    *,
+    written_first: bool,
+) -> tuple[Origin, ...]:
+    """Every digit of the writer, for the firings ``read[1]``.
+
+    ``written`` and ``read`` are indices of the register file and the firings that use them;
+    ``written_first``: in one firing the write comes before the read.  Raises ``Opaque`` if some
+    firing reads what was never written, or the writer has no such form.
+    """
+    pairs = [
+        (_element(frame, known, w, written[1]), _element(frame, known, r, read[1]))
+        for w, r in zip(written[0], read[0], strict=True)
+    ]
+    origins: list[Origin] = []
+    same = True
+    for number, values in enumerate(written[1]):
+        mine = [pair for pair in pairs if pair[0].digit == number]
+        reader = _reader(mine)
+        keys, wanted = _keys(mine, len(values))
+        if not same:
+            limit = np.full(len(wanted), len(values) - 1)
+            origins.append(Origin(digit=reader, positions=_last(keys, wanted, limit)))
+            continue
+        if reader is not None and reader != number:
+            raise Opaque
+        own = read[1][number]
+        limit = np.searchsorted(values, own, side="right") - 1
+        position = _last(keys, np.broadcast_to(wanted, own.shape), limit)
+        equal = values[position] == own
+        same = bool(equal.all())
+        if equal.any() and not same:
+            raise Opaque
+        origins.append(Origin(digit=number, positions=position))
+    for write, element in pairs:
+        if write.digit is None and not (element.values == write.values).all():
+            raise Opaque
+    if same and not written_first:
+        raise Opaque
+    return tuple(origins)
+
+
+def _element(
+    frame: DigitFrame, known: Mapping[str, Array], index: Expr, points: Product
+) -> _Element:
+    total = frame.sum(index, known)
+    if len(total.tables) > 1:
+        raise Opaque
+    for digit, table in total.tables.items():
+        at = positions(frame.all[digit], points[digit])
+        return _Element(digit, total.base + picked(table, at))
+    return _Element(None, np.array([total.base]))
+
+
+def _reader(pairs: Sequence[tuple[_Element, _Element]]) -> int | None:
+    """The only digit of the reader that decides, if any does."""
+    readers = {read.digit for _, read in pairs if read.digit is not None}
+    if len(readers) > 1:
+        raise Opaque
+    return next(iter(readers), None)
+
+
+def _keys(pairs: Sequence[tuple[_Element, _Element]], count: int) -> tuple[Numbers, Numbers]:
+    """A number for each value of the writer's digit, and of the reader's: equal if they meet."""
+    keys, wanted, bound = np.zeros(count, np.int64), np.zeros(1, np.int64), 1
+    for write, read in pairs:
+        low = min(int(write.values.min()), int(read.values.min()))
+        span = max(int(write.values.max()), int(read.values.max())) - low + 1
+        bound *= span
+        keys, wanted = keys * span + (write.values - low), wanted * span + (read.values - low)
+    if bound * count >= 1 << 62:
+        raise Opaque
+    return keys, wanted
+
+
+def _last(keys: Numbers, wanted: Numbers, limit: Numbers) -> Numbers:
+    """The last position up to the limit with the wanted key; ``Opaque`` if one has none."""
+    count = len(keys)
+    codes = np.sort(keys * count + np.arange(count))
+    at = np.searchsorted(codes, wanted * count + limit, side="right") - 1
+    if (limit < 0).any() or (at < 0).any() or (codes[at] // count != wanted).any():
+        raise Opaque
+    return codes[at] % count
+
+
+# What a value is, if it is not computed: an element of memory, as a function of the iteration.
+
+
+def regroup(
+    lengths: Sequence[int], tables: Sequence[Numbers], wanted: Sequence[int]
+) -> tuple[int, tuple[Numbers, ...]]:
+    """A sum over one mixed radix as the same numbers over another one: a number, and tables.
+
+    Entry ``n`` in row-major order stays entry ``n``.  Raises ``Opaque`` if the numbers are not a
+    sum of tables over the wanted digits, or if there are more or fewer of them, or none.
+    """
+    if prod(lengths) != prod(wanted) or not prod(lengths):
+        raise Opaque
+    base = sum(int(table[0]) for table in tables)
+    tables = [table - table[0] for table in tables]
+    result = [np.zeros(length, np.int64) for length in wanted]
+    cuts = sorted(set(_cuts(lengths)) & set(_cuts(wanted)))
+    for first, last in pairwise(cuts):
+        source = [at for at, cut in enumerate(_starts(lengths)) if first <= cut < last]
+        target = [at for at, cut in enumerate(_starts(wanted)) if first <= cut < last]
+        source = [at for at in source if lengths[at] > 1]
+        target = [at for at in target if wanted[at] > 1]
+        if not any(tables[at].any() for at in source):
+            continue
+        if last // first > LONGEST_TABLE:
+            raise Opaque
+        flat = np.zeros(1, np.int64)
+        for at in source:
+            flat = np.add.outer(flat, tables[at]).reshape(-1)
+        for at, table in zip(target, separated(flat, [wanted[at] for at in target]), strict=True):
+            result[at] = table
+    return base, tuple(result)
+
+
+def separated(flat: Numbers, lengths: Sequence[int]) -> list[Numbers]:
+    """Numbers over a mixed radix as a sum of tables that start with the first number, 0 after."""
+    box = flat.reshape(tuple(lengths))
+    rank = len(lengths)
+    tables, total = [], np.zeros((1,) * rank, np.int64)
+    for axis in range(rank):
+        at = tuple(slice(None) if axis == other else 0 for other in range(rank))
+        table = box[at] - (box.flat[0] if axis else 0)
+        tables.append(table)
+        total = total + table.reshape(tuple(-1 if axis == other else 1 for other in range(rank)))
+    if not np.array_equal(np.broadcast_to(total, box.shape), box):
+        raise Opaque
+    return tables
+
+
+def _cuts(lengths: Sequence[int]) -> list[int]:
+    """How many entries the digits from each position on count, and 1 at the end."""
+    return [prod(lengths[at:]) for at in range(len(lengths) + 1)]
+
+
+def _starts(lengths: Sequence[int]) -> list[int]:
+    """Of each digit, how far apart its successive values are."""
+    return [prod(lengths[at + 1 :]) for at in range(len(lengths))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSource:
+    """The memory of an input tensor."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSource:
+    """All tokens of a channel, kept in memory: a row for every element of the channel array."""
+
+    channel: str
+
+
+Source = TensorSource | StreamSource | None
+"""``None``: nothing but zeros."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A value that lies in memory, for a product of iterations.
+
+    In the iteration at these positions of the product, lane ``l`` is the scalar of ``source`` with
+    the number ``base + tables[0][position 0] + ... + lanes[l]``, or zero where that is ``None``.
+    """
+
+    source: Source
+    base: int
+    tables: tuple[Numbers, ...]
+    lanes: tuple[int | None, ...]
+
+
+def zeros(lanes: int, points: Product) -> Reference:
+    """The value zero."""
+    tables = tuple(np.zeros(len(values), np.int64) for values in points)
+    return Reference(source=None, base=0, tables=tables, lanes=(None,) * lanes)
+
+
+def merged(pieces: Sequence[tuple[Numbers, Reference]], axis: int, points: Product) -> Reference:
+    """One reference from several, each for some values of one digit.
+
+    Raises ``Opaque`` if they differ in more than the table of that digit.
+    """
+    first = pieces[0][1]
+    table = np.zeros(len(points[axis]), np.int64)
+    for values, piece in pieces:
+        if piece.source != first.source or piece.lanes != first.lanes:
+            raise Opaque
+        for at, (left, right) in enumerate(zip(piece.tables, first.tables, strict=True)):
+            if at != axis and not np.array_equal(left, right):
+                raise Opaque
+        table[np.searchsorted(points[axis], values)] = piece.base + piece.tables[axis]
+    tables = (*first.tables[:axis], table, *first.tables[axis + 1 :])
+    return Reference(source=first.source, base=0, tables=tables, lanes=first.lanes)
+
+
+def inserted(vector: Reference, lane: int, value: Reference) -> Reference:
+    """The vector with a scalar in one lane; ``Opaque`` if they move through memory apart."""
+    if not 0 <= lane < len(vector.lanes):
+        return vector
+    shift = _distance(vector, value)
+    offset = None if value.lanes[0] is None else shift + value.lanes[0]
+    base = vector if vector.source is not None else value
+    lanes = (*vector.lanes[:lane], offset, *vector.lanes[lane + 1 :])
+    return Reference(source=base.source, base=vector.base, tables=base.tables, lanes=lanes)
+
+
+def _distance(vector: Reference, value: Reference) -> int:
+    """How far the origin of ``value`` is behind that of ``vector``, in every iteration."""
+    shift = value.base - vector.base
+    if vector.source is None or value.source is None:
+        return shift
+    if vector.source != value.source:
+        raise Opaque
+    for left, right in zip(vector.tables, value.tables, strict=True):
+        differences = right - left
+        if not (differences == differences[0]).all():
+            raise Opaque
+        shift += int(differences[0])
+    return shift
+
+
+# The PEs of a graph and who sends to whom: what holds before any value is followed.
+
+Place = tuple[str, int]
+"""A PE: its node, and its number in the node's space domain, row-major."""
+
+End = tuple[str, int]
+"""An element of a channel array: the channel, and the number of the element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedPE:
+    """One PE: its digits, and its place and the parameters by name."""
+
+    node: PEArray
+    number: int
+    frame: DigitFrame
+    known: Mapping[str, Array]
+
+    def points(self, condition: Expr | None) -> Product:
+        """The iterations in which a condition holds."""
+        return self.frame.points(condition, self.known)
+
+
+@dataclass(slots=True, kw_only=True)
+class TracedNetwork:
+    """The PEs of all nodes whose control has the form that ``digits`` describes.
+
+    Attributes
+    ----------
+    pes: by place.
+    opaque: the other nodes.
+    sender: the place that sends to an element of a channel.
+    counts: by place and channel end, tokens that a PE receives.
+    """
+
+    graph: Graph
+    pes: dict[Place, TracedPE] = field(default_factory=dict)
+    opaque: set[str] = field(default_factory=set)
+    sender: dict[End, Place] = field(default_factory=dict)
+    sent: dict[End, int] = field(default_factory=dict)
+    receiver: dict[End, Place] = field(default_factory=dict)
+    received: dict[End, int] = field(default_factory=dict)
+
+    def of_node(self, node: str) -> Iterator[TracedPE]:
+        """The PEs of a node, in row-major order."""
+        found = self.graph.node(node)
+        for number in range(found.place_count):
+            if (node, number) in self.pes:
+                yield self.pes[(node, number)]
+
+    def end(self, pe: TracedPE, channel: Channel, indices: tuple[Expr, ...]) -> End:
+        """The element that a PE uses in all its firings."""
+        flat = 0
+        for index, extent in zip(indices, channel.shape, strict=True):
+            at = pe.frame.sum(index, pe.known)
+            if at.tables or not 0 <= at.base < extent:
+                raise Opaque
+            flat = flat * extent + at.base
+        return channel.name, flat
+
+    def order(self, without: set[str]) -> tuple[list[Place], set[str]]:
+        """The PEs, senders first, and the nodes that have PEs on a circle."""
+        sorter: TopologicalSorter[Place] = TopologicalSorter()
+        for place in self.pes:
+            if place[0] not in without:
+                sorter.add(place)
+        for end, place in self.receiver.items():
+            source = self.sender.get(end)
+            if source is None or source[0] in without or place[0] in without:
+                continue
+            if source == place:
+                return [], {place[0]}
+            sorter.add(place, source)
+        try:
+            return list(sorter.static_order()), set()
+        except CycleError as error:
+            return [], {place[0] for place in error.args[1]}
+
+    def short_of_tokens(self, without: set[str]) -> set[str]:
+        """Nodes that receive more tokens than are sent to them."""
+        return {
+            place[0]
+            for end, place in self.receiver.items()
+            if place[0] not in without
+            and self.graph.channel(end[0]).source not in without
+            and self.received[end] > self.sent.get(end, 0)
+        }
+
+
+def network_of(graph: Graph, parameters: Mapping[str, Array]) -> TracedNetwork:
+    """Look at the control of every PE."""
+    network = TracedNetwork(graph=graph)
+    nested = {c.name: (c.source, c.sink) for c in graph.channels if c.stream.nesting}
+    streaming = {name for ends in nested.values() for name in ends}
+    for node in graph.nodes:
+        if not isinstance(node, PEArray) or node.name in streaming:
+            network.opaque.add(node.name)
+            continue
+        try:
+            _add(network, node, NodeDigits(graph, node, parameters), parameters)
+        except Opaque:
+            network.opaque.add(node.name)
+            network.pes = {place: pe for place, pe in network.pes.items() if place[0] != node.name}
+    return network
+
+
+def _add(
+    network: TracedNetwork, node: PEArray, digits: NodeDigits, parameters: Mapping[str, Array]
+) -> None:
+    accesses = [statement for statement in node.body if isinstance(statement, Receive | Send)]
+    possible = [_places(node, access.condition, parameters) for access in accesses]
+    for number, point in enumerate(space_points(node)):
+        if not node.has_pe(point):
+            continue
+        frame, known = digits.frame(point)
+        pe = TracedPE(node=node, number=number, frame=frame, known=known)
+        network.pes[(node.name, number)] = pe
+        for statement, places in zip(accesses, possible, strict=True):
+            if places is not None and number not in places:
+                continue
+            count = size(pe.points(statement.condition))
+            if not count:
+                continue
+            channel = network.graph.channel(statement.channel)
+            if isinstance(statement, Receive):
+                ends, counts, indices = network.receiver, network.received, channel.sink_index
+            else:
+                ends, counts, indices = network.sender, network.sent, channel.source_index
+            end = network.end(pe, channel, indices)
+            if end in ends:
+                raise Opaque
+            ends[end] = (node.name, number)
+            counts[end] = count
+
+
+def _places(
+    node: PEArray, condition: Expr | None, parameters: Mapping[str, Array]
+) -> frozenset[int] | None:
+    """The PEs that the factors of a condition about the place alone do not rule out.
+
+    ``None`` if there are no such factors.  Of the many channels of a large array most reach a few
+    PEs each, so all PEs are looked at in one go.
+    """
+    space = {dimension.name for dimension in node.space}
+    factors = [
+        factor
+        for factor in conjuncts(condition)
+        if factor.type.lanes == 1
+        and (names := index_names(factor))
+        and names <= space
+        and not any(
+            isinstance(term, Local | Read)
+            or (isinstance(term, Parameter) and term.name not in parameters)
+            for term in distinct(factor)
+        )
+    ]
+    if not factors:
+        return None
+    possible = np.logical_and.reduce([node.where(factor, parameters) for factor in factors])
+    return frozenset(np.flatnonzero(possible).tolist())
+
+
+def longest(network: TracedNetwork, channel: str) -> int:
+    """The most tokens that any element of a channel is sent, or is asked for."""
+    elements = range(prod(network.graph.channel(channel).shape))
+    found = (
+        max(network.sent.get((channel, at), 0), network.received.get((channel, at), 0))
+        for at in elements
+    )
+    return max(found, default=0)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Role, SpaceDimension, Statement
-from t2s.graph.construct import (
-    Parts,
+from t2s.graph.build import (
+    GraphParts,
     add,
     both,
     either,
@@ -34,7 +34,7 @@ from t2s.graph.construct import (
     zero,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.machine import Put
+from t2s.graph.nodes import Put
 from t2s.reduction.circuits import STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import (
@@ -74,7 +74,7 @@ class _Column:
 
 
 def load_banks(
-    parts: Parts, product: Product, lines: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, lines: tuple[TypedWire, ...]
 ) -> tuple[TypedWire, ...]:
     """From the loader to the banks: each takes its own elements from the lines that pass.
 
@@ -103,7 +103,7 @@ def load_banks(
     return outs
 
 
-def look_up(parts: Parts, product: Product, words: tuple[TypedWire, ...]) -> None:
+def look_up(parts: GraphParts, product: Product, words: tuple[TypedWire, ...]) -> None:
     """From the column indices of all multipliers to their elements of the dense operand."""
     node, hops, feeder = _bank(product), _hops(product), product.nodes.vector_feeder.name
     asking, numbers = product.place_taker, range(product.multipliers)
@@ -138,7 +138,7 @@ def _array(product: Product, name: str, where: tuple[SpaceDimension, ...]) -> Ar
     return ArrayDraft(name, Role.RELAY, where, (loop(STEP, product.steps),), location)
 
 
-def _ask(parts: Parts, product: Product, asked: list[TypedWire]) -> None:
+def _ask(parts: GraphParts, product: Product, asked: list[TypedWire]) -> None:
     """The column index of each multiplier, to a wire of its own."""
     node = product.place_taker
     unit = _array(product, node, product.places)
@@ -150,7 +150,7 @@ def _ask(parts: Parts, product: Product, asked: list[TypedWire]) -> None:
 
 
 def _pass_on(
-    parts: Parts,
+    parts: GraphParts,
     product: Product,
     asked: list[TypedWire],
     to_banks: list[_Column],
@@ -185,7 +185,7 @@ def _pass_on(
 
 
 def _banks(
-    parts: Parts,
+    parts: GraphParts,
     product: Product,
     words: tuple[TypedWire, ...],
     asked: list[_Column],
@@ -301,7 +301,7 @@ def _serve(
     machine.mode("serve", when(None, inside, body=found.body.statements), needs=heads)
 
 
-def _give(parts: Parts, product: Product, passed: list[_Column]) -> None:
+def _give(parts: GraphParts, product: Product, passed: list[_Column]) -> None:
     """What was found, to each multiplier."""
     feeder = product.nodes.vector_feeder
     unit = _array(product, feeder.name, product.places)

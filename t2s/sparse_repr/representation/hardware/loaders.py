@@ -7,8 +7,8 @@ from collections.abc import Callable
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import Type
 from t2s.graph.body import Role, Statement
-from t2s.graph.construct import (
-    Parts,
+from t2s.graph.build import (
+    GraphParts,
     add,
     equal,
     index,
@@ -24,7 +24,7 @@ from t2s.graph.construct import (
     unequal,
 )
 from t2s.graph.graph import Tensor, TensorRole
-from t2s.graph.machine import Rule
+from t2s.graph.nodes import Rule
 from t2s.reduction.circuits import LANE, STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import ELEMENT, WORD, Product, ProductOperand
@@ -51,7 +51,7 @@ def place_number(product: Product) -> Expr:
 
 
 def input_tensor(
-    parts: Parts, product: Product, name: str, type: Type, shape: tuple[int, ...]
+    parts: GraphParts, product: Product, name: str, type: Type, shape: tuple[int, ...]
 ) -> None:
     """Declare an array of the representation."""
     parts.tensors.append(
@@ -67,7 +67,7 @@ def input_tensor(
 
 
 def operand_tensor(
-    parts: Parts, operand: ProductOperand, shape: tuple[int, ...], role: TensorRole
+    parts: GraphParts, operand: ProductOperand, shape: tuple[int, ...], role: TensorRole
 ) -> None:
     """Declare a dense operand or the result; in memory it has one element at least."""
     parts.tensors.append(
@@ -83,7 +83,13 @@ def operand_tensor(
 
 
 def load_slots(
-    parts: Parts, product: Product, tensor: str, type: Type, node: str, sink: str, to: TypedWire
+    parts: GraphParts,
+    product: Product,
+    tensor: str,
+    type: Type,
+    node: str,
+    sink: str,
+    to: TypedWire,
 ) -> None:
     """A load unit for each multiplier, and a wire from each: one element in every step."""
     at = add(times(index(STEP), product.block), index(ELEMENT) if product.block > 1 else 0)
@@ -96,7 +102,7 @@ def load_slots(
     link(parts, to, node, sink, product.places, capacity=32 + product.slack)
 
 
-def load_vector(parts: Parts, product: Product) -> tuple[TypedWire, ...]:
+def load_vector(parts: GraphParts, product: Product) -> tuple[TypedWire, ...]:
     """Load the dense operand, some lines in each cycle; returns the wires of the words of a line.
 
     They lead to what passes lines on.
@@ -124,7 +130,7 @@ def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:
 
 
 def relay_to_feeders(
-    parts: Parts, product: Product, lines: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, lines: tuple[TypedWire, ...]
 ) -> tuple[TypedWire, ...]:
     """From the loader to the first feeder, and from each to the next.
 
@@ -147,7 +153,7 @@ def relay_to_feeders(
 
 
 def relay_lines(
-    parts: Parts,
+    parts: GraphParts,
     product: Product,
     lines: tuple[TypedWire, ...],
     count: int,
@@ -178,7 +184,7 @@ def relay_lines(
     parts.nodes.append(unit.node())
 
 
-def feed_vector(parts: Parts, product: Product, words: tuple[TypedWire, ...]) -> None:
+def feed_vector(parts: GraphParts, product: Product, words: tuple[TypedWire, ...]) -> None:
     """The feeders: each keeps the whole dense operand, and sends the elements that it is asked for.
 
     A feeder first takes all lines, then, for every column index that comes, sends the elements of
@@ -219,7 +225,7 @@ def fill(
     )
 
 
-def give_to_multipliers(parts: Parts, product: Product) -> None:
+def give_to_multipliers(parts: GraphParts, product: Product) -> None:
     """The wires from the feeders to the multipliers."""
     feeder, multiplier = product.nodes.vector_feeder.name, product.nodes.multiplier.name
     link(parts, product.vector_wire, feeder, multiplier, product.places, capacity=4)

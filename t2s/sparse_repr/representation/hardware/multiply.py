@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.graph.body import Role, SpaceDimension
-from t2s.graph.construct import Parts, add, both, equal, index, local, select, zero
+from t2s.graph.build import GraphParts, add, both, equal, index, local, select, zero
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
 from t2s.sparse_repr.representation.hardware.product import (
     ELEMENT,
@@ -16,7 +16,7 @@ from t2s.sparse_repr.representation.hardware.product import (
 from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, TypedWire, link, wire
 
 
-def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
+def multiply(parts: GraphParts, product: Product, sink: str, fused: int) -> None:
     """The multipliers, and what sums the products of a block; the lanes go to ``sink``."""
     multiplier, type = product.nodes.multiplier, product.result.type
     unit = _compute(product, multiplier, product.places)
@@ -93,7 +93,7 @@ def _row(unit: ArrayDraft, product: Product) -> None:
 
 
 def _to_adder(
-    parts: Parts, unit: ArrayDraft, product: Product, value: Expr, products: list[TypedWire]
+    parts: GraphParts, unit: ArrayDraft, product: Product, value: Expr, products: list[TypedWire]
 ) -> None:
     """Each multiplier of a block sends to its own input of the adder tree."""
     nodes = product.nodes
@@ -103,7 +103,7 @@ def _to_adder(
 
 
 def _adder(
-    parts: Parts, product: Product, products: list[TypedWire], sink: str, fused: int
+    parts: GraphParts, product: Product, products: list[TypedWire], sink: str, fused: int
 ) -> None:
     """The adder trees of each machine: the sum of the products of a block, or of each of its rows.
 
@@ -135,7 +135,7 @@ def tree(terms: list[Expr]) -> Expr:
     return terms[0]
 
 
-def combine(parts: Parts, product: Product, sink: str) -> None:
+def combine(parts: GraphParts, product: Product, sink: str) -> None:
     """Combine the sums of two machines: into one if they are of one row.
 
     The first lane that leaves has the row of the first machine in every step; the second one has

@@ -3,7 +3,7 @@
 * Structure that each machine has of its own: lengths, and numbers (``runs_of_machines``).
 * Lengths of all fibres, whose blocks of slots are dealt out in turn: each machine counts its own
   (``runs_of_blocks``).
-* Lengths alone, where a schedule has to be repeated: ``replay.py``.
+* Lengths alone, where a schedule has to be repeated: ``decoders.py``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
 from t2s.graph.body import Role
-from t2s.graph.construct import (
-    Parts,
+from t2s.graph.build import (
+    GraphParts,
     add,
     equal,
     index,
@@ -62,7 +62,7 @@ def run_wires(product: Product) -> tuple[TypedWire, TypedWire]:
 
 
 def link_runs(
-    parts: Parts, product: Product, rows_from: str, lengths_from: str, *, counted: bool = False
+    parts: GraphParts, product: Product, rows_from: str, lengths_from: str, *, counted: bool = False
 ) -> None:
     """Lead the wires of runs to the decoder.
 
@@ -108,7 +108,9 @@ def fills_up(product: Product) -> bool:
     return product.storage.layout.group_size > 1
 
 
-def structure_tensor(parts: Parts, product: Product, structure: str, *, flat: bool = False) -> str:
+def structure_tensor(
+    parts: GraphParts, product: Product, structure: str, *, flat: bool = False
+) -> str:
     """Declare the array of a part of the structure, which has one element at least."""
     tensor, data = product.stream_name(structure), product.storage.streams[structure].data
     shape = (data.size,) if flat else data.shape
@@ -116,7 +118,7 @@ def structure_tensor(parts: Parts, product: Product, structure: str, *, flat: bo
     return tensor
 
 
-def lengths_loader(parts: Parts, product: Product) -> tuple[ArrayDraft, Expr]:
+def lengths_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Expr]:
     """A draft of one load unit for the lengths of all fibres in order, and what it loads.
 
     What it sends is for the caller to say.
@@ -127,14 +129,14 @@ def lengths_loader(parts: Parts, product: Product) -> tuple[ArrayDraft, Expr]:
     return _loader_of_all(parts, product, lengths.name, "entry", at)
 
 
-def numbers_loader(parts: Parts, product: Product) -> tuple[ArrayDraft, Expr]:
+def numbers_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Expr]:
     """A draft of one load unit for the numbers of all fibres, and what it loads."""
     assert product.mapping.fibre is not None
     return _loader_of_all(parts, product, product.mapping.fibre, "number", index(FIBRE))
 
 
 def _loader_of_all(
-    parts: Parts, product: Product, structure: str, target: str, at: Expr
+    parts: GraphParts, product: Product, structure: str, target: str, at: Expr
 ) -> tuple[ArrayDraft, Expr]:
     """A load unit that reads an entry for each fibre, and fires once more behind the last one."""
     tensor = structure_tensor(parts, product, structure, flat=True)
@@ -153,7 +155,7 @@ def fibre_count(product: Product) -> int:
     return count + -count % product.storage.layout.group_size
 
 
-def runs_of_machines(parts: Parts, product: Product) -> None:
+def runs_of_machines(parts: GraphParts, product: Product) -> None:
     """Each machine loads the lengths of its own fibres, and their numbers if they are recorded."""
     mapping = product.mapping
     lengths, job, (row, length) = mapping.lengths, mapping.job, run_wires(product)
@@ -204,7 +206,7 @@ def _loader(product: Product, node: str, count: int) -> ArrayDraft:
     return ArrayDraft(node, Role.LOAD, product.lanes, (loop(FIBRE, count + 1),), location)
 
 
-def _load_numbers(parts: Parts, product: Product, name: str, count: int) -> str:
+def _load_numbers(parts: GraphParts, product: Product, name: str, count: int) -> str:
     """A load unit for each machine: the numbers of its fibres, or of its jobs."""
     node, job = loader_name(product, name), product.mapping.job
     assert isinstance(job, FibreJob)
@@ -221,7 +223,7 @@ def _load_numbers(parts: Parts, product: Product, name: str, count: int) -> str:
     return node
 
 
-def runs_of_blocks(parts: Parts, product: Product) -> None:
+def runs_of_blocks(parts: GraphParts, product: Product) -> None:
     """Blocks are dealt in turn: of the blocks of a row, each machine takes every m-th.
 
     A row of ``q * m + r`` blocks whose first block is for machine ``phase`` has ``q`` or ``q + 1``
@@ -282,7 +284,7 @@ def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -
 
 
 def _down_the_line(
-    parts: Parts, product: Product, unit: ArrayDraft, taken: TypedWire, source: str, what: str
+    parts: GraphParts, product: Product, unit: ArrayDraft, taken: TypedWire, source: str, what: str
 ) -> Expr:
     """Take a number from ``source`` on the first machine, else from the machine before."""
     machines, lane = product.machines, index(LANE)

@@ -10,11 +10,15 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import SpaceDimension
-from t2s.graph.construct import space
+from t2s.graph.build import space
 from t2s.graph.graph import ScalarParameter, StreamKind
 from t2s.reduction.circuits import LANE, Circuit
-from t2s.sparse_repr.representation.chain_layout import BlockJob, MatrixUnits, units_of
-from t2s.sparse_repr.representation.chain_words import MatrixDimension
+from t2s.sparse_repr.representation.chain_layout import (
+    BlockJob,
+    MatrixDimension,
+    MatrixUnits,
+    units_of,
+)
 from t2s.sparse_repr.representation.hardware.wires import TypedWire, wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.storage import Storage

@@ -13,10 +13,9 @@ from t2s.core.names import NameSupply
 from t2s.core.types import INT32
 from t2s.core.walk import Term, rewrite, walk
 from t2s.graph.body import Let, Load, Receive, Register, RegisterRead, RegisterWrite, SpaceDimension
-from t2s.graph.construct import Parts
+from t2s.graph.build import GraphParts
 from t2s.graph.graph import Graph, ScalarParameter
-from t2s.graph.machine import Head
-from t2s.graph.nodes import Loop
+from t2s.graph.nodes import Head, Loop
 from t2s.reduction.circuits import reduce_lanes
 from t2s.sparse_repr.representation.hardware.banks import load_banks, look_up
 from t2s.sparse_repr.representation.hardware.decoders import decode_coordinates, decode_fibres
@@ -33,15 +32,14 @@ from t2s.sparse_repr.representation.hardware.multiply import (
     multiply,
 )
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.result_buffer import unload
-from t2s.sparse_repr.representation.hardware.unordered_rows import scatter
+from t2s.sparse_repr.representation.hardware.result_buffer import scatter, unload
 
 Array = np.ndarray[Any, Any]
 
 
 def product_graph(product: Product) -> Graph:
     """The graph of a product; nodes in the order in which values pass them."""
-    parts, nodes = Parts(), product.nodes
+    parts, nodes = GraphParts(), product.nodes
     # first: of units that ask at once, memory serves the first one
     lines = load_vector(parts, product)
     into = load_banks if product.banks else relay_to_feeders
@@ -72,7 +70,7 @@ def product_graph(product: Product) -> Graph:
     return with_scalars(graph, product.scalars)
 
 
-def _reduce(parts: Parts, product: Product) -> None:
+def _reduce(parts: GraphParts, product: Product) -> None:
     """Rows one after the other: a reduction circuit for each lane."""
     nodes, circuit = product.nodes, product.circuit
     names = tuple(

@@ -28,10 +28,9 @@ from t2s.graph.body import (
     SpaceDimension,
     Statement,
 )
-from t2s.graph.construct import Parts, index, register
+from t2s.graph.build import GraphParts, index, register
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, Head, Machine, Mode
-from t2s.graph.nodes import Loop, PEArray
+from t2s.graph.nodes import Choice, Head, Loop, Machine, Mode, PEArray
 from t2s.sparse_repr.blocks.draft import In, Out, ports
 
 
@@ -67,7 +66,7 @@ def wire(name: str, type: Type = INT32, kind: StreamKind = StreamKind.VALUE) -> 
 
 
 def link(
-    parts: Parts,
+    parts: GraphParts,
     wire: TypedWire,
     source: str,
     sink: str,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from t2s.backends.cgra_tia.lower.control.flat import (
+from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     VALUE_TAG,
     Ask,
     Fetch,

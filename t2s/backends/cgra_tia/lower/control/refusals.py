@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
-from t2s.backends.cgra_tia.lower.control.flat import EMPTY_TAG
+from t2s.backends.cgra_tia.lower.control.flat_blocks import EMPTY_TAG
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.core.expr import BitOperator, Expr, Parameter, apply, const
 from t2s.core.location import SourceLocation
@@ -16,7 +16,7 @@ from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Statement, Store, by_lanes
 from t2s.graph.graph import Graph, Place
-from t2s.graph.machine import Machine, Search
+from t2s.graph.nodes import Machine, Search
 from t2s.graph.verify_machine import accesses_of
 
 WORDS_OF_BLOCKS = (Float(64), Int(64), INT32, BOOL)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.cgra_tia.lower.control.flat import (
+from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     VALUE_TAG,
     Ask,
     ControlState,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
-from t2s.backends.cgra_tia.lower.control.flat import (
+from t2s.backends.cgra_tia.lower.control.decision_trees import reduced
+from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     EMPTY_TAG,
     NOTHING,
     VALUE_TAG,
@@ -29,14 +30,13 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     hardware_tag,
     number_of,
 )
-from t2s.backends.cgra_tia.lower.control.folding import reduced
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.core.expr import Const, Expr, Local, const
 from t2s.core.types import INT32
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.graph import Graph, StreamKind
-from t2s.graph.machine import Choice, Machine, Mode, Rule
+from t2s.graph.nodes import Choice, Machine, Mode, Rule
 
 MOST_STATES = 128
 """Control states that are looked at: as many as the predicates number."""

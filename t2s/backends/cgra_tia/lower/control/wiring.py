@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
 from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, cells_of
-from t2s.backends.cgra_tia.lower.control.choices import joined, rotated, with_single_tests
-from t2s.backends.cgra_tia.lower.control.flat import (
+from t2s.backends.cgra_tia.lower.control.decision_trees import joined, rotated, with_single_tests
+from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     DONE_TAG,
     VALUE_TAG,
     Ask,
@@ -20,6 +20,7 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     ValueTest,
     alike,
     firings_of,
+    ties_of,
     with_last_head,
 )
 from t2s.backends.cgra_tia.lower.control.memory_streams import StreamedBlock, with_streams
@@ -30,7 +31,6 @@ from t2s.backends.cgra_tia.lower.control.sequences import (
     sequence_of,
     tokens_of,
 )
-from t2s.backends.cgra_tia.lower.control.ties import ties_of
 from t2s.backends.cgra_tia.lower.control.unfold import unfolded
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
 from t2s.backends.cgra_tia.netlist import (
@@ -47,7 +47,7 @@ from t2s.backends.cgra_tia.netlist import (
 from t2s.core.expr import Const, Local
 from t2s.core.names import NameSupply
 from t2s.graph.graph import Graph, Place
-from t2s.graph.machine import Machine
+from t2s.graph.nodes import Machine
 
 ROOM = 32
 """Tokens that a stream between blocks can hold; one of the graph that holds fewer holds those."""

@@ -1,0 +1,385 @@
+"""Bit vectors: scanners, where the firings of a body come from, and builders.
+
+A scanner looks at a *window* of each operand, ``WINDOW_BITS`` bits, and puts as many of the set
+bits of their combination as the body takes at a time.  A window takes a firing for each so many,
+and one if it has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody, passage
+from t2s.backends.capstan.machines.kit import (
+    LAST,
+    UnitDraft,
+    UnitHead,
+    Wire,
+    let,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.backends.capstan.machines.vectors import (
+    addresses,
+    both,
+    counted_from,
+    is_there,
+    less,
+    minus,
+    number,
+    plus,
+    spread,
+    where,
+    zero,
+)
+from t2s.core.errors import InternalError
+from t2s.core.expr import (
+    Apply,
+    Cast,
+    CountBits,
+    Expr,
+    LaneNumbers,
+    Local,
+    LowestBits,
+    RankBits,
+    ReduceLanes,
+    SetBits,
+    apply,
+    const,
+    equals,
+)
+from t2s.core.ops import Op
+from t2s.core.types import INT32, UInt
+from t2s.core.walk import walk
+from t2s.graph.body import Let, Role, Statement
+from t2s.graph.nodes import DONE, Put
+from t2s.patterns.ir import WINDOW_BITS, WORD_BITS, BuildBits, Foreach, JoinKind, Reduce, ScanHeader
+
+WORDS = UInt(WORD_BITS).with_lanes(WINDOW_BITS // WORD_BITS)
+"""The words of a window."""
+
+_ALL = (1 << WORD_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operand:
+    """A bit vector: the words of its window, and how many bits are set in those before."""
+
+    head: UnitHead
+    before: Local
+
+    @property
+    def words(self) -> Expr:
+        return self.head.value
+
+    @property
+    def ones(self) -> Expr:
+        """The set bits of the window."""
+        return CountBits(words=self.words, type=INT32)
+
+    def positions(self, found: Expr) -> Expr:
+        """The positions of bits in the operand, -1 where it does not have them."""
+        rank = RankBits(words=self.words, bits=found, type=found.type)
+        behind = plus(found, number(1, found.type.lanes))
+        after = RankBits(words=self.words, bits=behind, type=found.type)
+        has = both(is_there(found), less(rank, after))
+        return addresses(has, plus(spread(self.before, found.type.lanes), rank))
+
+
+def scanned(
+    around: PatternBody,
+    pattern: Foreach | Reduce,
+    header: ScanHeader,
+    queues: tuple[Wire, ...],
+    lanes: int,
+    region: str,
+) -> PatternBody:
+    """The body of a pattern that visits bits; ``queues`` bring the windows of its operands."""
+    unit = BodyUnit(around, f"scan_{pattern.binders[0]}", Role.RELAY, pattern.location)
+    windows = where(unit.valid, windows_of(unit.scalar(header.bits)), number(0))
+    at, begin = unit.register("window"), unit.register("from")
+    out_before = unit.register("outputs")
+    operands = tuple(
+        _Operand(
+            head=unit.take(wire, unit.local("words")),
+            before=unit.register("before"),
+        )
+        for wire in queues
+    )
+    wide = INT32.with_lanes(lanes)
+    lets: list[Let] = []
+
+    def bound(name: str, value: Expr) -> Local:
+        """A value that several others use."""
+        step, local = let(unit, name, value)
+        lets.append(step)
+        return local
+
+    joined = bound("joined", _behind(_joined(operands, header.join), begin))
+    ones = bound("ones", CountBits(words=joined, type=INT32))
+    found = bound("found", LowestBits(words=joined, type=wide))
+    offset = spread(apply(Op.MULTIPLY, at, number(WINDOW_BITS)), lanes)
+    coordinates = bound("coordinates", addresses(is_there(found), plus(found, offset)))
+    values = [coordinates, *(operand.positions(found) for operand in operands)]
+    if len(operands) > 1:
+        values.insert(2, counted_from(out_before, lanes))
+    room = around.draft.times.room(lanes)
+    control = unit.output(pattern.binders[0], wide, tagged=True, capacity=room)
+    wires = {name: unit.output(name, wide, capacity=room) for name in pattern.binders}
+    locals = [put(wires[name], value) for name, value in zip(wires, values, strict=True)]
+    nothing = [put(wire, number(-1, lanes)) for wire in wires.values()]
+
+    def fires(tag: int | None = None) -> tuple[Put, ...]:
+        return (put(control, coordinates, None if tag is None else const(tag)), *locals)
+
+    heads = tuple(operand.head for operand in operands)
+    last_found = found if lanes == 1 else ReduceLanes(operator=Op.MAXIMUM, value=found, type=INT32)
+    goes_on: tuple[Statement, ...] = (
+        write(at, plus(at, number(1))),
+        write(begin, number(0)),
+        write(out_before, plus(out_before, ones)),
+        *(write(one.before, plus(one.before, one.ones)) for one in operands),
+    )
+    registers = (at, begin, out_before, *(operand.before for operand in operands))
+    ends = tuple(write(register, number(0)) for register in registers)
+    is_last = equals(plus(at, number(1)), windows)
+    unit.at_each(
+        [
+            FiringCase(
+                name="some",
+                when=less(number(lanes), ones),
+                body=(
+                    write(begin, plus(last_found, number(1))),
+                    write(out_before, plus(out_before, number(lanes))),
+                ),
+                puts=fires(),
+                final=False,
+            ),
+            FiringCase(name="end", when=is_last, body=ends, puts=fires(LAST), takes=heads),
+            FiringCase(
+                name="empty",
+                when=equals(ones, number(0)),
+                body=goes_on,
+                takes=heads,
+                final=False,
+            ),
+            FiringCase(name="window", body=goes_on, puts=fires(), takes=heads, final=False),
+        ],
+        first=[
+            FiringCase(
+                name="nothing",
+                when=equals(windows, number(0)),
+                puts=(put(control, number(-1, lanes), const(LAST)), *nothing),
+            )
+        ],
+        also=heads,
+        lets=lets,
+        done=[put(control, tag=const(DONE))],
+    )
+    unit.finish()
+    return replace(
+        around,
+        around=around,
+        lanes=lanes,
+        region=region,
+        control=control,
+        binder=pattern.binders[0],
+        wires=dict(wires),
+        given_back={},
+        carry=None,
+        _repeated=set(),
+    )
+
+
+def windows_of(bits: Expr) -> Expr:
+    """How many windows so many bits are."""
+    return apply(Op.FLOOR_DIVIDE, bits, number(WINDOW_BITS))
+
+
+def _joined(operands: tuple[_Operand, ...], join: JoinKind) -> Expr:
+    """The words with the bits to visit."""
+    if len(operands) == 1:
+        return operands[0].words
+    left, right = operands
+    return apply(Op.AND if join is JoinKind.AND else Op.OR, left.words, right.words)
+
+
+def _behind(words: Expr, begin: Expr) -> Expr:
+    """The words without the bits below ``begin``."""
+    lanes = WORDS.lanes
+    each = LaneNumbers(type=INT32.with_lanes(lanes))
+    first = spread(apply(Op.FLOOR_DIVIDE, begin, number(WORD_BITS)), lanes)
+    inside = Cast(value=apply(Op.MODULO, begin, number(WORD_BITS)), type=UInt(WORD_BITS))
+    part = spread(apply(Op.SHIFT_LEFT, const(_ALL, UInt(WORD_BITS)), inside), lanes)
+    whole = spread(const(_ALL, UInt(WORD_BITS)), lanes)
+    none = spread(const(0, UInt(WORD_BITS)), lanes)
+    mask = where(less(each, first), none, where(apply(Op.EQUAL, each, first), part, whole))
+    return apply(Op.AND, words, mask)
+
+
+# Builders of bit vectors: coordinates that increase come in vectors, windows of bits go out.
+#
+# In a firing a builder takes a vector of coordinates or puts a window, or both: with the first
+# coordinate behind a window it is complete.  So ``n`` coordinates take as many firings as there are
+# vectors of them, or as there are windows, whatever is more, if they lie evenly; one more where the
+# last vector begins the last window.
+
+
+def copied_bits(body: PatternBody, windows: Wire, name: str) -> Wire:
+    """Windows that a body passes on, as many words at a time as it has lanes."""
+    times = -(-windows.type.lanes // body.lanes)
+    if times == 1:
+        return windows
+    unit = UnitDraft(body.draft, f"copy_{name}", Role.RELAY, body.space, body.region, None)
+    taken, passed = unit.take(windows, unit.local("window")), unit.register("passed")
+    out = unit.output(name, windows.type, capacity=windows.capacity)
+    last = rule(
+        "last", "run", takes=[taken], puts=[put(out, taken.value)], body=[write(passed, number(0))]
+    )
+    more = rule("words", "run", body=[write(passed, plus(passed, number(1)))])
+    unit.mode(
+        "run",
+        when(less(passed, number(times - 1)), more),
+        when(None, last),
+        needs=[taken],
+    )
+    unit.finish(endless=True)
+    return out
+
+
+def combined_words(body: PatternBody, name: str, value: Expr) -> Wire:
+    """Windows that are and-ed and or-ed, one of each bit vector at a time."""
+    unit = UnitDraft(body.draft, f"combine_{name}", Role.COMPUTE, body.space, body.region, None)
+    used = dict.fromkeys(term.name for term in walk(value) if isinstance(term, Local))
+    heads = {one: unit.take(body.wires[one], unit.local(one)) for one in used}
+
+    def windows(term: Expr) -> Expr:
+        match term:
+            case Local(name=one):
+                return heads[one].value
+            case Apply(operator=operator, operands=operands):
+                return apply(operator, *map(windows, operands))
+        raise InternalError(f"{type(term).__name__} of bits")
+
+    made = windows(value)
+    capacity = body.draft.times.bit_windows
+    out = unit.output(name, WORDS, latency=passage(body, made), capacity=capacity)
+    taken = list(heads.values())
+    combined = rule("words", "run", takes=taken, puts=[put(out, made)])
+    unit.mode("run", when(None, combined), needs=taken)
+    unit.finish(endless=True)
+    return out
+
+
+def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wire:
+    """The windows of a bit vector for each firing of a body; none for an iteration that is none.
+
+    ``coordinates`` brings as many vectors as the count fills, and one if it is 0.
+    """
+    times = body.draft.times
+    unit = BodyUnit(body, f"build_{statement.words}", Role.RELAY, statement.location)
+    count = where(unit.valid, unit.scalar(statement.count), number(0))
+    windows = where(unit.valid, windows_of(unit.scalar(statement.bits)), number(0))
+    taken = unit.take(coordinates, unit.local("coordinates"))
+    at, passed = unit.register("window"), unit.register("passed")
+    made = unit.register("made", WORDS)
+    out = unit.output(statement.words, WORDS, capacity=times.bit_windows)
+
+    lets: list[Let] = []
+
+    def bound(name: str, value: Expr) -> Expr:
+        step, local = let(unit, name, value)
+        lets.append(step)
+        return local
+
+    lanes = coordinates.type.lanes
+    left = bound("left", minus(count, passed))
+    there = less(counted_from(number(0), lanes), spread(left, lanes))
+    here = bound("here", addresses(there, taken.value))
+    highest = here
+    if lanes > 1:
+        highest = ReduceLanes(operator=Op.MAXIMUM, value=here, type=INT32)
+    beyond = bound("beyond", minus(highest, apply(Op.MULTIPLY, at, number(WINDOW_BITS))))
+
+    def bits(words: Expr, window: Expr) -> Expr:
+        """The words with those bits of the vector that are in a window."""
+        begin = spread(apply(Op.MULTIPLY, window, number(WINDOW_BITS)), lanes)
+        return SetBits(words=words, bits=minus(here, begin), type=WORDS)
+
+    words = bound("words", bits(made, at))
+    next_window = plus(at, number(1))
+    is_last = equals(next_window, windows)
+    ends = (write(at, number(0)), write(passed, number(0)), write(made, zero(WORDS)))
+    goes_on = (write(at, next_window), write(passed, plus(passed, number(lanes))))
+    no_more = less(left, number(lanes + 1))
+    inside = less(beyond, number(WINDOW_BITS))
+    window = put(out, words)
+    unit.at_each(
+        [
+            FiringCase(name="none", when=less(windows, number(1)), body=ends, takes=(taken,)),
+            FiringCase(
+                name="last vector",
+                when=apply(Op.AND, is_last, no_more),
+                body=ends,
+                puts=(window,),
+                takes=(taken,),
+            ),
+            FiringCase(
+                name="vector and window",
+                when=apply(Op.AND, inside, no_more),
+                body=(*goes_on, write(made, zero(WORDS))),
+                puts=(window,),
+                takes=(taken,),
+                final=False,
+                after="rest",
+            ),
+            FiringCase(
+                name="vector",
+                when=inside,
+                body=(write(passed, plus(passed, number(lanes))), write(made, words)),
+                takes=(taken,),
+                final=False,
+            ),
+            FiringCase(
+                name="window",
+                when=less(number(2 * WINDOW_BITS - 1), beyond),
+                body=(write(at, next_window), write(made, zero(WORDS))),
+                puts=(window,),
+                final=False,
+            ),
+            FiringCase(
+                name="window and last vector",
+                when=no_more,
+                body=(*goes_on, write(made, bits(zero(WORDS), next_window))),
+                puts=(window,),
+                takes=(taken,),
+                final=False,
+                after="rest",
+            ),
+            FiringCase(
+                name="window and vector",
+                body=(*goes_on, write(made, bits(zero(WORDS), next_window))),
+                puts=(window,),
+                takes=(taken,),
+                final=False,
+            ),
+        ],
+        also=[taken],
+        lets=lets,
+    )
+    unit.then(
+        [
+            FiringCase(name="end", when=is_last, body=ends, puts=(put(out, made),), after="run"),
+            FiringCase(
+                name="rest",
+                body=(write(at, next_window), write(made, zero(WORDS))),
+                puts=(put(out, made),),
+                final=False,
+            ),
+        ],
+        mode="rest",
+    )
+    unit.finish()
+    return out

@@ -1,0 +1,233 @@
+"""Operations that share a cell, if the user allows it (``interval``): they fire in turn.
+
+A cell that two operations share fires for each of them in every second cycle, with half as many
+cells in all.  Its ``seq`` unit sends a tag for every firing, round after round, a turn for each
+operation.  One operation may need the result of another one, which comes some cycles later; so the
+later turn works in each round on operands that came a few rounds before (its *stage*), and results
+wait in the cell's channel to itself.  At the beginning and at the end some turns have nothing to
+do; these are ``nop``.  So the order of firings is known, and no cell waits for its own pipeline::
+
+    turn 0:  fmul %o1.0, %i0, %i1          of operands 0 1 2 3 ...
+    turn 1:  fmac %o0.0, %i2, %i4, %i3     of operands - - 0 1 ...
+
+In go the cells of processes; out come those that stay alone, and ``SharedCell`` objects.  An
+operation that chooses takes two firings itself and stays alone.  Where what an earlier turn takes
+depends on what a later one has sent, all stages are 0: none may run ahead of what it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, TakenAgain, Wire
+from t2s.backends.cgra_tia.lower.copy_propagation import Aliases
+from t2s.backends.cgra_tia.lower.process import TokenStream
+from t2s.backends.cgra_tia.lower.registers import Replay
+from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, turn_nest
+from t2s.backends.cgra_tia.netlist import CellTurn
+from t2s.backends.cgra_tia.program import ON_FMA
+
+_WAY = 4
+"""The cycles that a way from cell to cell is thought to take before there are places."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedCell:
+    """Cells of one operation each, in the order of their turns, and the stage of each."""
+
+    parts: tuple[CellDraft, ...]
+    stages: tuple[int, ...]
+
+    def merged(self) -> SharedProgram:
+        """One cell that does what all of them do."""
+        first = self.parts[0]
+        process = first.process
+        words = [part.operator for part in self.parts]
+        draft = CellDraft(
+            name="_".join([first.name, *words[1:]]),
+            process=process,
+            operator=" and ".join(dict.fromkeys(words)),
+        )
+        actions: list[CellAction] = []
+        turns: list[list[int]] = []
+        for turn, part in enumerate(self.parts):
+            mine = _renamed(part, [*draft.inputs], turn)
+            draft.inputs += mine.inputs
+            draft.residents += mine.residents
+            own = list(dict.fromkeys(mine.actions))  # to do nothing is one of them
+            turns.append([len(actions) + own.index(action) for action in mine.actions])
+            actions += [NOTHING if action.idle else action for action in own]
+        rest = len(actions)
+        if max(self.stages):
+            actions.append(NOTHING)
+        return SharedProgram(
+            draft=draft,
+            actions=tuple(actions),
+            nest=turn_nest(process.nest, process.classes, turns, self.stages, rest),
+            turns=tuple(
+                CellTurn(tags=tuple(sorted(set(turn))), stage=stage)
+                for turn, stage in zip(turns, self.stages, strict=True)
+            ),
+        )
+
+    def ahead(self, wire: Wire, taker: int) -> int:
+        """How many tokens more wait before a turn than if all turns had one stage."""
+        made = [
+            stage
+            for part, stage in zip(self.parts, self.stages, strict=True)
+            if any(wire in action.outputs for action in part.actions)
+        ]
+        return self.stages[taker] - min(made, default=0)
+
+
+NOTHING = CellAction(recipe=None)
+"""What a turn does for operands of which its operation needs none, and before and after all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedProgram:
+    """A cell whose action ``n`` has tag ``n``, the tags of all its firings, and whose they are."""
+
+    draft: CellDraft
+    actions: tuple[CellAction, ...]
+    nest: SequenceNest
+    turns: tuple[CellTurn, ...]
+
+
+def _renamed(part: CellDraft, taken: Sequence[Wire], turn: int) -> CellDraft:
+    """The part, with another name for what an earlier turn takes too: it has an input of its own.
+
+    What stays in a register is there for all turns.
+    """
+    names: dict[object, Wire] = {
+        wire: TakenAgain(wire=wire, turn=turn)
+        for wire in part.inputs
+        if wire in taken and wire not in part.residents and not isinstance(wire, TakenAgain)
+    }
+    return replace(
+        part,
+        inputs=[
+            names.get(wire, wire) for wire in part.inputs if wire in names or wire not in taken
+        ],
+        residents=[wire for wire in part.residents if wire not in taken],
+        actions=[
+            replace(
+                action,
+                operands=tuple(names.get(operand, operand) for operand in action.operands),
+                takes=tuple(names.get(wire, wire) for wire in action.takes),
+            )
+            for action in part.actions
+        ],
+    )
+
+
+@dataclass(kw_only=True)
+class CellSharing:
+    """Which operations share cells: at most ``interval`` of one PE and of one kind."""
+
+    interval: int
+    fma_latency: int
+    aliases: Aliases
+    replays: Sequence[Replay]
+    _after: dict[str, list[str]] = field(init=False, default_factory=dict)
+
+    def shared(self, groups: Sequence[Sequence[CellDraft]]) -> list[list[CellDraft | SharedCell]]:
+        """The cells of each process, with those that share one in place of the first of them."""
+        if self.interval == 1:
+            return [list(group) for group in groups]
+        self._after = _followers([d for group in groups for d in group], self.replays, self.aliases)
+        return [self._of_process(group) for group in groups]
+
+    def _of_process(self, group: Sequence[CellDraft]) -> list[CellDraft | SharedCell]:
+        alike: dict[bool | None, list[CellDraft]] = {}
+        for draft in group:
+            alike.setdefault(_kind(draft), []).append(draft)
+        found: list[CellDraft | SharedCell] = list(alike.pop(None, []))
+        for drafts in alike.values():
+            for start in range(0, len(drafts), self.interval):
+                parts = tuple(drafts[start : start + self.interval])
+                if len(parts) == 1:
+                    found.append(parts[0])
+                else:
+                    found.append(SharedCell(parts=parts, stages=self._stages(parts, group)))
+        return found
+
+    def _stages(self, parts: Sequence[CellDraft], group: Sequence[CellDraft]) -> tuple[int, ...]:
+        """The least stages with which every result is there at its turn, as far as one knows."""
+        for turn, part in enumerate(parts):
+            if self._reached(part.name) & {before.name for before in parts[:turn]}:
+                return (0,) * len(parts)
+        stages = [0]
+        for turn in range(1, len(parts)):
+            stage = stages[-1]
+            for before in range(turn):
+                way = self._way(parts[before], parts[turn], parts, group)
+                if way is not None:
+                    rounds = -(-(way - (turn - before)) // len(parts))
+                    stage = max(stage, stages[before] + rounds)
+            stages.append(stage)
+        return tuple(stages)
+
+    def _reached(self, start: str) -> set[str]:
+        """The cells that wait for what a cell sends, or for what these send."""
+        found: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for name in self._after.get(waiting.pop(), ()):
+                if name not in found:
+                    found.add(name)
+                    waiting.append(name)
+        return found
+
+    def _way(
+        self,
+        start: CellDraft,
+        end: CellDraft,
+        together: Sequence[CellDraft],
+        group: Sequence[CellDraft],
+    ) -> int | None:
+        """The cycles from a firing of one operation to that of another one that needs it."""
+        longest: dict[str, int] = {start.name: 0}
+        for draft in group:  # operands come before what uses them
+            if draft.name not in longest:
+                continue
+            cycles = longest[draft.name] + 1 + (self.fma_latency if _kind(draft) else 0)
+            made = {w for action in draft.actions for w in action.outputs}
+            for taker in group:
+                if any(isinstance(wire, CellResult) and wire in made for wire in taker.inputs):
+                    inside = draft in together and taker in together
+                    way = cycles if inside else cycles + _WAY
+                    longest[taker.name] = max(longest.get(taker.name, 0), way)
+        return longest.get(end.name) if end is not start else None
+
+
+def _kind(draft: CellDraft) -> bool | None:
+    """Whether it needs an FMA; ``None`` if it has to stay alone."""
+    recipes = [action.recipe for action in draft.actions if action.recipe is not None]
+    if draft.operator == "mov" or any(recipe.chooses for recipe in recipes):
+        return None
+    return any(recipe.opcode in ON_FMA for recipe in recipes)
+
+
+def _followers(
+    drafts: Sequence[CellDraft], replays: Sequence[Replay], aliases: Aliases
+) -> dict[str, list[str]]:
+    """The cells and buffers that take from each of them."""
+    takers: dict[Wire, list[str]] = {}
+    made: dict[tuple[str, Wire], None] = {}
+    for draft in drafts:
+        for wire in draft.inputs:
+            takers.setdefault(_root(wire, aliases), []).append(draft.name)
+        made |= {(draft.name, wire): None for action in draft.actions for wire in action.outputs}
+    for replay in replays:
+        takers.setdefault(aliases.root(replay.source), []).append(replay.name)
+        made[replay.name, replay.sink] = None
+    found: dict[str, list[str]] = {}
+    for name, wire in made:
+        found.setdefault(name, []).extend(takers.get(wire, ()))
+    return found
+
+
+def _root(wire: Wire, aliases: Aliases) -> Wire:
+    return aliases.root(wire) if isinstance(wire, TokenStream) else wire

@@ -1,0 +1,668 @@
+"""Buffer sizing: latencies and capacities of the branches of a routed design, and its rate.
+
+In go a netlist and the paths of its branches; out come branches that hold as many tokens as wait
+in them when every part fires in every cycle.  Refused are recurrence cycles that never start, and
+channels that would have to hold more tokens than the fabric has room for.
+
+A part fires its first time when the longest way to it has passed.  Of two ways from one part to
+another the shorter one has to hold what arrives early: the difference of the first firings, plus
+one.  A load unit, or another part that nobody waits for, starts as late as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from t2s.backends.cgra_tia.fabric import CgraFabric
+from t2s.backends.cgra_tia.netlist import (
+    Branch,
+    Endpoint,
+    Net,
+    NetCell,
+    Netlist,
+    NetSink,
+    PlacedDesign,
+    StreamUnit,
+    UnitKind,
+)
+from t2s.backends.cgra_tia.place.recurrence_cycles import (
+    SAME_CELL,
+    Dependence,
+    FiringSites,
+    RecurrenceCycle,
+    firings_per_token,
+    offsets,
+    slowest_cycle,
+)
+from t2s.backends.cgra_tia.place.route import Path
+from t2s.backends.cgra_tia.program import ON_FMA, Instruction, prologue_of
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.strong_components import strong_components
+
+_SEEN = Fraction(1, 100)
+"""The share of a run that a circle has to cost to limit the rate of a design."""
+
+_PASSES = 4
+"""How often all parts are moved to later times: those before them make room."""
+
+
+class RateCause(Enum):
+    """What kind of thing limits the rate of a design."""
+
+    SPACE = "channels too shallow"
+    TOKENS = "tokens that circulate"
+    TURNS = "operations share cells"
+    INSTRUCTIONS = "a cell that fires several instructions for a value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """Why a design does not fire in every cycle.
+
+    ``parts`` are those of a circle in order, ``nets`` what leads from one to the next one; without
+    ``nets`` the limit is within each of the parts.  Of ``cycles`` each part fires in ``tokens``.
+    """
+
+    parts: tuple[str, ...]
+    nets: tuple[str, ...]
+    tokens: int
+    cycles: int
+    cause: RateCause
+
+    @property
+    def rate(self) -> Fraction:
+        """Firings per cycle."""
+        return Fraction(self.tokens, self.cycles)
+
+    @property
+    def text(self) -> str:
+        """How often, and why."""
+        often = f"{self.tokens} firings in {self.cycles} cycles"
+        match self.cause:
+            case RateCause.TURNS:
+                return f"a firing in every {self.cycles} cycles: {self.cause.value}"
+            case RateCause.INSTRUCTIONS:
+                every = f"a firing in every {self.cycles} cycles" if self.tokens == 1 else often
+                return f"{every}: {self.parts[0]} takes {self.cycles} instructions for " + (
+                    "a value" if self.tokens == 1 else f"{self.tokens} values"
+                )
+        return f"{often}: {self.cause.value}"
+
+
+def rate_limit(design: PlacedDesign) -> RateLimit | None:
+    """What keeps a design most from a firing in every cycle; ``None`` if nothing does.
+
+    Not seen are circles of unknown tokens.
+    """
+    firers = FiringSites(netlist=design.netlist)
+    waits = _waits(design, firers)
+    limits = (channel_limit(design, firers, waits), _instruction_limit(design, waits))
+    return min((limit for limit in limits if limit is not None), key=_rate_of, default=None)
+
+
+def _rate_of(limit: RateLimit) -> Fraction:
+    return limit.rate
+
+
+def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> RateLimit | None:
+    """The cell that needs most instructions for a token, if it has tokens enough to matter."""
+    traffic: dict[str, int | None] = {}
+    for wait in waits:
+        known, part = wait.traffic, wait.sink.end.part
+        before = traffic.get(part, 0)
+        traffic[part] = None if known is None or before is None else max(known, before)
+    whole = max((wait.traffic or 0 for wait in waits), default=0)
+    found: RateLimit | None = None
+    for cell in design.netlist.cells:
+        firings = None if len(cell.turns) > 1 else firings_per_token(cell.program)
+        if firings is None or firings <= (1 if found is None else 1 / found.rate):
+            continue
+        tokens = traffic.get(cell.name, 0)
+        if tokens is None or _matters(tokens, firings, whole):
+            found = RateLimit(
+                parts=(cell.name,),
+                nets=(),
+                tokens=firings.denominator,
+                cycles=firings.numerator,
+                cause=RateCause.INSTRUCTIONS,
+            )
+    return found
+
+
+def channel_limit(
+    design: PlacedDesign, firers: FiringSites, waits: Sequence[BranchWait]
+) -> RateLimit | None:
+    """What keeps a design from a firing in every cycle, as far as channels and turns do."""
+    capacities = [
+        branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
+    ]
+    dependences = _forward(waits)
+    dependences += _backward(
+        waits, [wait.pipeline + room for wait, room in zip(waits, capacities, strict=True)]
+    )
+    dependences += firers.turns
+    whole = max((wait.traffic or 0 for wait in waits), default=0)
+    period = Fraction(firers.period)
+    while (circle := slowest_cycle(len(firers.names), dependences, period)) is not None:
+        rare = _rare(circle, waits)
+        if rare is None or circle.period is None or _matters(rare, circle.period, whole):
+            return _as_limit(circle, waits, firers.names)
+        dependences = [  # all others that are as rare cost less
+            item
+            for item in dependences
+            if item.branch == SAME_CELL or waits[item.branch].blocks(rare)
+        ]
+    return _shared_limit(design.netlist, firers.period)
+
+
+def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
+    """The turns of cells that operations share, if there are any."""
+    parts = tuple(cell.name for cell in netlist.cells if len(cell.turns) == turns)
+    if not parts:
+        return None
+    return RateLimit(parts=parts[:1], nets=(), tokens=1, cycles=turns, cause=RateCause.TURNS)
+
+
+def _rare(circle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
+    """The fewest tokens of a branch of a circle in a whole run; ``None`` if nobody knows."""
+    members = (member for member in circle.members if member.branch != SAME_CELL)
+    traffic = (waits[member.branch].traffic for member in members)
+    return min((count for count in traffic if count is not None), default=None)
+
+
+def _matters(tokens: int, period: Fraction, whole: int) -> bool:
+    """Whether a circle that so many tokens go round costs a share of the run that one can see."""
+    return tokens * (period - 1) > whole * _SEEN
+
+
+def _as_limit(
+    circle: RecurrenceCycle, waits: Sequence[BranchWait], names: Sequence[str]
+) -> RateLimit:
+    return RateLimit(
+        parts=tuple(dict.fromkeys(names[member.source] for member in circle.members)),
+        nets=tuple(
+            waits[member.branch].net.name for member in circle.members if member.branch != SAME_CELL
+        ),
+        tokens=circle.tokens,
+        cycles=circle.latency,
+        cause=RateCause.SPACE
+        if any(member.is_space for member in circle.members)
+        else RateCause.TOKENS,
+    )
+
+
+def _waits(design: PlacedDesign, firers: FiringSites) -> list[BranchWait]:
+    latencies = [
+        branch.latency for net in design.netlist.nets for branch in design.branches[net.name]
+    ]
+    return branch_waits(design.netlist, firers, design.fabric, latencies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedBranches:
+    """All branches with their latencies, and how many tokens wait in each, as far as that goes."""
+
+    firers: FiringSites
+    waits: Sequence[BranchWait]
+    rooms: Sequence[int]
+
+
+def timed_branches(
+    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
+) -> TimedBranches:
+    """The branches for their paths in the order of nets and sinks.
+
+    Raises ``UserError`` for circles that never start.
+    """
+    firers = FiringSites(netlist=netlist)
+    waits = _timed(firers, fabric, paths, balanced)
+    return TimedBranches(firers=firers, waits=waits, rooms=_rooms(firers, waits, fabric))
+
+
+def with_slack(
+    timed: TimedBranches, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
+) -> dict[str, tuple[Branch, ...]]:
+    """The branches of all nets by name; raises ``UserError`` if one cannot hold its tokens."""
+    netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
+    found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
+    capacities: list[int] = []
+    for wait, room in zip(waits, rooms, strict=True):
+        most = wait.latency + 1 + fabric.most_depth - wait.pipeline
+        if wait.asked > most:
+            raise _too_shallow(wait, most, fabric)
+        needed = max(room - wait.pipeline, wait.latency - wait.pipeline + 1, wait.sink.tokens)
+        capacities.append(min(needed, most))
+    if balanced:
+        groups = [(wait.net.group, wait.pipeline) for wait in waits]
+        deepest: dict[tuple[str, int], int] = {}
+        for group, capacity in zip(groups, capacities, strict=True):
+            deepest[group] = max(deepest.get(group, 0), capacity)
+        capacities = [deepest[group] for group in groups]
+    ways = (path for net_paths in paths for path in net_paths)
+    for wait, path, capacity in zip(waits, ways, capacities, strict=True):
+        found[wait.net.name].append(
+            Branch(path=path, latency=wait.latency - wait.pipeline, capacity=capacity)
+        )
+    return {name: tuple(branches) for name, branches in found.items()}
+
+
+def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int], int]:
+    """The branches, by net and number of the sink, that cannot hold what waits in them.
+
+    And how many more channels of this fabric it would take, one after the other.
+    """
+    netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
+    found = {}
+    numbers = (number for net in netlist.nets for number in range(len(net.sinks)))
+    for wait, room, number in zip(waits, rooms, numbers, strict=True):
+        depth = fabric.most_depth + 1
+        excess = room - wait.latency - depth
+        if wait.asked > wait.latency - wait.pipeline + depth:
+            found[wait.net.name, number] = -(-(wait.asked - 1) // depth) - 1
+        elif excess > 0:
+            found[wait.net.name, number] = -(-excess // depth)
+    return found
+
+
+def _timed(
+    firers: FiringSites, fabric: CgraFabric, paths: Sequence[Sequence[Path]], balanced: bool
+) -> list[BranchWait]:
+    """Every branch with its latency: that of its own way, or of the longest of its group."""
+    netlist = firers.netlist
+    hops = [len(path) - 1 for net_paths in paths for path in net_paths]
+    if balanced:
+        groups = [net.group for net in netlist.nets for _ in net.sinks]
+        longest: dict[str, int] = {}
+        for group, count in zip(groups, hops, strict=True):
+            longest[group] = max(longest.get(group, 0), count)
+        hops = [longest[group] for group in groups]
+    return branch_waits(netlist, firers, fabric, [1 + count for count in hops])
+
+
+def _forward(waits: Sequence[BranchWait]) -> list[Dependence]:
+    """Sinks wait for tokens."""
+    return [
+        Dependence(
+            source=wait.source,
+            sink=wait.target,
+            latency=wait.latency,
+            tokens=wait.tokens,
+            branch=number,
+        )
+        for number, wait in enumerate(waits)
+        if wait.known
+    ]
+
+
+def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Dependence]:
+    """Sources wait for room, which is there in the cycle after a take.
+
+    Not if there is room for all that they ever send.
+    """
+    return [
+        Dependence(
+            source=wait.target,
+            sink=wait.source,
+            latency=1,
+            tokens=room // wait.burst - wait.tokens,
+            branch=number,
+            is_space=True,
+        )
+        for number, (wait, room) in enumerate(zip(waits, rooms, strict=True))
+        if wait.known and wait.blocks(room)
+    ]
+
+
+def _rooms(firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[int]:
+    """How many tokens wait in each branch, its pipeline included, with the least of the fabric.
+
+    As few as possible, but where that is more than a channel holds, more in others.
+    """
+    count = len(firers.names)
+    forward = _forward(waits)
+    needed = [*forward, *firers.turns]
+    fastest = Fraction(firers.period)
+    circle = slowest_cycle(count, needed, fastest)
+    period = fastest if circle is None else circle.period
+    assert period is not None  # what closes a circle has tokens
+    most = [wait.latency + 1 + fabric.most_depth for wait in waits]
+    backward = _backward(waits, most)
+    times = offsets(count, [*needed, *backward], period)
+    if times is None:
+        times = offsets(count, needed, period)
+    assert times is not None
+    return _needed(waits, _moved(forward, [*backward, *firers.turns], times, period), period)
+
+
+def _moved(
+    forward: Sequence[Dependence],
+    others: Sequence[Dependence],
+    times: Sequence[int],
+    period: Fraction,
+) -> list[int]:
+    """First firings at which fewer tokens wait.
+
+    To fire later makes the tokens that wait behind a part fewer and those before it more.  At
+    first every part but the last ones fires as late as it can, so that what nobody waits for
+    starts late.  Then those with more inputs than outputs go back as far as they can.  What waits
+    before or behind a part stays below what the channels hold, and turns of a cell stay in order.
+    """
+    top, bottom = period.numerator, period.denominator
+    found = list(times)
+    after: list[list[tuple[int, int]]] = [[] for _ in times]
+    before: list[list[tuple[int, int]]] = [[] for _ in times]
+    outputs, inputs = [0] * len(found), [0] * len(found)
+    for number, item in enumerate((*forward, *others)):
+        if item.source != item.sink:
+            length = item.latency * bottom - item.tokens * top
+            after[item.source].append((item.sink, length))
+            before[item.sink].append((item.source, length))
+            outputs[item.source] += number < len(forward)
+            inputs[item.sink] += number < len(forward)
+    order = sorted(range(len(found)), key=lambda part: (-times[part], part))
+    for _ in range(_PASSES):
+        for part in order:
+            if outputs[part]:
+                latest = min(found[sink] - length for sink, length in after[part])
+                found[part] = max(found[part], latest)
+    for part in reversed(order):
+        if inputs[part] > outputs[part] > 0:
+            earliest = max(found[source] + length for source, length in before[part])
+            found[part] = min(found[part], earliest)
+    return found
+
+
+def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction) -> list[int]:
+    """How many tokens each branch holds with these first firings, its pipeline included."""
+    top, bottom = period.numerator, period.denominator
+    found = [
+        (-(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens) * wait.burst
+        if wait.known
+        else 0
+        for wait in waits
+    ]
+    return [
+        room if wait.traffic is None else min(room, wait.traffic)
+        for wait, room in zip(waits, found, strict=True)
+    ]
+
+
+def _too_shallow(wait: BranchWait, most: int, fabric: CgraFabric) -> UnsupportedError:
+    name = f"{wait.net.group!r} to {wait.sink.end.part!r}"
+    return UnsupportedError(
+        f"the channel {name} cannot hold its tokens on the fabric {fabric.name!r}",
+        location=wait.net.location,
+        expected=f"at most {most} tokens, {fabric.most_depth} beyond those in flight",
+        given=f"{wait.asked} that have to wait in it at once",
+        hint="use a smaller tile, or a fabric with most_depth="
+        f"{fabric.most_depth + wait.asked - most}",
+    )
+
+
+# Branches as their sinks see them, and which of them close circles.
+#
+# In go a netlist and the latencies of its branches; out come ``BranchWait`` objects, in the order
+# of nets and sinks.  Refused are circles that never start.
+#
+# A channel that closes a circle (a virtual buffer, a ring) goes into an input that not every
+# instruction needs, or nothing in the circle could start.  The tokens that circulate are one fewer
+# than it is asked to hold; if it is asked for one, nothing is known about them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchWait:
+    """A branch as the sink sees it: firers by number, latency with the pipeline of the source.
+
+    ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
+    ``traffic`` is how many tokens come in the whole run, at most; ``None`` if nobody knows.
+    ``burst`` is how many tokens are sent and taken in one firing.
+    """
+
+    net: Net
+    sink: NetSink
+    source: int
+    target: int
+    pipeline: int
+    latency: int
+    circles: bool = False
+    closes: bool = False
+    tokens: int = 0
+    traffic: int | None = None
+    burst: int = 1
+
+    @property
+    def known(self) -> bool:
+        """Whether it says something about rates.
+
+        What goes round does, if it is known how much that is; other branches do not if all that
+        ever comes fits into them.
+        """
+        if self.circles:
+            return not self.closes or self.tokens > 0
+        return self.blocks(self.latency + 1)
+
+    def blocks(self, room: int) -> bool:
+        """Whether its source may have to wait if it holds so many tokens."""
+        return self.traffic is None or self.traffic > room
+
+    @property
+    def asked(self) -> int:
+        """The tokens that it has to hold.  In a circle what closes it holds them for all."""
+        return self.sink.tokens if self.closes or not self.circles else 1
+
+
+def branch_waits(
+    netlist: Netlist, firers: FiringSites, fabric: CgraFabric, latencies: Sequence[int]
+) -> list[BranchWait]:
+    """Every branch, in the order of nets and sinks, for latencies without pipelines."""
+    return _closed(firers, list(_waits_with_latencies(netlist, firers, fabric, latencies)), fabric)
+
+
+def _waits_with_latencies(
+    netlist: Netlist, firers: FiringSites, fabric: CgraFabric, latencies: Sequence[int]
+) -> Iterator[BranchWait]:
+    given = iter(zip(latencies, traffic_of(netlist), strict=True))
+    for net in netlist.nets:
+        source = firers.source(net.source)
+        pipeline = _pipeline(firers.instructions(source), net.source.port, fabric)
+        for sink in net.sinks:
+            latency, traffic = next(given)
+            yield BranchWait(
+                net=net,
+                sink=sink,
+                source=source,
+                target=firers.sink(sink.end),
+                pipeline=pipeline,
+                latency=latency + pipeline,
+                traffic=traffic,
+                burst=firers.burst(sink.end),
+            )
+
+
+def _pipeline(instructions: Sequence[Instruction] | None, port: int, fabric: CgraFabric) -> int:
+    """Cycles that an output takes before its wires: those of the FMA, if a result comes from it."""
+    slow = any(item.opcode in ON_FMA and port in item.outputs for item in instructions or ())
+    return fabric.fma_latency if slow else 0
+
+
+def _closed(
+    firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric
+) -> list[BranchWait]:
+    """The branches, with those marked that are in circles, and those that close them.
+
+    First those into inputs that not every instruction needs and of which it is known how many
+    tokens circulate; where circles are left, all others into such inputs.  Raises ``UserError``
+    for circles without them.
+    """
+    optional = [_is_optional(firers, wait) for wait in waits]
+    _check_starts(firers, [w for w, free in zip(waits, optional, strict=True) if not free])
+    component = _components(firers, waits)
+    found = [
+        replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
+    ]
+    for unknown in (False, True):
+        component = _components(firers, [wait for wait in found if not wait.closes])
+        for number, wait in enumerate(found):
+            inside = component[wait.source] == component[wait.target] and not wait.closes
+            if inside and optional[number] and (unknown or wait.sink.tokens > 1):
+                found[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+    return _spread(found, fabric)
+
+
+def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
+    """The same, where what circulates is held by several channels with relays between them.
+
+    A relay has one input, which is asked to hold all that a channel can, and what it sends closes
+    a circle.
+    """
+    found = list(waits)
+    inputs: dict[int, list[int]] = {}
+    for number, wait in enumerate(found):
+        inputs.setdefault(wait.target, []).append(number)
+    closing = [wait.source for wait in found if wait.closes]
+    while closing:
+        into = inputs.get(closing.pop(), [])
+        if len(into) == 1:
+            wait = found[into[0]]
+            if not wait.closes and wait.circles and wait.sink.tokens == fabric.most_depth + 2:
+                found[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+                closing.append(wait.source)
+    return found
+
+
+def _check_starts(firers: FiringSites, needed: Sequence[BranchWait]) -> None:
+    """Raise ``UserError`` for a circle of inputs all of which are needed before anything fires."""
+    netlist = firers.netlist
+    component = _components(firers, needed)
+    for wait in needed:
+        if component[wait.source] == component[wait.target]:
+            members = [
+                name
+                for number, name in enumerate(firers.names)
+                if component[number] == component[wait.source]
+            ]
+            more = f" and {len(members) - 6} others" if len(members) > 6 else ""
+            raise UserError(
+                f"a circle of parts of {netlist.name!r} never starts",
+                location=wait.net.location or netlist.location,
+                expected="a part in it that can fire before something has gone round",
+                given=f"{', '.join(members[:6])}{more} wait for one another",
+            )
+
+
+def _is_optional(firers: FiringSites, wait: BranchWait) -> bool:
+    """Whether some instruction of the sink fires without this input."""
+    instructions = firers.instructions(wait.target) or ()
+    port = wait.sink.end.port
+    return any(all(check.channel != port for check in i.trigger.checks) for i in instructions)
+
+
+def _components(firers: FiringSites, waits: Sequence[BranchWait]) -> list[int]:
+    """A number for each firer; those that are in a circle together have the same one.
+
+    Firers that are in no circle have numbers of their own, but for one that waits for itself.
+    Later turns of a cell wait for the earlier ones of the round.
+    """
+    turns = ((turn.source, turn.sink) for turn in firers.turns if turn.source < turn.sink)
+    arcs = (*((wait.source, wait.target) for wait in waits), *turns)
+    return strong_components(len(firers.names), arcs)
+
+
+# How many tokens go over a branch in a whole run, at most.
+#
+# In goes a netlist; out comes a number for each branch, in the order of nets and sinks, or ``None``
+# where nothing bounds it.  What is loaded once and stays in a register is one token: it says
+# nothing about the rate of a design, however long its way is.
+
+_MOST_COUNTED = 1 << 20
+"""Steps of loops that are counted one by one; of larger ones the box around them counts."""
+
+
+def traffic_of(netlist: Netlist) -> list[int | None]:
+    """The most tokens of each branch."""
+    bound: dict[Endpoint, int] = {}
+    """By output, and by input."""
+    sources = {sink.end: net.source for net in netlist.nets for sink in net.sinks}
+    for unit in netlist.units:
+        steps = unit_steps(unit)
+        if steps is not None:
+            bound[Endpoint(part=unit.name)] = steps
+    programs = {cell.name: prologue_of(cell.program.instructions) for cell in netlist.cells}
+    once = {
+        Endpoint(part=cell.name, port=port): count
+        for cell in netlist.cells
+        for port, count in _in_prologue(*programs[cell.name]).items()
+    }
+    left = list(netlist.cells)
+    while left:
+        later = [cell for cell in left if not _bounded(cell, programs[cell.name], sources, bound)]
+        if len(later) == len(left):
+            break
+        left = later
+    found = [
+        [bound.get(net.source), once.get(sink.end)] for net in netlist.nets for sink in net.sinks
+    ]
+    return [min((one for one in pair if one is not None), default=None) for pair in found]
+
+
+def unit_steps(unit: StreamUnit) -> int | None:
+    """How many steps the nest of a unit has, at most; ``None`` for a unit without a nest."""
+    if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
+        return None
+    extents = [loop.extent for loop in unit.loops]
+    if not any(any(extent.coefficients) for extent in extents):
+        return prod(max(0, extent.constant) for extent in extents)
+    most: list[int] = []
+    for extent in extents:
+        terms = zip(extent.coefficients, most, strict=False)
+        top = sum(max(0, factor * (outer - 1)) for factor, outer in terms)
+        most.append(max(0, extent.constant + top))
+    if prod(most) > _MOST_COUNTED:
+        return prod(most)
+    steps = np.indices(most)
+    inside = np.ones(most, np.bool_)
+    for extent, index in zip(extents, steps, strict=True):
+        total = np.full(most, extent.constant, np.int64)
+        for factor, outer in zip(extent.coefficients, steps, strict=False):
+            total += factor * outer
+        inside &= index < total
+    return int(inside.sum())
+
+
+_Instructions = Sequence[Instruction]
+
+
+def _in_prologue(prologue: _Instructions, steady: _Instructions) -> dict[int, int]:
+    """The inputs that only the prologue takes from, and how often."""
+    later = {port for instruction in steady for port in instruction.takes}
+    found: dict[int, int] = {}
+    for instruction in prologue if steady else ():
+        for port in instruction.takes:
+            if port not in later:
+                found[port] = found.get(port, 0) + 1
+    return found
+
+
+def _bounded(
+    cell: NetCell,
+    program: tuple[_Instructions, _Instructions],
+    sources: Mapping[Endpoint, Endpoint],
+    bound: dict[Endpoint, int],
+) -> bool:
+    """Bound what leaves a cell by an input that all of its instructions take from."""
+    prologue, steady = program
+    always = sorted(set.intersection(*(set(i.takes) for i in steady))) if steady else []
+    ends = [sources.get(Endpoint(part=cell.name, port=port)) for port in always]
+    known = [bound[end] for end in ends if end is not None and end in bound]
+    if not known:
+        return False
+    for port in {port for instruction in (*prologue, *steady) for port in instruction.outputs}:
+        before = sum(port in instruction.outputs for instruction in prologue)
+        bound[Endpoint(part=cell.name, port=port)] = min(known) + before
+    return True

@@ -1,0 +1,314 @@
+"""Recurrence cycles: parts that wait for one another, and which cycle limits the rate of a design.
+
+In go dependences with a latency and a number of tokens; out comes the cycle whose latency is
+largest for its tokens.  A dependence says that firing ``k + tokens`` of the sink comes at least
+``latency`` cycles after firing ``k`` of the source.  Then no part can fire more often than the
+tokens of a cycle divided by its latency.  A cycle without tokens never starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from t2s.backends.cgra_tia.netlist import CellTurn, Endpoint, NetCell, Netlist
+from t2s.backends.cgra_tia.place.sites import parts_of
+from t2s.backends.cgra_tia.program import CellProgram, Instruction, ToPredicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependence:
+    """The sink waits for the source.  ``branch`` is the branch that it comes from.
+
+    ``is_space``: the sink is the sender of the branch, and waits for room in it.
+    """
+
+    source: int
+    sink: int
+    latency: int
+    tokens: int = 0
+    branch: int = -1
+    is_space: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrenceCycle:
+    """Dependences one after the other, the last one back to the first."""
+
+    members: tuple[Dependence, ...]
+
+    @property
+    def latency(self) -> int:
+        """Cycles for one way round."""
+        return sum(member.latency for member in self.members)
+
+    @property
+    def tokens(self) -> int:
+        """Firings of a part on one way round."""
+        return sum(member.tokens for member in self.members)
+
+    @property
+    def period(self) -> Fraction | None:
+        """Cycles per firing; ``None`` if it never starts."""
+        return Fraction(self.latency, self.tokens) if self.tokens > 0 else None
+
+
+def slowest_cycle(
+    parts: int, dependences: Sequence[Dependence], period: Fraction = Fraction(1)
+) -> RecurrenceCycle | None:
+    """The circle that allows the fewest firings; ``None`` if all allow one in each period.
+
+    One that never starts is the slowest.
+    """
+    found: RecurrenceCycle | None = None
+    while (better := _slower_circle(parts, dependences, period)) is not None:
+        found = better
+        if better.period is None:
+            break
+        period = better.period
+    return found
+
+
+def offsets(parts: int, dependences: Sequence[Dependence], period: Fraction) -> list[int] | None:
+    """The earliest first firings of parts that fire once in a period.
+
+    In cycles times the denominator of the period.  ``None`` if some circle is slower than that.
+    """
+    found, _, circle = _longest(parts, dependences, period)
+    return found if circle is None else None
+
+
+def _slower_circle(
+    parts: int, dependences: Sequence[Dependence], period: Fraction
+) -> RecurrenceCycle | None:
+    """Some circle that takes longer than the period for a firing."""
+    _, before, start = _longest(parts, dependences, period)
+    if start is None:
+        return None
+    members = []
+    here = start
+    while True:
+        member = dependences[before[here]]
+        members.append(member)
+        here = member.source
+        if here == start:
+            return RecurrenceCycle(members=tuple(reversed(members)))
+
+
+def _longest(
+    parts: int, dependences: Sequence[Dependence], period: Fraction
+) -> tuple[list[int], list[int], int | None]:
+    """Longest ways to all parts, the last dependence of each way, and a part in a circle.
+
+    The part is in a circle of dependences that gets longer each time round, if there is one.
+    """
+    top, bottom = period.numerator, period.denominator
+    edges = [
+        (item.source, item.sink, item.latency * bottom - item.tokens * top) for item in dependences
+    ]
+    longest = [0] * parts
+    before = [-1] * parts
+    for _ in range(parts + 1):
+        changed = False
+        for number, (source, sink, length) in enumerate(edges):
+            if longest[source] + length > longest[sink]:
+                longest[sink] = longest[source] + length
+                before[sink] = number
+                changed = True
+        if not changed:
+            return longest, before, None
+        circle = _in_circle(before, dependences)
+        if circle is not None:
+            return longest, before, circle
+    raise AssertionError("a way without a circle has fewer steps than there are parts")
+
+
+def _in_circle(before: Sequence[int], dependences: Sequence[Dependence]) -> int | None:
+    """A part from which the last dependences lead back to it."""
+    seen = [0] * len(before)
+    for start in range(len(before)):
+        here = start
+        while not seen[here]:
+            seen[here] = start + 1
+            if before[here] < 0:
+                break
+            here = dependences[before[here]].source
+        else:
+            if seen[here] == start + 1:
+                return here
+    return None
+
+
+# Who fires, for rates and depths: parts, and of a cell that operations share each of its turns.
+#
+# In goes a netlist; out come numbers for its firers.  Firing ``k`` of a turn is the one for the
+# operands number ``k``, so that a turn of a later stage fires for them some rounds after the first
+# one.  The turns of a cell come one after the other, a cycle each: that is a circle of dependences
+# with one token and as many cycles as there are turns.
+
+SAME_CELL = -1
+"""The branch of a dependence that is none: two turns of one cell."""
+
+
+@dataclass(kw_only=True)
+class FiringSites:
+    """The numbers of all that fires: parts in their order, then the later turns of cells.
+
+    ``names`` are those of the parts.  ``turns`` are the dependences between turns.
+    """
+
+    netlist: Netlist
+    names: list[str] = field(init=False)
+    turns: list[Dependence] = field(init=False, default_factory=list)
+    _sources: dict[Endpoint, int] = field(init=False, default_factory=dict)
+    _sinks: dict[Endpoint, int] = field(init=False, default_factory=dict)
+    _bursts: dict[Endpoint, int] = field(init=False, default_factory=dict)
+    _numbers: dict[str, int] = field(init=False)
+    _instructions: dict[int, tuple[Instruction, ...]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.names = [part.name for part in parts_of(self.netlist)]
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        for number, cell in enumerate(self.netlist.cells):
+            self._instructions[number] = cell.program.instructions
+            if len(cell.turns) > 1:
+                self._share(number, cell)
+
+    @property
+    def period(self) -> int:
+        """The turns of the cell that has most of them: nothing fires more often than that."""
+        return max((len(cell.turns) for cell in self.netlist.cells if cell.turns), default=1)
+
+    def source(self, end: Endpoint) -> int:
+        """Who sends from an output."""
+        return self._sources.get(end, self._numbers[end.part])
+
+    def sink(self, end: Endpoint) -> int:
+        """Who takes from an input; of the tags of shared cells the first turn."""
+        return self._sinks.get(end, self._numbers[end.part])
+
+    def burst(self, end: Endpoint) -> int:
+        """The tokens that an input takes for one firing: a tag for each turn of a shared cell."""
+        return self._bursts.get(end, 1)
+
+    def instructions(self, firer: int) -> tuple[Instruction, ...] | None:
+        """What a cell, or one of its turns, may fire; ``None`` for a unit."""
+        return self._instructions.get(firer)
+
+    def _share(self, number: int, cell: NetCell) -> None:
+        leader = _leader(cell)
+        if leader is None:
+            return
+        self._bursts[Endpoint(part=cell.name, port=leader)] = len(cell.turns)
+        firers = [number, *range(len(self.names), len(self.names) + len(cell.turns) - 1)]
+        self.names += [cell.name] * (len(cell.turns) - 1)
+        for firer, turn in zip(firers, cell.turns, strict=True):
+            mine = tuple(i for i in cell.program.instructions if _is_of(i, leader, turn))
+            self._instructions[firer] = mine
+            for instruction in mine:
+                for port in instruction.outputs:
+                    self._sources[Endpoint(part=cell.name, port=port)] = firer
+                for port in instruction.takes:
+                    if port != leader:
+                        self._sinks[Endpoint(part=cell.name, port=port)] = firer
+        self.turns += _in_turn(firers, [turn.stage for turn in cell.turns])
+
+
+def _leader(cell: NetCell) -> int | None:
+    """The input whose tags say whose turn it is."""
+    tags = {tag for turn in cell.turns for tag in turn.tags}
+    for port in range(64):
+        checked = {
+            check.tag
+            for instruction in cell.program.instructions
+            for check in instruction.trigger.checks
+            if check.channel == port and port in instruction.takes
+        }
+        if len(tags) > 1 and tags <= checked:
+            return port
+    return None
+
+
+def _is_of(instruction: Instruction, leader: int, turn: CellTurn) -> bool:
+    checks = instruction.trigger.checks
+    return any(check.channel == leader and check.tag in turn.tags for check in checks)
+
+
+def _in_turn(firers: Sequence[int], stages: Sequence[int]) -> list[Dependence]:
+    """Each turn a cycle after the one before it, and the first one after the last one."""
+    found = []
+    for at, (firer, stage) in enumerate(zip(firers, stages, strict=True)):
+        after = (at + 1) % len(firers)
+        round_ended = 1 if after == 0 else 0
+        found.append(
+            Dependence(
+                source=firer,
+                sink=firers[after],
+                latency=1,
+                tokens=stage - stages[after] + round_ended,
+                branch=SAME_CELL,
+            )
+        )
+    return found
+
+
+# How many instructions a cell fires for each token that it takes, at best.
+#
+# A cell that chooses by data fires twice for a value: a comparison sets a predicate, and then one
+# of two moves takes the value.  So it, and all that waits for it, works in every second cycle,
+# whatever the channels hold.
+#
+# In goes the program of a cell; out comes its fastest cycle through the states of its predicates.
+# Which instruction fires in a state is up to the tokens, so each of those that may fire counts.
+
+
+def firings_per_token(program: CellProgram) -> Fraction | None:
+    """Firings for each firing that takes a token, in the fastest cycle; ``None`` without one."""
+    steps = _steps(program)
+    numbers = {state: number for number, state in enumerate(dict.fromkeys(s for s, _, _ in steps))}
+    # The fastest cycle has most takes per firing, so takes stand for latencies, firings for tokens.
+    fastest = slowest_cycle(
+        len(numbers),
+        [
+            Dependence(source=numbers[state], sink=numbers[after], latency=takes, tokens=1)
+            for state, takes, after in steps
+            if after in numbers
+        ],
+        Fraction(0),
+    )
+    return None if fastest is None else Fraction(fastest.tokens, fastest.latency)
+
+
+def _steps(program: CellProgram) -> list[tuple[int, int, int]]:
+    """Reachable predicates, whether a firing in them takes a token, and the predicates after it."""
+    found: list[tuple[int, int, int]] = []
+    pending, known = [0], {0}
+    while pending:
+        state = pending.pop()
+        for instruction in _may_fire(program, state):
+            for after in _after(instruction, state):
+                found.append((state, int(bool(instruction.takes)), after))
+                if after not in known:
+                    known.add(after)
+                    pending.append(after)
+    return found
+
+
+def _may_fire(program: CellProgram, state: int) -> list[Instruction]:
+    """The instructions whose predicates match, down to one that waits for no token."""
+    found = []
+    for instruction in program.instructions:
+        if instruction.trigger.matches(state):
+            found.append(instruction)
+            if not instruction.trigger.checks and not instruction.outputs:
+                break
+    return found
+
+
+def _after(instruction: Instruction, state: int) -> list[int]:
+    after = (state | instruction.sets) & ~instruction.clears
+    match instruction.destination:
+        case ToPredicate(number=number):
+            return [after & ~(1 << number), after | 1 << number]
+    return [after]

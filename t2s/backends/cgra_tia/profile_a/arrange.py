@@ -1,0 +1,262 @@
+"""Places for the PEs of a design on a small array, ports for its memory, and ways between them.
+
+A PE of the design is in one PE of the array; streams go from neighbor to neighbor, each wire
+carries one of them, and the PEs on the way hand it on.  Each stream of the memory has a port of its
+own.  Arrangements are found by moving PEs and ports about while the ways get shorter, from several
+starts; all of it depends on the seed only.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from t2s.backends.cgra_tia.lift.element_graph import ArrayWires
+from t2s.backends.cgra_tia.lower.process import TokenStream
+from t2s.backends.cgra_tia.profile_a.control import ControlledDesign
+
+STARTS = 32
+_MOVES = 60
+"""Moves that are tried for each part of a design, from each start."""
+
+_TOGETHER = 6
+"""What it costs to have two PEs in one, in hops."""
+
+_AT_A_PORT = (1, 0, 2, 4)
+"""What it costs to have a PE where addresses are sent, in hops, from one start to the next."""
+
+_IMPOSSIBLE = 1000
+
+_HOP, _SHARED, _ROUNDS = 4, 6, 24
+"""The price of a hop, what each other stream there adds to it, and the rounds of routing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWay:
+    """Where a stream goes: what brings it into a PE, and what takes it out, from PE to PE."""
+
+    entries: tuple[tuple[int, int | None], ...]
+    exits: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicArrangement:
+    """The PE of the array of each PE, the port of each stream of the memory, all ways."""
+
+    places: tuple[int, ...]
+    reads: Mapping[TokenStream, int]
+    writes: Mapping[TokenStream, int]
+    ways: Mapping[TokenStream, StreamWay]
+
+
+class _Dice:
+    """A generator of its own, so that arrangements do not depend on a library."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed * 2654435761 + 88172645463325252
+
+    def below(self, limit: int) -> int:
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self._state >> 33) % limit
+
+
+@dataclass(kw_only=True)
+class _Draft:
+    places: list[int]
+    reads: dict[TokenStream, int] = field(default_factory=dict)
+    writes: dict[TokenStream, int] = field(default_factory=dict)
+
+
+class Arranger:
+    """Finds arrangements of a design, the ones with shorter ways first."""
+
+    def __init__(
+        self, design: ControlledDesign, wires: ArrayWires, shape: tuple[int, int] | None, seed: int
+    ) -> None:
+        self._design = design
+        self._wires = wires
+        self._columns = 1 if shape is None else shape[1]
+        self._count = 1 if shape is None else shape[0] * shape[1]
+        self._seed = seed
+        self._at_a_port = _AT_A_PORT[0]
+        self._distances = [
+            [self._distance(one, other) for other in range(self._count)]
+            for one in range(self._count)
+        ]
+
+    def arrangements(self) -> Iterator[PublicArrangement]:
+        """Arrangements with ways for all streams; none if there are none."""
+        found: dict[tuple[object, ...], tuple[int, _Draft]] = {}
+        for start in range(STARTS):
+            dice = _Dice(self._seed * STARTS + start)
+            self._at_a_port = _AT_A_PORT[start % len(_AT_A_PORT)]
+            draft = self._improved(self._random(dice), dice)
+            key = (*draft.places, *draft.reads.values(), *draft.writes.values())
+            self._at_a_port = _AT_A_PORT[0]
+            found[key] = (self._cost(draft), draft)
+        drafts = [
+            draft
+            for cost, draft in sorted(found.values(), key=lambda pair: pair[0])
+            if cost < _IMPOSSIBLE
+        ]
+        for draft in drafts:
+            ways = self._ways(draft)
+            if ways is not None:
+                yield PublicArrangement(
+                    places=tuple(draft.places), reads=draft.reads, writes=draft.writes, ways=ways
+                )
+
+    def _distance(self, one: int, other: int) -> int:
+        (a, b), (c, d) = divmod(one, self._columns), divmod(other, self._columns)
+        hops = abs(a - c) + abs(b - d)
+        return hops * (hops + 1) // 2  # long ways need the wires of others
+
+    # ------------------------------------------------------------------------------- places
+
+    def _random(self, dice: _Dice) -> _Draft:
+        def chosen(streams: Mapping[TokenStream, object], ports: int) -> dict[TokenStream, int]:
+            left = list(range(ports))
+            return {stream: left.pop(dice.below(len(left))) for stream in streams}
+
+        return _Draft(
+            places=[dice.below(self._count) for _ in self._design.processes],
+            reads=chosen(self._design.loads, len(self._wires.reads)),
+            writes=chosen(self._design.stores, len(self._wires.writes)),
+        )
+
+    def _ends(self, stream: TokenStream, draft: _Draft) -> tuple[int, int]:
+        ends = self._design.streams[stream]
+        source = (
+            self._wires.reads[draft.reads[stream]][0]
+            if ends.source is None
+            else (draft.places[ends.source])
+        )
+        sink = (
+            self._wires.writes[draft.writes[stream]][1][0]
+            if ends.sink is None
+            else (draft.places[ends.sink])
+        )
+        return source, sink
+
+    def _cost(self, draft: _Draft) -> int:
+        cost = 0
+        for stream, ends in self._design.streams.items():
+            source, sink = self._ends(stream, draft)
+            cost += self._distances[source][sink]
+            if source == sink and ends.source is not None and ends.sink is not None:
+                cost += _IMPOSSIBLE
+        cost += _TOGETHER * (len(draft.places) - len(set(draft.places)))
+        ports = [self._wires.reads[port][0] for port in draft.reads.values()]
+        ports += [self._wires.writes[port][0][0] for port in draft.writes.values()]
+        cost += self._at_a_port * sum(draft.places.count(element) for element in ports)
+        return cost
+
+    def _improved(self, draft: _Draft, dice: _Dice) -> _Draft:
+        """The draft after moves that made nothing worse."""
+        cost = self._cost(draft)
+        parts = len(draft.places) + len(draft.reads) + len(draft.writes)
+        for _ in range(_MOVES * parts):
+            undo = self._moved(draft, dice)
+            after = self._cost(draft)
+            if after <= cost:
+                cost = after
+            else:
+                undo()
+        return draft
+
+    def _moved(self, draft: _Draft, dice: _Dice):  # type: ignore[no-untyped-def]
+        """Move a PE, swapped with what is there, or a stream to another port; how to undo it."""
+        number = dice.below(len(draft.places) + len(draft.reads) + len(draft.writes))
+        if number < len(draft.places):
+            before = list(draft.places)
+            here, there = draft.places[number], dice.below(self._count)
+            swap = dice.below(2)
+            draft.places = [here if place == there and swap else place for place in draft.places]
+            draft.places[number] = there
+            return lambda: setattr(draft, "places", before)
+        number -= len(draft.places)
+        loads = number < len(draft.reads)
+        table = draft.reads if loads else draft.writes
+        ports = len(self._wires.reads) if loads else len(self._wires.writes)
+        stream = list(table)[number if loads else number - len(draft.reads)]
+        old, new = table[stream], dice.below(ports)
+        other = next((one for one, port in table.items() if port == new), None)
+
+        def put(first: int, second: int) -> None:
+            table[stream] = first
+            if other is not None and other != stream:
+                table[other] = second
+
+        put(new, old)
+        return lambda: put(old, new)
+
+    # --------------------------------------------------------------------------------- ways
+
+    def _ways(self, draft: _Draft) -> dict[TokenStream, StreamWay] | None:
+        """A way for each stream, with no wire used twice; ``None`` if none were found.
+
+        All streams take their cheapest ways, again and again, while wires that several of them want
+        become dearer (PathFinder's negotiation).
+        """
+        taken = {self._wires.reads[port] for port in draft.reads.values()}
+        for port in draft.writes.values():
+            taken |= set(self._wires.writes[port])
+        busy = [draft.places.count(element) for element in range(self._count)]
+        for element, _ in taken:
+            busy[element] += 1
+        history = dict.fromkeys(self._wires.links, 0)
+        found: dict[TokenStream, list[tuple[int, int]]] = {}
+        for _ in range(_ROUNDS):
+            users = dict.fromkeys(self._wires.links, 0)
+            for stream in self._design.streams:
+                prices = {hop: _HOP + history[hop] + _SHARED * users[hop] for hop in users}
+                hops = self._hops(*self._ends(stream, draft), prices, busy)
+                if hops is None:
+                    return None
+                found[stream] = hops
+                for hop in hops:
+                    users[hop] += 1
+            crowded = [hop for hop, count in users.items() if count > 1]
+            if not crowded:
+                return {
+                    stream: self._way(stream, draft, self._ends(stream, draft)[0], hops)
+                    for stream, hops in found.items()
+                }
+            for hop in crowded:
+                history[hop] += _SHARED
+        return None
+
+    def _hops(
+        self, source: int, sink: int, prices: Mapping[tuple[int, int], int], busy: list[int]
+    ) -> list[tuple[int, int]] | None:
+        """The outputs on a cheapest way."""
+        waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, source, ())]
+        seen: set[int] = set()
+        while waiting:
+            cost, element, hops = heapq.heappop(waiting)
+            if element == sink:
+                return list(hops)
+            if element in seen:
+                continue
+            seen.add(element)
+            for side in range(4):
+                port = (element, side)
+                if port in prices:
+                    after = self._wires.links[port][0]
+                    price = prices[port] + 2 * busy[after] * (after != sink)
+                    heapq.heappush(waiting, (cost + price, after, (*hops, port)))
+        return None
+
+    def _way(
+        self, stream: TokenStream, draft: _Draft, source: int, hops: list[tuple[int, int]]
+    ) -> StreamWay:
+        ends = self._design.streams[stream]
+        entry = None
+        if ends.source is None:
+            entry = self._wires.reads[draft.reads[stream]][1]
+        entries: list[tuple[int, int | None]] = [(source, entry)]
+        entries += [self._wires.links[hop] for hop in hops]
+        exits: list[int | None] = [side for _, side in hops]
+        exits.append(self._wires.writes[draft.writes[stream]][1][1] if ends.sink is None else None)
+        return StreamWay(tuple(entries), tuple(exits))

@@ -1,0 +1,696 @@
+"""A design as a text for the public tools: programs for all PEs of an array, and its memory.
+
+In goes a graph of PEs with static control on int32 and uint32.  Its passes, in their order:
+``firings`` (what each PE does in each of its firings), ``control`` (which tags tell it so),
+``arrange`` (places, ports and ways), ``firing_threads``, ``address_threads`` and ``threads``
+(programs).  Arrangements are tried until one has room for all of its threads.
+
+Refused is what has no form there, with the user's line (docs/triggered.md lists it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from t2s.backends.base import refusal
+from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
+from t2s.backends.cgra_tia.lift.element_graph import ArrayWires, array_wires
+from t2s.backends.cgra_tia.lower.not_lowered import NotLowered, refuse
+from t2s.backends.cgra_tia.lower.process import TokenStream
+from t2s.backends.cgra_tia.lower.schedule import PointCache, nest_of
+from t2s.backends.cgra_tia.profile_a.arrange import Arranger, PublicArrangement
+from t2s.backends.cgra_tia.profile_a.control import END, ControlledDesign, controlled
+from t2s.backends.cgra_tia.profile_a.firing_threads import firing_thread
+from t2s.backends.cgra_tia.profile_a.firings import FiringReader, MemoryAccess, WordProcess
+from t2s.backends.cgra_tia.profile_a.threads import (
+    WORD_MASK,
+    AddressWire,
+    NoRoom,
+    PublicThread,
+    StepOperand,
+    StepTarget,
+    ThreadRegister,
+    ThreadStep,
+    ToTest,
+    ToWires,
+    Wire,
+    check_room,
+    moving_thread,
+    program_of_threads,
+)
+from t2s.backends.cgra_tia.program import CellProgram, Immediate, Opcode
+from t2s.backends.cgra_tia.text.printer import print_programs
+from t2s.core.location import SourceLocation
+from t2s.core.names import one_line
+from t2s.core.ops import Array
+from t2s.graph.arrays import outputs_of, pack
+from t2s.graph.body import Load, Store
+from t2s.graph.graph import Graph, Tensor, TensorRole
+from t2s.graph.nodes import PEArray
+from t2s.graph.semantics import space_points
+
+BLOCK = (4, 4)
+"""The shape of which the public tools have a system with one write port only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryMap:
+    """Where each tensor of a design starts in the memory, inputs first; ``words`` in all."""
+
+    graph: Graph
+    starts: Mapping[str, int]
+    words: int
+
+    def filled(self, arrays: Mapping[str, Array]) -> Array:
+        """The memory at the start, with the user's arrays (uint32); the rest is 0."""
+        memory = np.zeros(self.words, np.uint32)
+        for tensor in self.graph.tensors:
+            if tensor.role is TensorRole.INPUT:
+                packed = np.asarray(pack(tensor, arrays[tensor.array])).reshape(-1)
+                start = self.starts[tensor.name]
+                memory[start : start + packed.size] = packed.astype(np.int64) & 0xFFFFFFFF
+        return memory
+
+    def outputs(self, memory: Array) -> dict[str, Array]:
+        """The outputs of the design, by the user's names, in a memory at the end."""
+        stored = {}
+        for tensor in self.graph.tensors:
+            start, size = self.starts[tensor.name], _size(tensor)
+            words = np.array(memory[start : start + size], np.uint32)
+            stored[tensor.name] = words.view(tensor.type.numpy).reshape(tensor.allocated)
+        return outputs_of(self.graph, stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicDesign:
+    """Programs for the PEs of an array (``None``: one PE alone), with their comments."""
+
+    name: str
+    programs: tuple[CellProgram, ...]
+    shape: tuple[int, int] | None
+    memory: MemoryMap
+    arrangement: PublicArrangement
+
+    @property
+    def where(self) -> str:
+        """What it runs on."""
+        return "one PE" if self.shape is None else f"{self.shape[0]} x {self.shape[1]} PEs"
+
+    @property
+    def text(self) -> str:
+        """The text, with the user's lines as comments."""
+        starts = ", ".join(f"{name} from {at}" for name, at in self.memory.starts.items())
+        header = (f"{one_line(self.name)} on {self.where}", f"memory: {starts}")
+        return print_programs(self.programs, PUBLIC_CORE, header)
+
+
+def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0) -> PublicDesign:
+    """The programs of a design; raises ``UnsupportedError`` for what has none."""
+    try:
+        return _compiled(graph, shape, seed)
+    except NotLowered as refused:
+        raise refusal("cgra_tia (profile A)", graph, [refused.problem]) from None
+
+
+def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicDesign:
+    processes, accesses = _read(graph)
+    memory = _memory_map(graph)
+    for stream, access in accesses.items():
+        start = memory.starts[access.tensor]
+        accesses[stream] = MemoryAccess(
+            tensor=access.tensor,
+            addresses=access.addresses + start,
+            loads=access.loads,
+            node=access.node,
+            location=access.location,
+        )
+    wires = _wires(shape)
+    design = controlled(processes, accesses, len(wires.reads))
+    _check_counts(graph, design, wires, shape)
+    tight: NoRoom | None = None
+    best: tuple[tuple[int, int], PublicArrangement, tuple[CellProgram, ...]] | None = None
+    for arrangement in Arranger(design, wires, shape, seed).arrangements():
+        assembler = _Assembler(design, wires, arrangement)
+        try:
+            programs = assembler.programs()
+        except NoRoom as full:
+            tight = full if tight is None or full.needed < tight.needed else tight
+            continue
+        if best is None or assembler.work < best[0]:
+            best = (assembler.work, arrangement, programs)
+    if best is not None:
+        return PublicDesign(
+            name=graph.name,
+            programs=best[2],
+            shape=shape,
+            memory=memory,
+            arrangement=best[1],
+        )
+    if tight is None:
+        why = (
+            "no arrangement has a wire for each of its "
+            f"{len(design.streams)} streams: take a larger array, or forward operands"
+        )
+    else:
+        why = (
+            f"in every arrangement that was tried a PE would need {tight}: take a larger array, "
+            "fewer PEs or kinds of firings, or loops whose bounds divide"
+        )
+    refuse(f"the design {graph.name!r}", why, graph.location)
+
+
+def _read(graph: Graph) -> tuple[list[WordProcess], dict[TokenStream, MemoryAccess]]:
+    accesses: dict[TokenStream, MemoryAccess] = {}
+    processes: list[WordProcess] = []
+    _check_memory(graph)
+    for node in graph.nodes:
+        if not isinstance(node, PEArray):
+            why = "its control depends on data, and only PEs with static control have a form here"
+            refuse(f"node {node.name!r}", why, node.location)
+        cache = PointCache()
+        for point in space_points(node):
+            nest = nest_of(node, point, cache) if node.has_pe(point) else None
+            if nest is not None:
+                process = FiringReader(graph, node, point, nest, accesses).process()
+                if len(process.sequence):
+                    processes.append(process)
+    return processes, accesses
+
+
+def _check_memory(graph: Graph) -> None:
+    stored = {s.tensor for node in graph.pe_arrays for s in node.body if isinstance(s, Store)}
+    for node in graph.pe_arrays:
+        for statement in node.body:
+            if isinstance(statement, Load) and statement.tensor in stored:
+                refuse(
+                    f"node {node.name!r}",
+                    f"it loads {statement.tensor!r}, which the design stores, and ports do not "
+                    "wait for one another: take the values through a channel (stream)",
+                    node.location,
+                )
+
+
+def _size(tensor: Tensor) -> int:
+    return int(np.prod(tensor.allocated, dtype=np.int64))
+
+
+def _memory_map(graph: Graph) -> MemoryMap:
+    """Tensors one behind the other, inputs first; each has a word at least."""
+    starts: dict[str, int] = {}
+    words = 0
+    for role in (TensorRole.INPUT, TensorRole.OUTPUT, TensorRole.INTERMEDIATE):
+        for tensor in graph.tensors:
+            if tensor.role is role:
+                starts[tensor.name] = words
+                words += _size(tensor)
+    return MemoryMap(graph=graph, starts=starts, words=max(words, 1))
+
+
+def _wires(shape: tuple[int, int] | None) -> ArrayWires:
+    wires = array_wires(shape)
+    if shape != BLOCK:
+        return wires
+    return ArrayWires(links=wires.links, reads=wires.reads, writes=wires.writes[:1])
+
+
+def _check_counts(
+    graph: Graph, design: ControlledDesign, wires: ArrayWires, shape: tuple[int, int] | None
+) -> None:
+    where = "one PE alone" if shape is None else f"an array of {shape[0]} x {shape[1]} PEs"
+    count = 1 if shape is None else shape[0] * shape[1]
+    for what, found, most, hint in (
+        ("streams of loads", design.loads, len(wires.reads), _FEWER_LOADS),
+        ("streams of stores", design.stores, len(wires.writes), _FEWER_STORES),
+    ):
+        if len(found) > most:
+            access = next(iter(found.values()))
+            names = ", ".join(dict.fromkeys(one.tensor for one in found.values()))
+            why = (
+                f"the design has {len(found)} {what} ({names}), and {where} has "
+                f"{most} such port{'' if most == 1 else 's'}: {hint}"
+            )
+            refuse(f"node {access.node!r}", why, access.location)
+    if len(design.processes) > 4 * count:
+        why = f"it has {len(design.processes)} PEs, and {where} has room for few: unroll less"
+        refuse(f"the design {graph.name!r}", why, graph.location)
+
+
+_FEWER_LOADS = (
+    "load in fewer PEs and hand operands on (isolate_producer_chain and forward), or take more "
+    "columns"
+)
+_FEWER_STORES = "let PEs hand on their results (isolate_consumer_chain and gather)"
+
+
+class _Assembler:
+    """Threads of each PE of an arrangement, and their programs."""
+
+    def __init__(
+        self, design: ControlledDesign, wires: ArrayWires, arrangement: PublicArrangement
+    ) -> None:
+        self._design = design
+        self._wires = wires
+        self._arrangement = arrangement
+        count = 1 + max((element for element, _ in (*wires.links, *wires.reads)), default=0)
+        self._inputs: list[dict[TokenStream, int]] = [{} for _ in range(count)]
+        self._outputs: list[dict[Wire, int]] = [{} for _ in range(count)]
+        self._movers: list[list[PublicThread]] = [[] for _ in range(count)]
+        self._workers: list[list[PublicThread]] = [[] for _ in range(count)]
+        self._sources: list[list[tuple[AddressWire, tuple[AddressItem, ...], bool, str]]]
+        self._sources = [[] for _ in range(count)]
+        self._labels: list[list[str]] = [[] for _ in range(count)]
+        self._ends: set[TokenStream] = set()
+        self.work = (0, 0)
+        """The most firings of a PE, and those of all of them."""
+
+    def programs(self) -> tuple[CellProgram, ...]:
+        """A program for each PE; raises ``NoRoom``."""
+        for stream in self._arrangement.ways:
+            self._lay(stream)
+        for number, one in enumerate(self._design.processes):
+            element = self._arrangement.places[number]
+            said = said_of(one.process.name, one.process.location)
+            self._workers[element].append(firing_thread(one, frozenset(self._ends), said))
+            self._labels[element].append(one.process.name)
+        self._add_ports()
+        return tuple(self._program(element) for element in range(len(self._inputs)))
+
+    def _lay(self, stream: TokenStream) -> None:
+        """Wires and movers along the way of a stream."""
+        way = self._arrangement.ways[stream]
+        ends = self._design.streams[stream]
+        tags = self._design.tags_of(stream)
+        last = len(way.entries) - 1
+        to_port = ends.sink is None
+        if ends.source is not None and not (to_port and last == 0):
+            self._ends.add(stream)
+        for at, ((element, entry), leaves) in enumerate(zip(way.entries, way.exits, strict=True)):
+            if entry is not None:
+                self._inputs[element][stream] = entry
+            if leaves is not None:
+                self._outputs[element][stream] = leaves
+            if entry is not None and leaves is not None:
+                said = f"{stream} goes by"
+                self._movers[element].append(
+                    moving_thread(
+                        stream,
+                        tags,
+                        tokens=ends.tokens,
+                        hands_on_end=not (to_port and at == last),
+                        said=said,
+                    )
+                )
+
+    def _add_ports(self) -> None:
+        """The addresses for all ports."""
+        for accesses, ports, loads in (
+            (self._design.loads, self._arrangement.reads, True),
+            (self._design.stores, self._arrangement.writes, False),
+        ):
+            for stream, port in ports.items():
+                access = accesses[stream]
+                element, side = self._wires.reads[port] if loads else self._wires.writes[port][0]
+                wire = AddressWire(stream)
+                self._outputs[element][wire] = side
+                needed = self._design.needs.get(stream) if loads else None
+                items = rolled(access.addresses, needed, access.lanes)
+                said = said_of(f"addresses of {access.tensor} for {access.node}", access.location)
+                self._sources[element].append((wire, items, loads, said))
+
+    def _program(self, element: int) -> CellProgram:
+        others = [*self._movers[element], *self._workers[element]]
+        threads = next(self._with_sources(others, self._sources[element]))
+        firings = sum(thread.firings for thread in threads)
+        self.work = (max(self.work[0], firings), self.work[1] + firings)
+        label = f"pe_{element}"
+        if self._labels[element]:
+            label += " " + " ".join(self._labels[element])
+        return program_of_threads(
+            one_line(label), threads, self._inputs[element], self._outputs[element]
+        )
+
+    def _with_sources(
+        self,
+        threads: Sequence[PublicThread],
+        sources: Sequence[tuple[AddressWire, tuple[AddressItem, ...], bool, str]],
+    ) -> Iterator[list[PublicThread]]:
+        """The threads with those of addresses, unrolled as far as there is room."""
+        if not sources:
+            check_room(threads)
+            yield list(threads)
+            return
+        wire, items, loads, said = sources[0]
+        full: NoRoom | None = None
+        for nest in unrolled_nests(items):
+            thread = address_thread(wire, nest, sends_end=loads, said=said)
+            try:
+                yield from self._with_sources([*threads, thread], sources[1:])
+                return
+            except NoRoom as found:
+                full = found if full is None or found.needed < full.needed else full
+        assert full is not None
+        raise full
+
+
+def said_of(what: str, location: SourceLocation | None) -> str:
+    """What an instruction is for, and the user's line."""
+    if location is None:
+        return one_line(what)
+    file = location.file.replace("\\", "/").rpartition("/")[2]
+    return one_line(f"{what}, {file}:{location.line}: {location.source_line}".rstrip(": "))
+
+
+# Threads that send the addresses of a stream to a port: nests of loops as instructions.
+#
+# An address is the sum of the register of its lane and an immediate, so that it costs one
+# instruction, and a loop around some of them two or three more for each time round: move the
+# registers on, count, test.  A loop needs no counter where a register ends with a number that is
+# always the same.
+# Innermost loops are unrolled as far as there is room.
+
+
+def unrolled_nests(items: Sequence[AddressItem]) -> Iterator[tuple[AddressItem, ...]]:
+    """A nest with its innermost loops unrolled more and more, the most first."""
+    yield from (
+        tuple(part for item in items for part in _unrolled(item, most))
+        for most in (12, 10, 8, 6, 5, 4, 3, 2, 1)
+    )
+
+
+def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
+    """An item, of whose innermost loops the bodies have at most so many addresses."""
+    if isinstance(item, TaggedAddress):
+        return (item,)
+    inner = tuple(part for one in item.items for part in _unrolled(one, most))
+    if any(isinstance(part, AddressLoop) for part in inner):
+        return (replace(item, items=inner),)
+    times = max(
+        (n for n in range(1, item.count + 1) if item.count % n == 0 and n * len(inner) <= most),
+        default=1,
+    )
+    body = tuple(moved(part, item.shifts, time) for time in range(times) for part in inner)
+    if times == item.count:
+        return body
+    shifts = tuple(shift * times for shift in item.shifts)
+    return (AddressLoop(item.count // times, shifts, body),)
+
+
+def address_thread(
+    wire: AddressWire, items: Sequence[AddressItem], *, sends_end: bool, said: str
+) -> PublicThread:
+    """The thread that sends the addresses of a nest, and then the end of the stream."""
+    writer = _AddressWriter(wire, said, moving=_moving(items))
+    writer.items(items, known=writer.moving)
+    return writer.thread(sends_end=sends_end)
+
+
+def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
+    """The lanes that any loop moves; the addresses of all others are numbers."""
+    found: set[int] = set()
+    for item in items:
+        if isinstance(item, AddressLoop):
+            found |= {lane for lane, shift in enumerate(item.shifts) if shift}
+            found |= _moving(item.items)
+    return frozenset(found)
+
+
+def _base(lane: int) -> ThreadRegister:
+    return ThreadRegister(f"address {lane}")
+
+
+@dataclass
+class _AddressWriter:
+    """Writes steps one behind the other.
+
+    ``_drift`` is what the register of each lane holds beyond what the nest's own addresses count
+    from; ``_test`` what the test bit has to be for the next step to fire.
+    """
+
+    wire: AddressWire
+    said: str
+    moving: frozenset[int]
+    steps: list[ThreadStep] = field(default_factory=list)
+    slots: dict[ThreadRegister, int] = field(default_factory=dict)
+    _state: int = 0
+    _states: int = 1
+    _test: bool | None = None
+    _drift: dict[int, int] = field(default_factory=dict)
+    _times: int = 1
+    _firings: int = 0
+
+    def items(self, items: Sequence[AddressItem], *, known: frozenset[int]) -> None:
+        """Write items; of the lanes in ``known`` no loop around them moves the register."""
+        for item in items:
+            match item:
+                case TaggedAddress():
+                    self._send(item)
+                case AddressLoop():
+                    self._loop(item, known)
+
+    def thread(self, *, sends_end: bool) -> PublicThread:
+        """The thread with its last step: the end of the stream, or nothing."""
+        if sends_end:
+            self._add(Opcode.MOV, ToWires((self.wire,), END), (Immediate(0),), ", its end")
+        elif self._test is not None:
+            self._add(Opcode.NOP, None, ())
+        return PublicThread(
+            name=f"addresses of {self.wire.stream}",
+            steps=tuple(self.steps),
+            done=self._state,
+            firings=self._firings,
+            slots=self.slots,
+        )
+
+    def _add(
+        self, opcode: Opcode, target: StepTarget, operands: tuple[StepOperand, ...], more: str = ""
+    ) -> None:
+        self.steps.append(
+            ThreadStep(
+                state=self._state,
+                next=self._states,
+                opcode=opcode,
+                target=target,
+                operands=operands,
+                test=self._test,
+                said=f"{self.said}{more}",
+            )
+        )
+        self._firings += self._times
+        self._state, self._test = self._states, None
+        self._states += 1
+
+    def _send(self, item: TaggedAddress) -> None:
+        target = ToWires((self.wire,), item.tag)
+        base = _base(item.lane)
+        offset = Immediate(item.address - self._drift.get(item.lane, 0) & WORD_MASK)
+        if base not in self.slots:
+            self._add(Opcode.MOV, target, (offset,))
+        elif offset.pattern == 0:
+            self._add(Opcode.MOV, target, (base,))
+        else:
+            self._add(Opcode.ADD, target, (base, offset))
+
+    def _loop(self, loop: AddressLoop, known: frozenset[int]) -> None:
+        drift = {lane: self._drift.get(lane, 0) for lane in self.moving}
+        ends = next((lane for lane in sorted(known) if loop.shifts[lane]), None)
+        once = self._times == 1
+        counter = None
+        if ends is None:
+            counter = ThreadRegister(
+                ("counter", sum(isinstance(slot.use, tuple) for slot in self.slots))
+            )
+            self.slots[counter] = loop.count if once else 0
+        for lane in sorted(self.moving):
+            self.slots.setdefault(_base(lane), 0)
+        if counter is not None and not once:
+            self._add(Opcode.MOV, counter, (Immediate(loop.count),), ", times to go round")
+        if self._test is not None:
+            self._add(Opcode.NOP, None, ())
+        head, self._test = self._state, False
+        self._times *= loop.count
+        still = frozenset(lane for lane in known if not loop.shifts[lane])
+        self.items(loop.items, known=still)
+        for lane in sorted(self.moving):
+            step = loop.shifts[lane] + drift[lane] - self._drift.get(lane, 0)
+            if step:
+                base = _base(lane)
+                self._add(Opcode.ADD, base, (base, Immediate(step & WORD_MASK)), ", further on")
+        if counter is None:
+            assert ends is not None
+            last = drift[ends] + loop.count * loop.shifts[ends]
+            operands: tuple[StepOperand, ...] = (_base(ends), Immediate(last & WORD_MASK))
+        else:
+            self._add(Opcode.SUB, counter, (counter, Immediate(1)), ", times to go round")
+            operands = (counter, Immediate(0))
+        self._add(Opcode.EQ, ToTest(), operands, ", whether that was the last time")
+        self.steps[-1] = replace(self.steps[-1], next=head)
+        self._times //= loop.count
+        self._states -= 1
+        self._state, self._test = head, True
+        for lane in self.moving:
+            self._drift[lane] = drift[lane] + loop.count * loop.shifts[lane]
+
+
+# Sequences of addresses with tags as nests of loops, for PEs that run them.
+#
+# In goes what a stream touches, element by element.  Out comes a list of items: addresses, and
+# repetitions of items in which addresses move by a shift from one time to the next.  Addresses are
+# of *lanes*, one for each stream where several share a port, and each lane has a shift of its own.
+# Whatever is repeated with constant shifts is found, however the loops are nested and wherever tags
+# change; a sequence without any regularity becomes a list of its addresses.
+
+LONGEST_BODY = 64
+"""Most items that are looked at as one body of a loop."""
+
+
+Shifts = tuple[int, ...]
+"""By lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedAddress:
+    """An address that is sent with a tag."""
+
+    address: int
+    tag: int
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddressLoop:
+    """``count`` times the items, all addresses of a lane greater by its shift each time."""
+
+    count: int
+    shifts: Shifts
+    items: tuple[AddressItem, ...]
+
+
+AddressItem = TaggedAddress | AddressLoop
+
+
+def rolled(
+    addresses: Array, tags: Array | None, lanes: Array | None = None
+) -> tuple[AddressItem, ...]:
+    """The shortest nest that is found for addresses with tags and lanes (``None``: all are 0)."""
+    none = np.zeros(len(addresses), np.int64)
+    tags, lanes = none if tags is None else tags, none if lanes is None else lanes
+    count = int(lanes.max()) + 1 if len(lanes) else 1
+    items = _runs(addresses, tags, lanes, count)
+    length = 1
+    while length <= min(LONGEST_BODY, len(items) // 2):
+        shorter = _folded(items, length, count)
+        if len(shorter) < len(items):
+            items, length = shorter, 1
+        else:
+            length += 1
+    return tuple(items)
+
+
+def unrolled(items: Sequence[AddressItem]) -> Iterator[TaggedAddress]:
+    """The addresses of a nest in order."""
+    for item in items:
+        match item:
+            case TaggedAddress():
+                yield item
+            case AddressLoop():
+                for time in range(item.count):
+                    for address in unrolled(item.items):
+                        moves = item.shifts[address.lane] * time
+                        yield replace(address, address=address.address + moves)
+
+
+def moved(item: AddressItem, shifts: Shifts, times: int) -> AddressItem:
+    """An item with all addresses greater by some times the shifts."""
+    match item:
+        case TaggedAddress(address=address, lane=lane):
+            return replace(item, address=address + shifts[lane] * times)
+        case AddressLoop():
+            return replace(item, items=tuple(moved(one, shifts, times) for one in item.items))
+
+
+def _firsts(items: Sequence[AddressItem], found: dict[int, int]) -> dict[int, int]:
+    """The first address of each lane."""
+    for item in items:
+        if isinstance(item, AddressLoop):
+            _firsts(item.items, found)
+        else:
+            found.setdefault(item.lane, item.address)
+    return found
+
+
+def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[AddressItem]:
+    """Stretches of three and more addresses of a lane with one stride and one tag as loops."""
+    steps = np.diff(addresses)
+    same = (np.diff(tags) == 0) & (np.diff(lanes) == 0)
+    items: list[AddressItem] = []
+    at, total = 0, len(addresses)
+    # where a stretch that goes on at each place ends: the next change of stride, tag or lane
+    breaks = np.flatnonzero((np.diff(steps) != 0) | ~same[1:] | ~same[:-1]) + 1
+    while at < total:
+        number = int(np.searchsorted(breaks, at + 1))
+        last = int(breaks[number]) if number < len(breaks) else total - 1
+        lane = int(lanes[at])
+        start = TaggedAddress(int(addresses[at]), int(tags[at]), lane)
+        if last - at >= 2 and same[at]:
+            shifts = tuple(int(steps[at]) if one == lane else 0 for one in range(count))
+            items.append(AddressLoop(last - at + 1, shifts, (start,)))
+            at = last + 1
+        else:
+            items.append(start)
+            at += 1
+    return items
+
+
+def _folded(items: list[AddressItem], length: int, lanes: int) -> list[AddressItem]:
+    """The items with repetitions of bodies of some length as loops."""
+    found: list[AddressItem] = []
+    at = 0
+    least = 3 if length == 1 else 2
+    while at < len(items):
+        count, shifts = _repeats(items, at, length, lanes)
+        if count >= least or (count == 2 and isinstance(items[at], AddressLoop)):
+            found.append(AddressLoop(count, shifts, tuple(items[at : at + length])))
+            at += count * length
+        else:
+            found.append(items[at])
+            at += 1
+    return found
+
+
+def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tuple[int, Shifts]:
+    """How often the items at a place come again and again, and the shifts from one to the next."""
+    none = (0,) * lanes
+    if at + 2 * length > len(items):
+        return 1, none
+    first = _firsts(items[at : at + length], {})
+    second = _firsts(items[at + length : at + 2 * length], {})
+    if first.keys() != second.keys():
+        return 1, none
+    shifts = tuple(second.get(lane, 0) - first.get(lane, 0) for lane in range(lanes))
+    count = 1
+    while at + (count + 1) * length <= len(items):
+        here, there = at + (count - 1) * length, at + count * length
+        if any(
+            not _is_moved(items[here + place], items[there + place], shifts)
+            for place in range(length)
+        ):
+            break
+        count += 1
+    return count, shifts
+
+
+def _is_moved(one: AddressItem, other: AddressItem, shifts: Shifts) -> bool:
+    match one, other:
+        case TaggedAddress(), TaggedAddress():
+            moves = other.address - one.address
+            return (one.tag, one.lane, shifts[one.lane]) == (other.tag, other.lane, moves)
+        case AddressLoop(), AddressLoop():
+            return (one.count, one.shifts, len(one.items)) == (
+                other.count,
+                other.shifts,
+                len(other.items),
+            ) and all(_is_moved(a, b, shifts) for a, b in zip(one.items, other.items, strict=True))
+    return False

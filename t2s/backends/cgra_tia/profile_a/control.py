@@ -1,0 +1,441 @@
+"""Which streams there are between PEs, and how each PE knows of what kind its next firing is.
+
+A PE of the public core has no stream unit that sends it tags, so what tells kinds of firings apart
+comes with the data.  A stream from which a PE takes in every firing *leads* it: each of its tokens
+has the kind of the firing as its tag, which whoever sends it has to know, and so on up to the PE at
+the port of the memory, which sends addresses with these tags.  A PE without such a stream counts:
+its firings come in a pattern that is short enough to be written out.  Tag 3 ends every stream.
+
+PEs that only hand on tokens of one stream as another one are left out: the two streams are one.
+Refused are streams with one end, circles of streams, PEs that take nothing, and more kinds of
+firings than there are tags or instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
+from t2s.backends.cgra_tia.lower.process import TokenStream
+from t2s.backends.cgra_tia.profile_a.firings import (
+    FileElement,
+    FiringKind,
+    MemoryAccess,
+    WordProcess,
+    kept,
+    token,
+)
+from t2s.core.expr import Const, Expr, Local, simplify
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Array
+from t2s.core.types import Type
+from t2s.core.walk import Term, rewrite
+
+END = 3
+"""The tag of the token behind the last one of a stream."""
+
+MOST_TAGS = 3
+"""Tags for data; the fourth is ``END``."""
+
+MOST_PATTERN = 12
+"""Most firings in the pattern of a PE that counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamEnds:
+    """Who sends and who takes: processes by number, ``None`` for the memory."""
+
+    source: int | None
+    sink: int | None
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlledProcess:
+    """A process, and how it is controlled.
+
+    ``kinds`` are its kinds of firings, each with the tags of what it sends.  With ``leader`` the
+    number of the kind is the tag of that stream's token (any tag if there is one kind); without,
+    ``pattern`` has the numbers of the kinds in the order in which they come, again and again.
+    """
+
+    process: WordProcess
+    kinds: tuple[FiringKind, ...]
+    tags: tuple[dict[TokenStream, int], ...]
+    sequence: Array
+    leader: TokenStream | None
+    pattern: tuple[int, ...]
+
+
+@dataclass(kw_only=True)
+class ControlledDesign:
+    """Processes, streams, and the tag of each token of a stream (``None``: all are 0)."""
+
+    processes: list[ControlledProcess]
+    streams: dict[TokenStream, StreamEnds]
+    needs: dict[TokenStream, Array] = field(default_factory=dict)
+    loads: dict[TokenStream, MemoryAccess] = field(default_factory=dict)
+    stores: dict[TokenStream, MemoryAccess] = field(default_factory=dict)
+
+    def tags_of(self, stream: TokenStream) -> tuple[int, ...]:
+        """The tags that occur in a stream, without the last one."""
+        needed = self.needs.get(stream)
+        return (0,) if needed is None else tuple(int(tag) for tag in np.unique(needed))
+
+
+def controlled(
+    processes: Sequence[WordProcess], accesses: dict[TokenStream, MemoryAccess], ports: int
+) -> ControlledDesign:
+    """Connect processes, and find out how each of them is controlled.
+
+    Where there are more streams of loads than ``ports``, those of one PE share a port.
+    """
+    kept, renamed = _without_movers(list(processes), accesses)
+    loads = {renamed.get(s, s): a for s, a in accesses.items() if a.loads}
+    stores = {s: a for s, a in accesses.items() if not a.loads}
+    share_ports(kept, loads, ports)
+    streams = _connected(kept, loads, stores)
+    design = ControlledDesign(processes=[], streams=streams, loads=loads, stores=stores)
+    found = {number: _control(kept[number], design) for number in _backwards(kept, streams)}
+    design.processes = [found[number] for number in range(len(kept))]
+    return design
+
+
+# -------------------------------------------------------------------------------- streams
+
+
+def _without_movers(
+    processes: list[WordProcess], accesses: dict[TokenStream, MemoryAccess]
+) -> tuple[list[WordProcess], dict[TokenStream, TokenStream]]:
+    """Leave out PEs that hand on one stream as one other; what each stream is called after that.
+
+    The name that stays is that of the stream that the last of them sends.
+    """
+    renamed: dict[TokenStream, TokenStream] = {}
+    kept: list[WordProcess] = []
+    for process in processes:
+        moved = _moved(process)
+        if moved is None:
+            kept.append(process)
+        else:
+            renamed[moved[0]] = moved[1]
+    final = {stream: _last(stream, renamed) for stream in renamed}
+    for process in kept:
+        process.kinds = tuple(_renamed(kind, final) for kind in process.kinds)
+    return kept, final
+
+
+def _moved(process: WordProcess) -> tuple[TokenStream, TokenStream] | None:
+    if len(process.kinds) != 1:
+        return None
+    (kind,) = process.kinds
+    if len(kind.takes) != 1 or len(kind.sends) != 1 or kind.writes:
+        return None
+    (stream,), ((sent, value),) = kind.takes, kind.sends
+    return (stream, sent) if value == token(stream, value.type) else None
+
+
+def _last(stream: TokenStream, renamed: dict[TokenStream, TokenStream]) -> TokenStream:
+    while stream in renamed:
+        stream = renamed[stream]
+    return stream
+
+
+def _renamed(kind: FiringKind, final: dict[TokenStream, TokenStream]) -> FiringKind:
+    """Streams that are sent get the name that they end with; what is taken has it already."""
+    return FiringKind(
+        takes=kind.takes,
+        sends=tuple((final.get(stream, stream), value) for stream, value in kind.sends),
+        writes=kind.writes,
+        parts=kind.parts,
+    )
+
+
+def _connected(
+    processes: Sequence[WordProcess],
+    loads: dict[TokenStream, MemoryAccess],
+    stores: dict[TokenStream, MemoryAccess],
+) -> dict[TokenStream, StreamEnds]:
+    """Both ends of every stream; refused if it has only one."""
+    sources: dict[TokenStream, tuple[int | None, int]] = {
+        stream: (None, len(access.addresses)) for stream, access in loads.items()
+    }
+    sinks: dict[TokenStream, tuple[int | None, int]] = {
+        stream: (None, len(access.addresses)) for stream, access in stores.items()
+    }
+    for number, process in enumerate(processes):
+        for stream in process.sends:
+            sources[stream] = (number, int(_happens(process, stream).sum()))
+        for stream in process.takes:
+            sinks[stream] = (number, int(_tokens(process.kinds, stream)[process.sequence].sum()))
+    found: dict[TokenStream, StreamEnds] = {}
+    for stream in dict.fromkeys((*sources, *sinks)):
+        source, sink = sources.get(stream), sinks.get(stream)
+        if source is None or sink is None or source[1] != sink[1]:
+            end = source if sink is None else sink
+            assert end is not None
+            location = _location(processes, end[0])
+            sent, taken = (0 if source is None else source[1]), (0 if sink is None else sink[1])
+            why = f"{sent} tokens are sent to it, and {taken} are taken from it"
+            refuse(f"channel {str(stream)!r}", why, location)
+        found[stream] = StreamEnds(source=source[0], sink=sink[0], tokens=source[1])
+    return found
+
+
+def _location(processes: Sequence[WordProcess], number: int | None) -> SourceLocation | None:
+    return None if number is None else processes[number].location
+
+
+def _happens(process: WordProcess, stream: TokenStream) -> Array:
+    """In which firings a process sends to a stream."""
+    return np.array([stream in dict(kind.sends) for kind in process.kinds])[process.sequence]
+
+
+def _tokens(kinds: Sequence[FiringKind], stream: TokenStream) -> Array:
+    """How many tokens each kind of firing takes from a stream."""
+    return np.array([kind.tokens(stream) for kind in kinds], np.int64)
+
+
+def _backwards(
+    processes: Sequence[WordProcess], streams: dict[TokenStream, StreamEnds]
+) -> list[int]:
+    """The numbers of processes, whoever takes before whoever sends to it."""
+    after: dict[int, list[int]] = {number: [] for number in range(len(processes))}
+    for ends in streams.values():
+        if ends.source is not None and ends.sink is not None:
+            after[ends.source].append(ends.sink)
+    order: list[int] = []
+    left = list(after)
+    while left:
+        ready = [number for number in left if all(sink in order for sink in after[number])]
+        if not ready:
+            names = ", ".join(processes[number].name for number in left[:4])
+            refuse(
+                processes[left[0]].subject,
+                f"streams go round in a circle between its PEs and others ({names}), and tags are "
+                "handed on from the memory: use t2s.place, whose stream units send tags",
+                processes[left[0]].location,
+            )
+        order += ready
+        left = [number for number in left if number not in ready]
+    return order
+
+
+# -------------------------------------------------------------------------------- control
+
+
+def _control(process: WordProcess, design: ControlledDesign) -> ControlledProcess:
+    """Split the kinds of a process by the tags of what it sends, and find what tells them apart."""
+    if not process.takes:
+        refuse(
+            process.subject,
+            "its PEs take nothing, and each firing of the public core waits for a token: load "
+            "something there",
+            process.location,
+        )
+    without_restarts(process)
+    kinds, tags, sequence = _split(process, design)
+    leaders = [s for s in process.takes if all(s in kind.takes for kind in kinds)]
+    leader, pattern = None, tuple[int, ...]()
+    if leaders and len(kinds) <= MOST_TAGS:
+        leader = leaders[0]
+        if len(kinds) > 1:
+            design.needs[leader] = np.repeat(sequence, _tokens(kinds, leader)[sequence])
+    else:
+        pattern = _pattern(process, sequence, leaders)
+    return ControlledProcess(
+        process=process,
+        kinds=kinds,
+        tags=tags,
+        sequence=sequence,
+        leader=leader,
+        pattern=pattern,
+    )
+
+
+def _split(
+    process: WordProcess, design: ControlledDesign
+) -> tuple[tuple[FiringKind, ...], tuple[dict[TokenStream, int], ...], Array]:
+    columns: list[Array] = [process.sequence]
+    tagged = [stream for stream in process.sends if stream in design.needs]
+    for stream in tagged:
+        there = _happens(process, stream)
+        column = np.full(len(there), -1, np.int64)
+        column[there] = design.needs[stream]
+        columns.append(column)
+    table = np.stack(columns, axis=1)
+    rows, first, codes = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(rows), np.int64)
+    order = np.argsort(first)
+    rank[order] = np.arange(len(rows))
+    kinds = tuple(process.kinds[int(rows[at][0])] for at in order)
+    tags = tuple(
+        {stream: int(tag) for stream, tag in zip(tagged, rows[at][1:], strict=True) if tag >= 0}
+        for at in order
+    )
+    return kinds, tags, rank[codes.reshape(-1)]
+
+
+def _pattern(
+    process: WordProcess, sequence: Array, leaders: Sequence[TokenStream]
+) -> tuple[int, ...]:
+    """The shortest beginning of a sequence whose repetition is the sequence; refused if long."""
+    total = len(sequence)
+    for period in range(1, min(total, MOST_PATTERN) + 1):
+        if total % period == 0 and (sequence[period:] == sequence[: total - period]).all():
+            return tuple(int(kind) for kind in sequence[:period])
+    kinds = int(sequence.max()) + 1
+    why = (
+        f"its firings are of {kinds} kinds, and tags of {str(leaders[0])!r} tell {MOST_TAGS} apart"
+        if leaders
+        else f"no stream gives it a token in each of its firings, so that tags could tell the "
+        f"{kinds} kinds of them apart"
+    )
+    refuse(
+        process.subject,
+        f"{why}, and they come in no pattern of at most {MOST_PATTERN}: let what it does depend "
+        "on fewer loops, or make them smaller",
+        process.location,
+    )
+
+
+def taken_names(kind: FiringKind) -> dict[str, TokenStream]:
+    """The streams that a kind takes from, by the names of their tokens."""
+    names: dict[str, TokenStream] = {}
+    brought = dict(kind.parts)
+    for stream in kind.takes:
+        for part in brought.get(stream, (stream,)):
+            names[f"take {part}"] = part
+    return names
+
+
+def is_token(local: Local) -> bool:
+    """Whether a local of a value is a token, and not what a register held."""
+    return local.name.startswith("take ")
+
+
+# Sums that begin again without a kind of firing of their own.
+#
+# A sum over a loop has a first firing, which does not look at what the register holds.  If whatever
+# fires before it leaves a zero there, the first firing is one like those that follow: one tag
+# fewer, and one instruction fewer in every PE that the tag comes by.
+
+
+def without_restarts(process: WordProcess) -> None:
+    """Make kinds of firings one that differ in a register being zero, where that can be had."""
+    for element in dict.fromkeys(process.elements.values()):
+        if process.initial.get(element, 0):
+            continue
+        for first in range(len(process.kinds)):
+            other = _same_from_zero(process, element, first)
+            if other is not None:
+                _merge(process, element, first, other)
+                break
+
+
+def _same_from_zero(process: WordProcess, element: FileElement, first: int) -> int | None:
+    """The kind that does what the first one does if the element is zero, which can be had."""
+    sequence = process.sequence
+    pairs = set(zip(sequence[:-1].tolist(), sequence[1:].tolist(), strict=True))
+    before = {one for one, after in pairs if after == first}
+    if any(after != first for one, after in pairs if one in before) or first in before:
+        return None
+    for number, kind in enumerate(process.kinds):
+        if number != first and _from_zero(kind, element) == process.kinds[first]:
+            return number
+    return None
+
+
+def _from_zero(kind: FiringKind, element: FileElement) -> FiringKind:
+    """What a firing does if an element of a register file holds zero."""
+
+    def value(expr: Expr) -> Expr:
+        def rule(term: Term) -> Term | None:
+            if isinstance(term, Local) and term == kept(element, term.type):
+                return Const(value=0, type=term.type)
+            return None
+
+        return simplify(rewrite(expr, rule))
+
+    return replace(
+        kind,
+        sends=tuple((stream, value(sent)) for stream, sent in kind.sends),
+        writes=tuple((one, value(written)) for one, written in kind.writes),
+    )
+
+
+def _merge(process: WordProcess, element: FileElement, first: int, other: int) -> None:
+    """Let all kinds before the first one leave a zero, and make it the other one."""
+    sequence = process.sequence
+    before = set(sequence[:-1][sequence[1:] == first].tolist())
+    zero = Const(value=0, type=_type(process, element))
+    process.kinds = tuple(
+        replace(
+            kind,
+            writes=(*(pair for pair in kind.writes if pair[0] != element), (element, zero)),
+        )
+        if number in before
+        else kind
+        for number, kind in enumerate(process.kinds)
+    )
+    sequence = sequence.copy()
+    sequence[sequence == first] = other
+    process.sequence = sequence
+
+
+def _type(process: WordProcess, element: FileElement) -> Type:
+    return next(
+        register.type for register in process.node.registers if register.name == element.register
+    )
+
+
+# Several streams of loads as one, where there are fewer ports than streams.
+#
+# The loads of one PE can share a port: the words come in the order in which its firings take them.
+
+
+def share_ports(
+    processes: Sequence[WordProcess], loads: dict[TokenStream, MemoryAccess], ports: int
+) -> None:
+    """Put the loads of each process into one stream if there are more streams than ports."""
+    if len(loads) <= ports:
+        return
+    for process in processes:
+        mine = [stream for stream in process.takes if stream in loads]
+        if len(mine) > 1:
+            _share(process, mine, loads)
+
+
+def _share(
+    process: WordProcess, mine: list[TokenStream], loads: dict[TokenStream, MemoryAccess]
+) -> None:
+    together = TokenStream(array=f"the loads of {process.name}")
+    brought = [tuple(s for s in kind.takes if s in mine) for kind in process.kinds]
+    counts = np.array([len(streams) for streams in brought], np.int64)[process.sequence]
+    starts = np.cumsum(counts) - counts
+    addresses = np.zeros(int(counts.sum()), np.int64)
+    lanes = np.zeros(len(addresses), np.int64)
+    accesses = [loads.pop(stream) for stream in mine]
+    for lane, (stream, access) in enumerate(zip(mine, accesses, strict=True)):
+        place = np.array([s.index(stream) if stream in s else -1 for s in brought], np.int64)
+        where = place[process.sequence]
+        at = (starts + where)[where >= 0]
+        addresses[at], lanes[at] = access.addresses, lane
+    names = " and ".join(dict.fromkeys(access.tensor for access in accesses))
+    loads[together] = replace(accesses[0], tensor=names, addresses=addresses, lanes=lanes)
+    process.kinds = tuple(
+        _with_one(kind, streams, together)
+        for kind, streams in zip(process.kinds, brought, strict=True)
+    )
+
+
+def _with_one(
+    kind: FiringKind, streams: tuple[TokenStream, ...], together: TokenStream
+) -> FiringKind:
+    if not streams:
+        return kind
+    others = tuple(stream for stream in kind.takes if stream not in streams)
+    return replace(kind, takes=(together, *others), parts=((together, streams),))

@@ -1,0 +1,300 @@
+"""What runs in a PE side by side: threads of steps, and a program of several of them.
+
+A thread has a state, a bit that tests write, registers, and wires to take from and to send to.  One
+of its steps is one instruction.  A PE has several threads: those of the design's PE, those that
+hand on streams to neighbors, and those that send addresses.  They share nothing but the
+instruction that is chosen in a cycle, so that it does not matter for values which of them goes
+first.  When all of them are at their ends the PE halts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
+from t2s.backends.cgra_tia.lower.process import TokenStream
+from t2s.backends.cgra_tia.profile_a.control import END
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    Destination,
+    FromChannel,
+    FromRegister,
+    Immediate,
+    Instruction,
+    Opcode,
+    Source,
+    TagCheck,
+    ToOutputs,
+    ToPredicate,
+    ToRegister,
+    Trigger,
+)
+
+WORD_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class AddressWire:
+    """The addresses for a stream of the memory, from a PE to a port."""
+
+    stream: TokenStream
+
+
+Wire = TokenStream | AddressWire
+
+
+@dataclass(frozen=True, slots=True)
+class HeadOf:
+    """The value of the token at the head of a stream."""
+
+    stream: TokenStream
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRegister:
+    """A register of a thread, by what it is for."""
+
+    use: Hashable
+
+
+StepOperand = HeadOf | ThreadRegister | Immediate
+
+
+@dataclass(frozen=True, slots=True)
+class ToWires:
+    """A result that is sent, with one tag."""
+
+    wires: tuple[Wire, ...]
+    tag: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToTest:
+    """A result that the next steps depend on."""
+
+
+StepTarget = ToWires | ThreadRegister | ToTest | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadStep:
+    """An instruction of a thread: fires in ``state``, where the test bit is ``test``.
+
+    ``checks`` are streams that need a token, with its tag, or ``None`` for any but the end's.  A
+    step that writes the test leads to a state whose steps look at it; all other steps that lead
+    there leave it false.
+    """
+
+    state: int
+    next: int
+    opcode: Opcode
+    target: StepTarget = None
+    operands: tuple[StepOperand, ...] = ()
+    checks: tuple[tuple[TokenStream, int | None], ...] = ()
+    takes: tuple[TokenStream, ...] = ()
+    test: bool | None = None
+    said: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicThread:
+    """Steps from state 0 to state ``done``; registers with their first words.
+
+    ``firings`` is how often its steps fire in all.
+    """
+
+    name: str
+    steps: tuple[ThreadStep, ...]
+    done: int
+    firings: int
+    slots: Mapping[ThreadRegister, int] = field(default_factory=dict)
+
+    @cached_property
+    def codes(self) -> StateCodes:
+        return StateCodes.of_thread(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateCodes:
+    """The states of a thread as predicates: ``width`` bits, of which the highest is the test.
+
+    States in which nothing looks at the test use it as a bit like all others.
+    """
+
+    width: int
+    code: Mapping[int, int]
+    tested: frozenset[int]
+
+    @staticmethod
+    def of_thread(thread: PublicThread) -> StateCodes:
+        """As few bits as possible; state 0 is all zeros."""
+        states = sorted({0, thread.done, *(s.state for s in thread.steps)})
+        tested = frozenset(step.state for step in thread.steps if step.test is not None)
+        width = (len(states) + len(tested) - 1).bit_length()
+        half = 1 << width - 1 if tested else 0
+        code: dict[int, int] = {}
+        free = [pattern for low in range(half or 1 << width) for pattern in (low, low | half)]
+        free = list(dict.fromkeys(free))
+        for state in sorted(states, key=lambda state: (state != 0, state not in tested, state)):
+            code[state] = free.pop(0)
+            if state in tested:
+                free.remove(code[state] | half)
+            elif state == 0 and tested:  # its pair is no place for a state that tests
+                free.append(free.pop(0))
+        return StateCodes(width=width, code=code, tested=tested)
+
+    @property
+    def test(self) -> int:
+        """The bit of the test."""
+        return 1 << self.width - 1
+
+
+def moving_thread(
+    stream: TokenStream, tags: Sequence[int], *, tokens: int, hands_on_end: bool, said: str
+) -> PublicThread:
+    """A thread that hands on the tokens of a stream with their tags, and ends with it."""
+    steps = [
+        ThreadStep(
+            state=0,
+            next=0,
+            opcode=Opcode.MOV,
+            target=ToWires((stream,), tag),
+            operands=(HeadOf(stream),),
+            checks=((stream, tag),),
+            takes=(stream,),
+            said=said,
+        )
+        for tag in tags
+    ]
+    steps.append(
+        ThreadStep(
+            state=0,
+            next=1,
+            opcode=Opcode.MOV if hands_on_end else Opcode.NOP,
+            target=ToWires((stream,), END) if hands_on_end else None,
+            operands=(HeadOf(stream),) if hands_on_end else (),
+            checks=((stream, END),),
+            takes=(stream,),
+            said=f"{said}, at its end",
+        )
+    )
+    return PublicThread(name=f"mover of {stream}", steps=tuple(steps), done=1, firings=tokens + 1)
+
+
+class NoRoom(Exception):
+    """A PE would need more of something than it has."""
+
+    def __init__(self, what: str, needed: int, most: int, threads: Sequence[str]) -> None:
+        super().__init__(f"{needed} {what} ({', '.join(threads)}), and it has {most}")
+        self.needed = needed
+
+
+def check_room(threads: Sequence[PublicThread]) -> None:
+    """Raise ``NoRoom`` if threads do not fit into one PE."""
+    core = PUBLIC_CORE
+    for what, needed, most in (
+        ("instructions", sum(len(t.steps) for t in threads) + 1, core.instructions),
+        ("predicates", sum(t.codes.width for t in threads), core.predicates),
+        ("registers", sum(len(t.slots) for t in threads), core.registers),
+    ):
+        if needed > most:
+            raise NoRoom(what, needed, most, [thread.name for thread in threads])
+
+
+def program_of_threads(
+    label: str,
+    threads: Sequence[PublicThread],
+    inputs: Mapping[TokenStream, int],
+    outputs: Mapping[Wire, int],
+) -> CellProgram:
+    """The program of a PE whose wires are at these sides; raises ``NoRoom``."""
+    check_room(threads)
+    instructions: list[Instruction] = []
+    initial: list[tuple[int, int]] = []
+    ones = zeros = bit = register = 0
+    for thread in threads:
+        registers = {slot: register + at for at, slot in enumerate(thread.slots)}
+        register += len(registers)
+        initial += [(registers[slot], word) for slot, word in thread.slots.items() if word]
+        printer = _StepWriter(bit, thread, registers, inputs, outputs)
+        instructions += [printer.instruction(step) for step in thread.steps]
+        codes = thread.codes
+        ones |= codes.code[thread.done] << bit
+        zeros |= ((1 << codes.width) - 1 & ~codes.code[thread.done]) << bit
+        bit += codes.width
+    said = "all that this PE has to do is done" if threads else "nothing to do here"
+    instructions.append(
+        Instruction(trigger=Trigger(ones=ones, zeros=zeros), opcode=Opcode.HALT, comment=(said,))
+    )
+    return CellProgram(label=label, initial=tuple(initial), instructions=tuple(instructions))
+
+
+class _StepWriter:
+    """Makes instructions of steps; ``bit`` is the first predicate of the thread."""
+
+    def __init__(
+        self,
+        bit: int,
+        thread: PublicThread,
+        registers: Mapping[ThreadRegister, int],
+        inputs: Mapping[TokenStream, int],
+        outputs: Mapping[Wire, int],
+    ) -> None:
+        self._bit = bit
+        self._codes = thread.codes
+        self._registers = registers
+        self._inputs = inputs
+        self._outputs = outputs
+
+    def instruction(self, step: ThreadStep) -> Instruction:
+        """The instruction of a step."""
+        codes = self._codes
+        field, test = (1 << codes.width) - 1, codes.test
+        looks = step.state in codes.tested
+        seen = field & ~test if looks and step.test is None else field
+        now = codes.code[step.state] | (test if looks and step.test else 0)
+        left = field & ~test if isinstance(step.target, ToTest) else field
+        after = codes.code[step.next]
+        ones, zeros = now & seen, ~now & seen
+        return Instruction(
+            trigger=Trigger(
+                ones=ones << self._bit,
+                zeros=zeros << self._bit,
+                checks=tuple(self._check(*one) for one in step.checks),
+            ),
+            opcode=step.opcode,
+            destination=self._target(step.target),
+            sources=tuple(self._source(operand) for operand in step.operands),
+            takes=tuple(sorted({self._inputs[stream] for stream in step.takes})),
+            sets=(after & left & ~ones) << self._bit,
+            clears=(~after & left & ~zeros) << self._bit,
+            comment=(step.said,) if step.said else (),
+        )
+
+    def _check(self, stream: TokenStream, tag: int | None) -> TagCheck:
+        channel = self._inputs[stream]
+        if tag is None:
+            return TagCheck(channel=channel, tag=END, equal=False)
+        return TagCheck(channel=channel, tag=tag)
+
+    def _target(self, target: StepTarget) -> Destination:
+        match target:
+            case ToWires(wires=wires, tag=tag):
+                return ToOutputs(tuple(sorted(self._outputs[wire] for wire in wires)), tag)
+            case ThreadRegister():
+                return ToRegister(self._registers[target])
+            case ToTest():
+                return ToPredicate(self._bit + self._codes.width - 1)
+            case None:
+                return None
+
+    def _source(self, operand: StepOperand) -> Source:
+        match operand:
+            case HeadOf(stream=stream):
+                return FromChannel(self._inputs[stream])
+            case ThreadRegister():
+                return FromRegister(self._registers[operand])
+            case Immediate():
+                return operand

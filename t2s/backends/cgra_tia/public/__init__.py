@@ -1,7 +1,0 @@
-"""Designs as texts in the grammar of the public tools, for small arrays of profile A."""
-
-from __future__ import annotations
-
-from t2s.backends.cgra_tia.public.compile import MemoryMap, PublicDesign, compile_public
-
-__all__ = ["MemoryMap", "PublicDesign", "compile_public"]

@@ -1,0 +1,441 @@
+"""Checks of instructions and of whole programs: the rules that a core keeps, and what is doubtful.
+
+In goes an instruction and the sizes of the core; out comes the first rule that it breaks, if any,
+and which part of it does.  The public assembler checks few of these and makes wrong code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
+from t2s.backends.cgra_tia.program import (
+    ON_FMA,
+    CellProgram,
+    FromChannel,
+    FromRegister,
+    Immediate,
+    Instruction,
+    Opcode,
+    TextPosition,
+    ToOutputs,
+    ToPredicate,
+    ToRegister,
+)
+from t2s.backends.cgra_tia.text.places import TextPlace, block_name
+from t2s.core.errors import UserError, warn
+
+MOST_SOURCES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenRule:
+    """A rule that an instruction breaks.
+
+    ``part`` is what breaks it: ``pattern``, ``check N``, ``operation``, ``destination``,
+    ``source N``, ``take N`` (the channel) or ``update``.
+    """
+
+    part: str
+    message: str
+    expected: str
+    given: str
+    hint: str | None = None
+
+
+def tag_bits(core: CoreParameters) -> int:
+    """Bits of a tag."""
+    return (core.tags - 1).bit_length()
+
+
+def broken_rule(instruction: Instruction, core: CoreParameters) -> BrokenRule | None:
+    """The first rule that an instruction breaks, in the order of the text."""
+    for rules in (_trigger_rules, _source_rules, _destination_rules, _effect_rules):
+        for found in rules(instruction, core):
+            return found
+    return None
+
+
+def _trigger_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+    trigger = instruction.trigger
+    if (trigger.ones | trigger.zeros) >> core.predicates:
+        number = (trigger.ones | trigger.zeros).bit_length() - 1
+        yield _range("pattern", "predicate", f"%p{number}", core.predicates)
+    if trigger.ones & trigger.zeros:
+        yield BrokenRule(
+            part="pattern",
+            message="the trigger asks for a predicate to be one and zero",
+            expected="0, 1 or X for each predicate",
+            given=f"ones {trigger.ones:b}, zeros {trigger.zeros:b}",
+        )
+    for number, check in enumerate(trigger.checks):
+        part = f"check {number}"
+        if number == core.checks:
+            yield BrokenRule(
+                part=part,
+                message="the trigger checks more channels than the hardware can",
+                expected=f"at most {core.checks} checks",
+                given=f"{len(trigger.checks)} checks",
+            )
+        if not 0 <= check.channel < core.inputs:
+            yield _range(part, "input channel", f"%i{check.channel}", core.inputs)
+        yield from _tag_rule(part, check.tag, core)
+
+
+def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+    immediates: set[int] = set()
+    for number, source in enumerate(instruction.sources):
+        part = f"source {number}"
+        if number == MOST_SOURCES:
+            yield BrokenRule(
+                part=part,
+                message="an operator has three operands at most",
+                expected=f"at most {MOST_SOURCES} sources",
+                given=f"{len(instruction.sources)} sources",
+            )
+        match source:
+            case FromRegister(number=register):
+                if not 0 <= register < core.registers:
+                    yield _range(part, "register", f"%r{register}", core.registers)
+            case FromChannel(number=channel):
+                if not 0 <= channel < core.inputs:
+                    yield _range(part, "input channel", f"%i{channel}", core.inputs)
+            case Immediate(pattern=pattern):
+                immediates.add(pattern)
+                if pattern < 0 or pattern >> core.immediate_width:
+                    yield BrokenRule(
+                        part=part,
+                        message="the immediate does not fit",
+                        expected=f"a number of {core.immediate_width} bits",
+                        given=f"the pattern {pattern:#x}",
+                    )
+                if len(immediates) > 1:
+                    yield BrokenRule(
+                        part=part,
+                        message="the instruction has two different immediates, and room for one",
+                        expected="one immediate, which several sources may be",
+                        given="another one; the public assembler would use the last one twice",
+                        hint="put one of them into a register: init %rN, $NUMBER;",
+                    )
+
+
+def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+    match instruction.destination:
+        case ToRegister(number=number) if not 0 <= number < core.registers:
+            yield _range("destination", "register", f"%r{number}", core.registers)
+        case ToPredicate(number=number) if not 0 <= number < core.predicates:
+            yield _range("destination", "predicate", f"%p{number}", core.predicates)
+        case ToOutputs(channels=channels, tag=tag):
+            for channel in channels:
+                if not 0 <= channel < core.outputs:
+                    yield _range("destination", "output channel", f"%o{channel}", core.outputs)
+            if not channels or sorted(set(channels)) != list(channels):
+                yield BrokenRule(
+                    part="destination",
+                    message="the output channels are not different ones",
+                    expected="each output channel once, in increasing order",
+                    given=", ".join(f"%o{channel}" for channel in channels) or "none",
+                )
+            yield from _tag_rule("destination", tag, core)
+    stores = instruction.opcode is Opcode.SSW
+    if stores and (instruction.destination is not None or len(instruction.sources) != 2):
+        yield BrokenRule(
+            part="operation",
+            message="ssw stores a word of the scratchpad, and has no result",
+            expected="ssw VALUE, ADDRESS",
+            given=f"{len(instruction.sources)} sources"
+            + ("" if instruction.destination is None else " and a destination"),
+        )
+    if not stores and instruction.destination is None and instruction.sources:
+        yield BrokenRule(
+            part="operation",
+            message=f"{instruction.opcode.value} has operands and no destination",
+            expected="OPERATOR DESTINATION, SOURCE, ...",
+            given=f"{len(instruction.sources)} sources",
+        )
+
+
+def _effect_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+    trigger = instruction.trigger
+    for channel in instruction.takes:
+        part = f"take {channel}"
+        if not 0 <= channel < core.inputs:
+            yield _range(part, "input channel", f"%i{channel}", core.inputs)
+    if sorted(set(instruction.takes)) != list(instruction.takes):
+        yield BrokenRule(
+            part=f"take {instruction.takes[0]}",
+            message="a channel is taken from twice",
+            expected="each input channel once, in increasing order",
+            given=", ".join(f"%i{channel}" for channel in instruction.takes),
+        )
+    updated = instruction.sets | instruction.clears
+    if updated >> core.predicates:
+        yield _range("update", "predicate", f"%p{updated.bit_length() - 1}", core.predicates)
+    repeated = instruction.sets & trigger.ones | instruction.clears & trigger.zeros
+    if repeated or instruction.sets & instruction.clears:
+        number = (repeated or instruction.sets & instruction.clears).bit_length() - 1
+        yield BrokenRule(
+            part="update",
+            message=f"the update of %p{number} is none: the code has no place for it",
+            expected="updates to one value that the trigger does not ask for already",
+            given=f"sets {instruction.sets:b}, clears {instruction.clears:b}",
+        )
+
+
+def _range(part: str, kind: str, given: str, count: int) -> BrokenRule:
+    letter = given[:2]
+    return BrokenRule(
+        part=part,
+        message=f"there is no {kind} {given}",
+        expected=f"{letter}0 to {letter}{count - 1}",
+        given=given,
+    )
+
+
+def _tag_rule(part: str, tag: int, core: CoreParameters) -> Iterator[BrokenRule]:
+    if tag < 0 or tag >> tag_bits(core):
+        yield BrokenRule(
+            part=part,
+            message=f"there is no tag {tag}",
+            expected=f"tags 0 to {(1 << tag_bits(core)) - 1}",
+            given=str(tag),
+        )
+
+
+# What whole programs may not be, and what in them is odd.
+#
+# Goes in: programs, and the sizes of the core.  Comes out: warnings, or an error.  Refused are
+# programs of profile A in which no ``halt`` can be reached, so that a run never ends.  Odd are
+# instructions that can never fire, operators with missing operands or too many, channels that are
+# read without a check, and constants and a result that go to one predicate, about which the public
+# machines differ.
+#
+# Which predicates a program can reach follows from the instructions alone: a result in a predicate
+# may be either value, tokens may come in any order, and an instruction never fires where an earlier
+# one fires whenever it could.  So does which channels are sure to hold a token then: those that
+# were checked, or read, on every way there, and not taken from since.
+
+_SOURCES = {
+    **dict.fromkeys((Opcode.NOP, Opcode.HALT), (0, 0)),
+    **dict.fromkeys((Opcode.MOV, Opcode.LSW, Opcode.RLW), (1, 1)),
+    **dict.fromkeys((Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), (1, 1)),
+    **dict.fromkeys((Opcode.CLZ, Opcode.CTZ), (1, 2)),
+    **dict.fromkeys((Opcode.SB, Opcode.MAC, Opcode.FMAC), (3, 3)),
+}
+"""Fewest and most sources of an operator that means something; two for those not named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The predicates that a program can come to, and the numbers of instructions that can fire.
+
+    ``maybe_empty`` are instructions and channels that they use without a check, where nothing
+    before has made sure that there is a token.
+    """
+
+    states: frozenset[int]
+    firing: frozenset[int]
+    maybe_empty: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OddInstruction:
+    """Something odd: what, what is expected instead, what is there, and what to try."""
+
+    instruction: Instruction
+    message: str
+    expected: str
+    given: str
+    hint: str
+
+
+def reach(program: CellProgram) -> Reach:
+    """What a program can come to from predicates that are all zero."""
+    late = {
+        instruction.destination.number
+        for instruction in program.instructions
+        if instruction.opcode in ON_FMA and isinstance(instruction.destination, ToRegister)
+    }
+    firing: dict[int, list[int]] = {}
+    heads = {0: frozenset[int]()}
+    todo = [0]
+    while todo:
+        state = todo.pop()
+        if state not in firing:
+            firing[state] = list(_firing(program, state, late))
+        for number in firing[state]:
+            instruction = program.instructions[number]
+            checked = (check.channel for check in instruction.trigger.checks)
+            after = heads[state].union(checked, instruction.unchecked).difference(instruction.takes)
+            for found in _next_states(state, instruction):
+                sure = heads.get(found, after) & after
+                if heads.get(found) != sure:
+                    heads[found] = sure
+                    todo.append(found)
+    return Reach(
+        states=frozenset(heads),
+        firing=frozenset(number for numbers in firing.values() for number in numbers),
+        maybe_empty=frozenset(
+            (number, channel)
+            for state, numbers in firing.items()
+            for number in numbers
+            for channel in program.instructions[number].unchecked
+            if channel not in heads[state]
+        ),
+    )
+
+
+def _firing(program: CellProgram, state: int, late: Set[int]) -> Iterator[int]:
+    """The instructions that can fire with some predicates."""
+    earlier: list[Instruction] = []
+    for number, instruction in enumerate(program.instructions):
+        if not instruction.trigger.matches(state):
+            continue
+        if not any(_fires_first(other, instruction) for other in earlier):
+            yield number
+        if late.isdisjoint(_registers(instruction)):  # else it may wait for an FMA
+            earlier.append(instruction)
+
+
+def _registers(instruction: Instruction) -> Iterator[int]:
+    """The registers that an instruction reads or writes."""
+    for part in (*instruction.sources, instruction.destination):
+        if isinstance(part, FromRegister | ToRegister):
+            yield part.number
+
+
+def _fires_first(earlier: Instruction, later: Instruction) -> bool:
+    """Whether the earlier one can fire wherever the later one can, both of the same predicates."""
+    return set(earlier.trigger.checks) <= set(later.trigger.checks) and set(earlier.outputs) <= set(
+        later.outputs
+    )
+
+
+def _next_states(state: int, instruction: Instruction) -> Iterator[int]:
+    if instruction.opcode is Opcode.HALT:
+        return
+    results = [state]
+    if isinstance(instruction.destination, ToPredicate):
+        bit = 1 << instruction.destination.number
+        results = [state & ~bit, state | bit]
+    for result in results:
+        yield result & ~instruction.clears | instruction.sets
+
+
+def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
+    """What is odd in a program, instruction by instruction."""
+    reached = reach(program)
+    for number, instruction in enumerate(program.instructions):
+        if number not in reached.firing:
+            yield OddInstruction(
+                instruction=instruction,
+                message=f"instruction {number} can never fire",
+                expected="predicates that the program comes to, and no earlier instruction that "
+                "fires wherever this one can",
+                given=f"a trigger that never chooses {instruction.opcode.value}",
+                hint="the first instruction in the text that can fire does",
+            )
+        for channel in instruction.unchecked if number in reached.firing else ():
+            yield _without_check(number, instruction, channel, reached)
+        destination, constants = instruction.destination, instruction.sets | instruction.clears
+        if isinstance(destination, ToPredicate) and constants >> destination.number & 1:
+            yield OddInstruction(
+                instruction=instruction,
+                message=f"instruction {number} writes %p{destination.number} twice",
+                expected="a result, or a constant, for a predicate",
+                given="both: here the constant wins, in pipelined cores it does not",
+                hint=f"put Z for %p{destination.number} into the update",
+            )
+        fewest, most = _SOURCES.get(instruction.opcode, (2, 2))
+        if not fewest <= len(instruction.sources) <= most and instruction.destination is not None:
+            yield OddInstruction(
+                instruction=instruction,
+                message=f"instruction {number} gives {instruction.opcode.value} another number of "
+                "operands than it uses",
+                expected=f"{fewest} sources" if fewest == most else f"{fewest} or {most} sources",
+                given=f"{len(instruction.sources)} sources; missing ones are 0",
+                hint="OPERATOR DESTINATION, SOURCE, SOURCE",
+            )
+
+
+def _without_check(
+    number: int, instruction: Instruction, channel: int, reached: Reach
+) -> OddInstruction:
+    verb = "takes from" if FromChannel(channel) not in instruction.sources else "reads"
+    empty = (number, channel) in reached.maybe_empty
+    return OddInstruction(
+        instruction=instruction,
+        message=f"instruction {number} {verb} %i{channel} without a check"
+        + (", and it may be empty" if empty else " of its own"),
+        expected=f"a check of %i{channel} in the trigger, which waits for a token",
+        given="no such check: a run in which it is empty then ends with an error"
+        if empty
+        else "a token that an instruction before has checked, and nobody has taken since",
+        hint=f"write `with %i{channel}.TAG` or `with !%i{channel}.TAG` behind the pattern",
+    )
+
+
+def check_programs(
+    programs: Sequence[CellProgram],
+    core: CoreParameters,
+    *,
+    text: str = "",
+    file: str = "<text>",
+    strict: bool = False,
+) -> None:
+    """Raise ``UserError`` for programs that cannot be, and warn about what is odd in them.
+
+    ``text`` and ``file`` are for messages.  With ``strict`` what is odd is an error too.
+    """
+    lines = text.split("\n")
+    for number, program in enumerate(programs):
+        block = block_name(number, program.label)
+        if core.profile is Profile.PUBLIC and not _halts(program):
+            raise _place(program.position, lines, file, block).error(
+                "no halt can be reached, so that a run never ends",
+                expected="a halt among the instructions that can fire",
+                given=f"{len(program.instructions)} instructions",
+                hint="an element without work needs one too: when %p == XXXXXXXX: halt;",
+            )
+        for odd in odd_instructions(program):
+            place = _place(odd.instruction.position, lines, file, block)
+            if strict:
+                raise place.error(
+                    odd.message, expected=odd.expected, given=odd.given, hint=odd.hint
+                )
+            warn(
+                f"in {block}, line {place.line}: {odd.message}",
+                location=place.location,
+                expected=odd.expected,
+                given=odd.given,
+                hint=odd.hint,
+            )
+
+
+def check_operators(programs: Sequence[CellProgram], there: frozenset[Opcode], what: str) -> None:
+    """Raise ``UserError`` for an operator that the machine does not have (``what`` names it)."""
+    for number, program in enumerate(programs):
+        for instruction in program.instructions:
+            if instruction.opcode in there:
+                continue
+            line = instruction.position.line if instruction.position else None
+            where = "" if line is None else f", line {line}"
+            raise UserError(
+                f"in {block_name(number, program.label)}{where}: {what} has no operator "
+                f"{instruction.opcode.value}, though it has a code",
+                expected=f"one of {', '.join(o.value for o in Opcode if o in there)}",
+                given=instruction.opcode.value,
+            )
+
+
+def _halts(program: CellProgram) -> bool:
+    return any(
+        program.instructions[number].opcode is Opcode.HALT for number in reach(program).firing
+    )
+
+
+def _place(position: TextPosition | None, lines: Sequence[str], file: str, block: str) -> TextPlace:
+    line, column = (position.line, position.column) if position is not None else (1, 1)
+    text = lines[line - 1] if line <= len(lines) else ""
+    return TextPlace(file=file, line=line, column=column, text=text, block=block)

@@ -1,0 +1,255 @@
+"""Tensors as operands: slices of sparse ones, strides of dense ones, properties of both.
+
+Parts of sparse tensors whose outer levels are dense are slices at coordinates and windows of rows.
+Fibers below dense levels lie one behind the other, so a part is a window of each array; only
+positions are copied, because they count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, assert_never
+
+import numpy as np
+
+from t2s.capability.ir import Strides
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.levels import Compressed, Dense, Level
+from t2s.sparse_repr.notation.ir import ADDITIVE, Access, Combine, Expression, Negative, Number, Sum
+from t2s.sparse_repr.notation.symbols import SYMMETRIC
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
+
+Array = np.ndarray[Any, Any]
+
+PARTED = {"d", "s", "u", "q"}
+"""Letters of levels of which parts are windows: dense, compressed, singleton."""
+
+
+def is_dense(format: Format) -> bool:
+    """Whether a tensor stores all of its values, in whole levels."""
+    return format.plain and all(level.full for level in format.levels)
+
+
+def fits(stored: Format, wanted: Sequence[Format]) -> bool:
+    """Whether a format is one of those; how dense ones lie in memory is said by steps."""
+    return stored in wanted or (is_dense(stored) and any(map(is_dense, wanted)))
+
+
+def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
+    """The modes of an access whose variables are fixed."""
+    return [mode for mode, name in enumerate(access.variables) if name in fixed]
+
+
+def sliced_format(format: Format, fixed: Collection[int]) -> Format | None:
+    """What a tensor is where some modes are at one coordinate; ``None`` if it is no slice of it.
+
+    It is if these modes are the outermost levels, and all of them are dense.
+    """
+    count = len(set(fixed))
+    outer = format.levels[:count]
+    if not format.plain or not set(format.letters) <= PARTED or count == len(format.levels):
+        return None
+    if set(format.modes[:count]) != set(fixed) or not all(level.full for level in outer):
+        return None
+    kept = [mode for mode in range(format.order) if mode not in fixed]
+    parts = tuple(Part(mode=kept.index(mode)) for mode in format.modes[count:])
+    return Format(levels=format.levels[count:], parts=parts)
+
+
+def format_with_slices(format: Format, fixed: Sequence[int], order: int) -> Format:
+    """The format of a tensor of that order whose slices at some modes have a format."""
+    kept = [mode for mode in range(order) if mode not in fixed]
+    outer: tuple[Level, ...] = (Dense(),) * len(fixed)
+    modes = (*fixed, *(kept[mode] for mode in format.modes))
+    return Format(levels=(*outer, *format.levels), parts=tuple(Part(mode=mode) for mode in modes))
+
+
+def reordered_format(format: Format, modes: Sequence[int]) -> Format:
+    """What a tensor is stored as where its axis ``at`` is called ``modes[at]`` before."""
+    parts = tuple(replace(part, mode=modes.index(part.mode)) for part in format.parts)
+    return replace(format, parts=parts)
+
+
+def format_in_order(stored: Format, modes: Sequence[int], wanted: Sequence[Format]) -> Format:
+    """The format in which a tensor is handed over with its modes in this order.
+
+    That is the one that it has then, if it is wanted, else the first one that is.
+    """
+    seen = reordered_format(stored, modes)
+    return seen if seen in wanted else wanted[0]
+
+
+def reordered(tensor: SparseTensor, modes: Sequence[int]) -> SparseTensor:
+    """The tensor with its modes in another order, over the same arrays."""
+    shape = tuple(tensor.shape[mode] for mode in modes)
+    format = reordered_format(tensor.format, modes)
+    return as_stored(shape, format, tensor.levels, tensor.values, fill=tensor.fill)
+
+
+def rows_of(format: Format) -> int | None:
+    """The mode of which a window is one of arrays: a dense level, above a compressed one."""
+    if not format.plain or not set(format.letters) <= PARTED or not format.levels[0].full:
+        return None
+    first = next((level for level in format.levels if not level.full), None)
+    return format.modes[0] if isinstance(first, Compressed) else None
+
+
+def slice_of(tensor: SparseTensor, at: Mapping[int, int]) -> SparseTensor:
+    """The tensor at coordinates of its outermost modes, which are dense, over the same values."""
+    format = sliced_format(tensor.format, at)
+    if format is None:
+        raise ValueError("these modes are not the outermost levels")
+    place = 0
+    for mode in tensor.format.modes[: len(at)]:
+        place = place * tensor.shape[mode] + at[mode]
+    levels, values = _below(tensor, len(at), (place, place + 1), 0)
+    shape = tuple(extent for mode, extent in enumerate(tensor.shape) if mode not in at)
+    return as_stored(shape, format, levels, values, fill=tensor.fill)
+
+
+def window_of(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:
+    """Coordinates of the outermost mode from a start to an end, padded with empty ones."""
+    start, end, extent = piece
+    levels, values = _below(tensor, 1, (start, end), extent - (end - start))
+    shape = list(tensor.shape)
+    shape[mode] = extent
+    return as_stored(tuple(shape), tensor.format, ({}, *levels), values, fill=tensor.fill)
+
+
+def _below(
+    tensor: SparseTensor, first: int, above: tuple[int, int], padded: int
+) -> tuple[tuple[dict[str, Array], ...], Array]:
+    """The arrays of all levels from ``first`` on, below positions; ``padded`` more are empty."""
+    begin, end = above
+    found: list[dict[str, Array]] = []
+    for number in range(first, len(tensor.format.levels)):
+        level, arrays = tensor.format.levels[number], tensor.levels[number]
+        if level.full:
+            extent = tensor.shape[tensor.format.modes[number]]
+            begin, end, padded = begin * extent, end * extent, padded * extent
+            found.append({})
+            continue
+        if not isinstance(level, Compressed):
+            found.append({"crd": arrays["crd"][begin:end]})
+            continue
+        positions = np.asarray(arrays["pos"])
+        mine = np.empty(end - begin + 1 + padded, positions.dtype)
+        mine[: end - begin + 1] = positions[begin : end + 1]
+        mine[end - begin + 1 :] = positions[end]
+        mine -= positions[begin]
+        mine.flags.writeable = False
+        begin, end, padded = int(positions[begin]), int(positions[end]), 0
+        found.append({"pos": mine, "crd": arrays["crd"][begin:end]})
+    return tuple(found), tensor.values[begin:end]
+
+
+# Whether a function takes an array with the steps that it has in memory, or a copy of it.
+
+
+def suits(array: Array, strides: Strides) -> bool:
+    """Whether a function that asks for these steps takes the array as it is."""
+    if not array.flags.aligned or not array.dtype.isnative:
+        return False
+    match strides:
+        case Strides.ANY:
+            return True
+        case Strides.DENSE:
+            return bool(array.flags.c_contiguous)
+        case Strides.STEPS:
+            return all(
+                step > 0 and step % array.itemsize == 0
+                for step, extent in zip(array.strides, array.shape, strict=True)
+                if extent > 1
+            )
+        case Strides.ROWS:
+            return is_by_rows(array)
+        case Strides.COLUMNS:
+            return is_by_rows(array.T)
+        case Strides.ONE_IS_1:
+            return is_by_rows(array) or is_by_rows(array.T)
+        case _:
+            assert_never(strides)
+
+
+def is_by_rows(array: Array) -> bool:
+    """Whether the last mode has step 1, and rows do not overlap."""
+    reach = array.itemsize
+    for at in reversed(range(array.ndim)):
+        step, extent = array.strides[at], array.shape[at]
+        last = at == array.ndim - 1
+        if extent > 1:
+            inner = at < array.ndim - 1 and at > 0 and step != reach
+            if (last and step != array.itemsize) or step < reach or step % array.itemsize or inner:
+                return False
+            reach = step * extent if not last else array.itemsize * extent
+        elif last:
+            reach = array.itemsize
+    return True
+
+
+def suited(array: Array, strides: Strides) -> Array:
+    """The array, or a copy of it that suits."""
+    if suits(array, strides):
+        return array
+    order: Literal["F", "C"] = "F" if strides is Strides.COLUMNS else "C"
+    return np.asarray(array.astype(array.dtype.newbyteorder("="), order=order, copy=True))
+
+
+# Properties of tensors: declared by users, asked for by functions, carried to results by rules.
+#
+# They are checked on the values when a plan runs, unless the user vouches for them.
+
+
+def symmetric_in(value: Expression, declared: Mapping[str, tuple[str, ...]]) -> set[frozenset[str]]:
+    """The pairs of variables that may be exchanged in an expression without changing it.
+
+    Sums, differences and scaled values of symmetric matrices at the same variables are symmetric,
+    and so is a transposed one.
+    """
+    match value:
+        case Access(tensor=name, variables=variables):
+            good = SYMMETRIC in declared.get(name, ()) and len(set(variables)) == 2
+            return {frozenset(variables)} if good else set()
+        case Negative(value=inner) | Sum(value=inner):
+            return symmetric_in(inner, declared)
+        case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+            return symmetric_in(left, declared) & symmetric_in(right, declared)
+        case Combine(operator=Op.MULTIPLY, left=left, right=right):
+            if _is_scalar(left):
+                return symmetric_in(right, declared)
+            if _is_scalar(right):
+                return symmetric_in(left, declared)
+    return set()
+
+
+def _is_scalar(value: Expression) -> bool:
+    return isinstance(value, Number) or (isinstance(value, Access) and not value.variables)
+
+
+def check_property(
+    name: str, property: str, values: Array, location: SourceLocation | None
+) -> None:
+    """Raise ``UserError`` with the first pair of indices at which a tensor is not what is said."""
+    if property != SYMMETRIC:
+        raise UserError(f"there is no property {property!r}", location=location, expected=SYMMETRIC)
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise UserError(
+            f"{name} is not symmetric, which it is declared to be",
+            location=location,
+            expected="a square matrix",
+            given=f"shape {' x '.join(map(str, values.shape)) or 'of a scalar'}",
+        )
+    with np.errstate(all="ignore"):
+        wrong = np.argwhere((values != values.T) & ((values == values) | (values.T == values.T)))
+    if len(wrong):
+        row, column = map(int, wrong[0])
+        raise UserError(
+            f"{name} is not symmetric, which it is declared to be",
+            location=location,
+            expected=f"{name}[{row}, {column}] equal to {name}[{column}, {row}]",
+            given=f"{values[row, column]} and {values[column, row]}",
+        )

@@ -1,0 +1,577 @@
+"""Tests of claims: functions run on random shapes and values, and are compared with the oracle.
+
+Shapes, patterns of lists, layouts in memory, types and formats are drawn from all that a capability
+allows.  Values are small integers, so float sums are exact.  What a function writes outside of its
+result is found too, by guard zones around all arrays.  Tests run in a child process, which a
+function may take along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import prod
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from t2s.capability.conditions import Answer, holds, instantiated, names_of, numbers_of
+from t2s.capability.description import ExternalFunction
+from t2s.capability.ir import (
+    Condition,
+    ListExtent,
+    ListOrder,
+    OperandNeeds,
+    Strides,
+    print_capability,
+)
+from t2s.capability.operands import is_dense, suits
+from t2s.capability.tiles import tiles_of
+from t2s.capability.verify import types_over
+from t2s.core.errors import T2SError, UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import OPERATORS, Op
+from t2s.core.types import INT32, Type
+from t2s.core.validate import as_int, checked_kind
+from t2s.core.walk import Term, rebuild, walk
+from t2s.libraries.calling import CallFrame, call, check_available, returned_numbers, symbol_address
+from t2s.libraries.child import SECONDS, ChildCrash, Say, copy_came_back, in_child, in_fresh_process
+from t2s.sparse_repr.formats import dense
+from t2s.sparse_repr.notation.evaluate import evaluate
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Sum,
+    TensorDeclaration,
+    accesses,
+)
+from t2s.sparse_repr.notation.symbols import SYMMETRIC
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.tensors.interchange import tensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_dense
+
+Array = np.ndarray[Any, Any]
+
+FIRST_TRIALS = 10
+FIRST_SECONDS = 60.0
+"""Seconds that the first use of a function may take: what it compiles, among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What was tried: the number of trials, and how many patterns of the family they had."""
+
+    function: ExternalFunction
+    trials: int
+    patterns: int
+
+    def __str__(self) -> str:
+        claim = print_capability(self.function.capability)
+        shapes = f"{self.patterns} pattern{'s' if self.patterns != 1 else ''}"
+        return f"{self.function.name}: {claim}: {self.trials} trials of {shapes}, all right"
+
+
+def check(
+    function: ExternalFunction, trials: int = 200, *, seed: int = 0, seconds: float = SECONDS
+) -> CheckReport:
+    """Run a function on shapes and values that its capability allows, and compare with the oracle.
+
+    Raises ``UserError`` with the smallest case that was found wrong, or the one in which the
+    function crashed, or did not end within these seconds.
+    """
+    checked_kind("what is checked", function, ExternalFunction, "an external function")
+    count = as_int(trials)
+    if count is None or count < 1:
+        raise UserError(
+            "a claim is tried a number of times",
+            location=user_location(),
+            expected="trials, 1 or more",
+            given=repr(trials),
+        )
+    location = function.location or user_location()
+    if function.library is not None and function.call is not None:
+        check_available(function.library, function.name, location)
+
+    work = partial(_checked, function, location, trials, seed)
+    fresh = function.library is not None and function.library.fresh
+    found = (in_fresh_process if fresh else in_child)(work, seconds=seconds)
+    claim = print_capability(function.capability)
+    if isinstance(found, ChildCrash):
+        raise UserError(
+            f"{function.name} {found.why}",
+            location=location,
+            expected=f"a call that computes {claim}",
+            given=found.last or "its first call",
+            hint=f"it ran in a child process; its arguments{_width(function)}, and the handlers of "
+            "its library, are what to look at",
+        )
+    wrong, patterns = found
+    if wrong:
+        first = min(wrong, key=lambda one: one.size)
+        raise UserError(
+            f"{function.name} does not compute {claim}",
+            location=location,
+            expected=first.expected,
+            given=first.given,
+            notes=[(None, f"for {first.case}"), (None, f"{len(wrong)} of {trials} trials differ")],
+        )
+    return CheckReport(function=function, trials=trials, patterns=patterns)
+
+
+def _width(function: ExternalFunction) -> str:
+    """How wide the integers of a call are, which a prototype in C says and nothing checks."""
+    if function.call is None:
+        return ""
+    return (
+        f" (extents and steps of {(function.index or INT32).bits} bits: index= says another width)"
+    )
+
+
+@lru_cache(maxsize=256)
+def check_first_use(function: ExternalFunction) -> None:
+    """Try a claim that nobody has tried, once.  Raises ``UserError`` if it is refuted."""
+    check(function, FIRST_TRIALS, seconds=FIRST_SECONDS)
+
+
+def _check_symbols(function: ExternalFunction, location: SourceLocation | None) -> None:
+    """Raise ``UserError`` for a symbol that the library does not have."""
+    library = function.library
+    if library is None or function.call is None:
+        return
+    for one in (*function.setup, function.call, *function.unpack, *function.teardown):
+        try:
+            symbol_address(library, one.symbol)
+        except UserError as error:
+            raise UserError(
+                f"{function.name} is not available: {error.message}",
+                location=location,
+                expected=error.expected,
+                given=error.given,
+            ) from None
+
+
+def _checked(
+    function: ExternalFunction, location: SourceLocation, trials: int, seed: int, say: Say
+) -> tuple[list[Counterexample], int]:
+    _check_symbols(function, location)
+    return _trials(function, trials, seed, say)
+
+
+def _trials(
+    function: ExternalFunction, trials: int, seed: int, say: Say
+) -> tuple[list[Counterexample], int]:
+    wrong: list[Counterexample] = []
+    patterns: set[tuple[object, ...]] = set()
+    for number in range(trials):
+        random = Random(f"{seed}:{number}")
+        made = ClaimCase(function, random, 1 + LARGEST_EXTENT * (number + 1) // trials)
+        patterns.add(made.pattern)
+        say(made.case)
+        found = made.wrong()
+        if found is not None:
+            wrong.append(found)
+    return wrong, len(patterns)
+
+
+# A trial of a claim: a shape that a capability allows, tensors in memory, a call, and the oracle.
+#
+# Lists, extents, types, formats, steps, and which operands are one tensor, are all drawn; values
+# are small integers, so that float sums are exact.
+
+LONGEST_LIST = 3
+LONGEST_ASKED_FOR = 8
+"""Variables in a list, and in one of which a condition asks for the order, or for a position."""
+
+LARGEST_EXTENT = 9
+MOST_ELEMENTS = 20_000
+GUARD_BYTES = 1 << 12
+"""In front of and behind each array: what a function writes there is found, not the heap's end."""
+
+TRIES_FOR_A_SHAPE = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A trial that went wrong: what it was, what came and what should have come."""
+
+    size: int
+    case: str
+    expected: str
+    given: str
+
+
+class ClaimCase:
+    """One trial: extents, tensors in memory, the call, and the comparison."""
+
+    def __init__(self, function: ExternalFunction, random: Random, largest: int) -> None:
+        self.function = function
+        self.capability = function.capability
+        self.random = random
+        rings = {ring: types_over(self.capability, ring) for ring in self.capability.semirings}
+        types = dict.fromkeys(type for some in rings.values() for type in some)
+        self.type: Type = random.choice(tuple(types))
+        self.kind = self.type.numpy
+        self.ring: Semiring = random.choice(
+            [one for one, some in rings.items() if self.type in some]
+        )
+        self.lists, self.extents = self._shape(largest)
+        self.bases: list[Array] = []
+        self.guarded: dict[int, _Guarded] = {}
+        self.tensors = self._tensors()
+        lengths = tuple(len(self.lists[name]) for name in self.capability.lists)
+        shared = len({id(one) for one in self.tensors.values()})
+        self.pattern = (*lengths, shared, str(self.type))
+        self.case = self._shown()
+
+    def _shape(self, largest: int) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
+        """Lengths of lists and extents for which the condition holds."""
+        capability = self.capability
+        used = (capability.result, *accesses(capability.value))
+        names = dict.fromkeys(name for access in used for name in access.variables)
+        singles = [name for name in names if name not in capability.lists]
+        longest = _longest_list(capability.condition)
+        for attempt in range(TRIES_FOR_A_SHAPE):
+            lists = {
+                name: tuple(f"{name}{at}" for at in range(self.random.randint(0, longest)))
+                for name in capability.lists
+            }
+            images = {name: (name,) for name in singles}
+            modes = {name: tuple((one,) for one in found) for name, found in lists.items()}
+            condition = instantiated(capability.condition, images, modes)
+            variables = [*singles, *(one for found in lists.values() for one in found)]
+            most = largest if attempt < TRIES_FOR_A_SHAPE // 2 else LARGEST_EXTENT
+            pool = [*range(1, most + 1)]
+            if attempt % 2:
+                near = (n + d for n in numbers_of(condition) for d in (-1, 0, 1))
+                pool += [number for number in near if 1 <= number <= MOST_ELEMENTS]
+            extents = {name: self.random.choice(pool) for name in variables}
+            if attempt % 3 == 2:
+                tiles = tiles_of(condition, {name: extents[name] for name in names_of(condition)})
+                extents |= {tile.mode: tile.size for tile in tiles or ()}
+            extents = self._square(extents, lists)
+            small = all(
+                prod(extents[one] for one in _expanded(access, lists)) <= MOST_ELEMENTS
+                for access in used
+            )
+            if small and holds(condition, extents) is Answer.TRUE:
+                return lists, extents
+        raise UserError(
+            f"no shape was found that {self.function.name} is for",
+            location=self.function.location,
+            expected="a condition that small extents satisfy",
+            given=print_capability(capability),
+        )
+
+    def _square(
+        self, extents: dict[str, int], lists: Mapping[str, tuple[str, ...]]
+    ) -> dict[str, int]:
+        """Extents that agree where one tensor has two accesses, or is symmetric."""
+        seen: dict[str, tuple[str, ...]] = {}
+        same = []
+        for access in (self.capability.result, *accesses(self.capability.value)):
+            names = _expanded(access, lists)
+            first = seen.setdefault(access.tensor, names)
+            same += list(zip(first, names, strict=False))
+            if SYMMETRIC in self.capability.needs_of(access.tensor).properties:
+                same.append((names[0], names[1]))
+        for _ in same:
+            for one, other in same:
+                extents[other] = extents[one]
+        return extents
+
+    def _tensors(self) -> dict[str, Any]:
+        """The operands; sometimes two of them are one tensor."""
+        made: dict[str, Any] = {}
+        for access in accesses(self.capability.value):
+            if access.tensor in made:
+                continue
+            shape = tuple(self.extents[name] for name in _expanded(access, self.lists))
+            needs = self.capability.needs_of(access.tensor)
+            alike = [
+                name
+                for name, one in made.items()
+                if one.shape == shape
+                and self.capability.overwritten not in (name, access.tensor)
+                and _like(self.capability.needs_of(name), needs)
+            ]
+            if alike and self.random.random() < 0.2:
+                made[access.tensor] = made[self.random.choice(alike)]
+                continue
+            made[access.tensor] = self._tensor(access.tensor, shape, needs)
+        return made
+
+    def _tensor(self, name: str, shape: tuple[int, ...], needs: OperandNeeds) -> Any:
+        values = self._values(shape)
+        if SYMMETRIC in needs.properties:
+            values = np.where(np.tri(shape[0], dtype=bool), values, values.T)
+        if needs.formats:
+            chosen = self.random.choice(needs.formats)
+            if is_dense(chosen):
+                return self._placed(name, values, needs.strides)
+            part = self._random_array(shape) < self.random.choice((0.0, 0.3, 0.7, 1.0))
+            zero = np.asarray(self.ring.zero, self.kind)
+            made = from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)
+            self.bases += [made.values, *(one for level in made.levels for one in level.values())]
+            return made
+        return self._placed(name, values, needs.strides)
+
+    def _random_array(self, shape: tuple[int, ...]) -> Array:
+        return np.random.default_rng(self.random.randrange(1 << 30)).random(shape)
+
+    def _values(self, shape: tuple[int, ...]) -> Array:
+        low = 1 if self.kind.kind in "ub" or self.ring != PLUS_TIMES else -4
+        generator = np.random.default_rng(self.random.randrange(1 << 30))
+        values = generator.integers(low, 5, shape)
+        if any(
+            isinstance(t, Combine) and t.operator is Op.DIVIDE for t in walk(self.capability.value)
+        ):
+            values = np.where(values == 0, 1, values)
+        return np.asarray(values, self.kind)
+
+    def _placed(self, name: str, values: Array, strides: Strides) -> Array:
+        """The values in memory with steps that the function takes, in a larger array."""
+        for _ in range(4):
+            view = self._view(values.shape)
+            if suits(view, strides):
+                break
+        else:
+            columns = strides is Strides.COLUMNS
+            view = self._allocated(values.shape[::-1] if columns else values.shape)
+            view = view.T if columns else view
+        view[...] = values
+        base = view
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        self.bases.append(base)
+        self.guarded[id(base)].name = name
+        return view
+
+    def _allocated(self, shape: Sequence[int]) -> Array:
+        """An array between two guard zones, full of threes; its base are the bytes of all three."""
+        size = prod(shape) * self.kind.itemsize
+        memory = np.full(2 * GUARD_BYTES + size + _LINE, 0xA5, np.uint8)
+        start = GUARD_BYTES - memory.__array_interface__["data"][0] % _LINE
+        self.guarded[id(memory)] = _Guarded(first=start, last=start + size)
+        array = np.ndarray(tuple(shape), self.kind, memory, start)
+        array[...] = 3
+        return array
+
+    def _view(self, shape: tuple[int, ...]) -> Array:
+        """A window of a larger array, perhaps with its modes in another order."""
+        order = list(range(len(shape)))
+        if self.random.random() < 0.5:
+            self.random.shuffle(order)
+        margins = [self.random.choice((0, 0, 1, 3)) for _ in shape]
+        steps = [self.random.choice((1, 1, 1, 2)) for _ in shape]
+        larger = [
+            (extent - 1) * step + 1 + margin
+            for extent, step, margin in zip(shape, steps, margins, strict=True)
+        ]
+        base = self._allocated([larger[at] for at in order])
+        view = base.transpose(np.argsort(order)) if order else base
+        cut = tuple(
+            slice(0, (extent - 1) * step + 1, step)
+            for extent, step in zip(shape, steps, strict=True)
+        )
+        index: Any = (*cut, ...)
+        return np.asarray(view[index])
+
+    def wrong(self) -> Counterexample | None:
+        """What went wrong, if anything did."""
+        capability = self.capability
+        name = capability.result.tensor
+        shape = tuple(self.extents[one] for one in _expanded(capability.result, self.lists))
+        expected = self._expected(shape)
+        handed = dict(self.tensors)
+        stored = capability.needs_of(name).formats
+        place: Array | None = None
+        if not stored:
+            place = (
+                self.tensors[name]
+                if capability.overwritten
+                else self._placed(name, self._values(shape), capability.needs_of(name).strides)
+            )
+            if capability.accumulates:
+                add = self.ring.operator(Op.ADD)
+                expected = OPERATORS[add].evaluate(np.array(place), expected)
+            handed[name] = place
+        before = [base.copy() for base in self.bases]
+        try:
+            lists = {name: len(found) for name, found in self.lists.items()}
+            frame = CallFrame(self.function, handed, self.extents, None, self.ring, lists)
+            returned = call(frame)
+            if copy_came_back():
+                return self._finding("one process", "a copy of the process, as fork makes one")
+            result = self._result(returned, place)
+        except T2SError as error:
+            return self._finding(_short(expected), _said(error))
+        if result.shape != expected.shape or not self._equal(result, expected):
+            return self._finding(_short(expected), _short(result))
+        return self._written(place, before)
+
+    def _result(self, returned: Any, place: Array | None) -> Array:
+        """The result, wherever it is."""
+        if place is None:
+            return tensor(returned).to_dense()
+        if self._returns():
+            value = returned_numbers(self.function, returned, None)
+            if value.shape != place.shape:
+                shape = " x ".join(map(str, value.shape))
+                raise UserError(f"a result of shape {shape or 'of a scalar'}")
+            place[...] = value
+        return np.array(place)
+
+    def _written(self, place: Array | None, before: list[Array]) -> Counterexample | None:
+        """Nothing but the result has changed."""
+        for base, copy in zip(self.bases, before, strict=True):
+            changed = base != copy
+            guarded = self.guarded.get(id(base))
+            where = None if guarded is None else guarded.written_outside(changed)
+            if where is not None:
+                return self._finding("what is around an array as it was", where)
+            if place is not None and np.may_share_memory(base, place):
+                changed &= ~_window(base, place)
+            if changed.any():
+                return self._finding("operands as they were", "an array that was written")
+        return None
+
+    def _returns(self) -> bool:
+        function = self.function
+        if function.call is not None:
+            return function.call.returns is not None and function.status is None
+        return self.capability.result.tensor not in function.parameters
+
+    def _equal(self, one: Array, other: Array) -> bool:
+        divides = any(
+            isinstance(term, Combine) and term.operator is Op.DIVIDE
+            for term in walk(self.capability.value)
+        )
+        if divides and self.type.is_float:
+            return bool(np.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True))
+        return bool(np.array_equal(one, other, equal_nan=self.type.is_float))
+
+    def _expected(self, shape: tuple[int, ...]) -> Array:
+        """What the oracle computes of the concrete statement."""
+        capability = self.capability
+        target = _expanded(capability.result, self.lists)
+
+        def visit(term: Term) -> Term:
+            match term:
+                case Access():
+                    return Access(tensor=term.tensor, variables=_expanded(term, self.lists))
+                case Sum(variables=variables, value=value):
+                    names = _names(variables, self.lists)
+                    inner = visit(value)
+                    if not names:
+                        return inner
+                    return Sum(variables=names, value=inner)  # type: ignore[arg-type]
+            return rebuild(term, visit)
+
+        value: Any = visit(capability.value)
+        declared = [TensorDeclaration(name="the result", format=dense(len(shape)), shape=shape)]
+        inputs = {}
+        places = {}
+        for name, one in self.tensors.items():
+            declared.append(TensorDeclaration(name=name, format=dense(len(one.shape))))
+            inputs[name] = one.to_dense() if isinstance(one, SparseTensor) else np.array(one)
+            if isinstance(one, SparseTensor):
+                there = np.zeros(one.shape, np.bool_)
+                there[tuple(one.coordinates()[0].T)] = True
+                places[name] = there
+        assignment = Assignment(
+            result=Access(tensor="the result", variables=target),
+            value=value,
+            tensors=tuple(declared),
+            semiring=self.ring,
+        )
+        return evaluate(assignment, inputs, self.kind, places)
+
+    def _finding(self, expected: str, given: str) -> Counterexample:
+        size = sum(prod(one.shape) for one in self.tensors.values())
+        return Counterexample(size=size, case=self.case, expected=expected, given=given)
+
+    def _shown(self) -> str:
+        parts = []
+        for name, one in self.tensors.items():
+            if isinstance(one, SparseTensor):
+                parts.append(f"{name} {one.format} {_short(one.to_dense())}")
+            else:
+                steps = ",".join(str(step // one.itemsize) for step in one.strides)
+                shown = f"{name} {_short(one)}"
+                parts.append(f"{shown} at steps {steps}" if steps else shown)
+        return f"{', '.join(parts)} of {self.type}"
+
+
+_LINE = 64
+"""Bytes that arrays are aligned to."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Guarded:
+    """The bytes ``first`` to ``last`` of a piece of memory are an array, the others its guards."""
+
+    first: int
+    last: int
+    name: str = ""
+
+    def written_outside(self, changed: Array) -> str | None:
+        """Where a guard zone has changed, nearest to the array; ``None`` if it has not."""
+        behind = np.flatnonzero(changed[self.last :])
+        if behind.size:
+            return f"{self.name} written {int(behind[0])} bytes behind its end"
+        before = np.flatnonzero(changed[: self.first])
+        if before.size:
+            return f"{self.name} written {self.first - int(before[-1])} bytes before its start"
+        return None
+
+
+def _longest_list(condition: Condition) -> int:
+    """How many variables lists have in trials."""
+    if not any(isinstance(term, ListOrder | ListExtent) for term in walk(condition)):
+        return LONGEST_LIST
+    small = [number + 1 for number in numbers_of(condition) if number < LONGEST_ASKED_FOR]
+    return max([LONGEST_LIST, *small])
+
+
+def _like(one: OperandNeeds, other: OperandNeeds) -> bool:
+    return (one.formats, one.strides, one.properties) == (
+        other.formats,
+        other.strides,
+        other.properties,
+    )
+
+
+def _window(base: Array, place: Array) -> Array:
+    """Which bytes of a piece of memory an array in it has."""
+    there = np.zeros_like(base)
+    offset = place.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    shape, strides = (*place.shape, place.itemsize), (*place.strides, 1)
+    view = np.ndarray(shape, np.uint8, there, offset, strides)
+    view[...] = 1
+    return np.asarray(there != 0)
+
+
+def _said(error: T2SError) -> str:
+    """An error in one line: what it says, and what was given."""
+    said = str(error).splitlines()[0]
+    given = error.given if isinstance(error, UserError) else None
+    return said if given is None or given in said else f"{said}: {given}"
+
+
+def _names(variables: tuple[str, ...], lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(one for name in variables for one in lists.get(name, (name,)))
+
+
+def _expanded(access: Access, lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return _names(access.variables, lists)
+
+
+def _short(values: Array) -> str:
+    text = " ".join(str(values.tolist()).split())
+    if len(text) <= 120:
+        return text
+    shape = " x ".join(map(str, values.shape))
+    return f"{text[:100]}... of shape {shape}"

@@ -1,0 +1,460 @@
+"""Mappings that run as compiled loops around calls by address, and the arguments of these loops.
+
+Fixed variables and tiles are loops.  Operands move by a step for each fixed variable, so their
+steps, extents and letters are those of the first call.  Whatever needs more in a call (copies of
+operands, tiles, objects, calls before and behind it, functions in Python) is run call by call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from t2s.capability.conditions import Mode, mode_extent, mode_name
+from t2s.capability.description import (
+    AddressOf,
+    CallLetter,
+    CallNumber,
+    CallTerm,
+    DataOf,
+    DimensionOf,
+    ExternalFunction,
+    LayoutOf,
+    LeadOf,
+    LibraryOf,
+    StepOf,
+)
+from t2s.capability.mapping import Mapping as PartMapping
+from t2s.capability.mapping import OperandView
+from t2s.capability.operands import suited, suits
+from t2s.capability.tiles import TileOf
+from t2s.core.expr import Const, Expr
+from t2s.core.location import SourceLocation
+from t2s.core.types import INT32, Int, Type
+from t2s.core.walk import walk
+from t2s.libraries.calling import CallFrame, argument_value, exported_name, symbol_address
+from t2s.loops.call_nest import (
+    BUFFER,
+    NestedCall,
+    TensorAddress,
+    TermAddress,
+    TermValue,
+    loop_extent,
+    mode_extent_name,
+    mode_step_name,
+    move_of,
+    padded_name,
+    term_name,
+)
+from t2s.sparse_repr.notation.types import TYPES
+from t2s.sparse_repr.semiring import Semiring
+
+Array = np.ndarray[Any, Any]
+
+LETTER = Int(8)
+
+_NumberTerm = CallNumber | CallLetter | DimensionOf | StepOf | LeadOf | LayoutOf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopedCalls:
+    """What compiled loops around calls are given; ``copied`` are bytes, as call by call."""
+
+    nest: NestedCall
+    symbol: str
+    library: LibraryOf
+    arrays: dict[str, Array]
+    numbers: dict[str, int]
+    calls: int
+    copied: int
+
+    @property
+    def address(self) -> int:
+        """The address of the function."""
+        return symbol_address(self.library, self.symbol)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedOperand:
+    """An operand under fixed variables: whole, as seen in the first call, and what moves it.
+
+    ``moves`` are the bytes by which each loop moves it, ``shape`` the one that a call sees, larger
+    than that of the operand where it is padded.
+    """
+
+    whole: Array
+    seen: Array
+    moves: Mapping[str, int]
+    shape: tuple[int, ...]
+
+    @property
+    def padded(self) -> bool:
+        """Whether a call sees more than there is."""
+        return bool(self.shape != self.seen.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedCalls:
+    """Calls for all numbers of the loops, in order, with their extents."""
+
+    function: ExternalFunction
+    loops: Mapping[str, int]
+    operands: Mapping[str, FixedOperand]
+    target: FixedOperand
+    extents: Mapping[str, int]
+    sums: bool
+    semiring: Semiring
+    location: Any = field(default=None)
+
+
+def looped_calls(given: FixedCalls) -> LoopedCalls | None:
+    """The loops for calls, with nothing run yet; ``None`` where they are made one by one."""
+    function, capability = given.function, given.function.capability
+    if not _is_plain(function):
+        return None
+    if not all(_is_regular(name, one, function) for name, one in given.operands.items()):
+        return None
+    result, target = capability.result.tensor, given.target
+    call = function.call
+    assert call is not None
+    returned = call.returns is not None and function.status is None
+    if returned and target.seen.ndim:
+        return None  # the old way says what is wrong with the shape
+    adds = capability.accumulates
+    wanted = capability.needs_of(result).strides
+    direct = not target.padded and (adds or not given.sums) and suits(target.seen, wanted)
+    if capability.overwritten is not None and not direct:
+        return None
+    place = target.seen
+    if not direct and not returned:
+        zeros = np.full(target.shape, given.semiring.zero, target.seen.dtype)
+        place = suited(zeros, wanted)
+    tensors = {name: _as_called(name, one, given) for name, one in given.operands.items()}
+    tensors[result] = place
+    frame = CallFrame(function, tensors, given.extents, given.location)
+    return _Looped(given, frame, direct=direct, returned=returned, place=place).made()
+
+
+def _as_called(name: str, one: FixedOperand, given: FixedCalls) -> Array:
+    """An operand in a call: where it is, or among zeros."""
+    if not one.padded:
+        return one.seen
+    zeros = np.full(one.shape, given.semiring.zero, one.seen.dtype)
+    return suited(zeros, given.function.capability.needs_of(name).strides)
+
+
+def _is_plain(function: ExternalFunction) -> bool:
+    """Whether a call is one by address, of terms that stay the same but for its tensors."""
+    if function.call is None or function.python is not None:
+        return False
+    if function.setup or function.unpack or function.teardown or function.library is None:
+        return False
+    for one in function.call.arguments:
+        match one:
+            case AddressOf(value=value):
+                if not isinstance(value, _NumberTerm):
+                    return False
+            case DataOf():
+                pass
+            case _:
+                if not isinstance(one, _NumberTerm):
+                    return False
+    return function.stored is None
+
+
+def _is_regular(name: str, one: FixedOperand, function: ExternalFunction) -> bool:
+    """Whether all calls see an operand alike and where it is."""
+    whole = one.whole
+    if not whole.flags.aligned or any(step % whole.itemsize for step in whole.strides):
+        return False
+    if not np.may_share_memory(one.seen, whole):
+        return False
+    return one.padded or suits(one.seen, function.capability.needs_of(name).strides)
+
+
+class _Looped:
+    def __init__(
+        self, given: FixedCalls, frame: CallFrame, *, direct: bool, returned: bool, place: Array
+    ) -> None:
+        self.given, self.frame = given, frame
+        self.direct, self.returned, self.place = direct, returned, place
+        self.arrays: dict[str, Array] = {}
+        self.numbers: dict[str, int] = {}
+
+    def made(self) -> LoopedCalls:
+        given = self.given
+        function, capability = given.function, given.function.capability
+        call, result = function.call, capability.result.tensor
+        assert call is not None
+        arguments = tuple(self._argument(at, term) for at, term in enumerate(call.arguments))
+        read = {term.tensor for term in walk(call) if isinstance(term, DataOf)} | {result}
+        moves = []
+        for name in sorted(read):
+            one = given.target if name == result else given.operands[name]
+            self.arrays[name] = one.seen
+            moves.append((name, tuple(one.moves)))
+            for loop, step in one.moves.items():
+                self.numbers[move_of(name, loop)] = step // one.seen.itemsize
+        for name, extent in given.loops.items():
+            self.numbers[loop_extent(name)] = extent
+        buffered = None if self.direct or self.returned else self.place.ndim
+        if buffered is not None:
+            self._add_steps(BUFFER, self.place, self.place.shape)
+            self._add_steps(result, given.target.seen, given.target.seen.shape)
+            self.arrays[BUFFER] = self.place
+        padded = [(name, one) for name, one in sorted(given.operands.items()) if one.padded]
+        for name, one in padded:
+            among = self.frame.tensors[name]
+            self._add_steps(name, one.seen, one.seen.shape)
+            self._add_steps(padded_name(name), among, among.shape)
+            self.arrays[padded_name(name)] = among
+        adds = capability.accumulates
+        assert function.library is not None
+        nest = NestedCall(
+            symbol=exported_name(function.library, call.symbol),
+            arguments=arguments,
+            loops=tuple(given.loops),
+            moves=tuple(moves),
+            result=result,
+            returns=call.returns,
+            returned=self.returned,
+            buffered=buffered,
+            padded=tuple((name, one.seen.ndim) for name, one in padded),
+            sums=given.sums or (adds and not self.direct),
+            good=None if function.status is None else function.status.good,
+            type=_type_of(given.target.seen.dtype),
+            semiring=given.semiring,
+        )
+        calls = prod(given.loops.values())
+        copied = 0 if self.direct else self.place.nbytes
+        copied += sum(self.frame.tensors[name].nbytes for name, _ in padded)
+        return LoopedCalls(
+            nest=nest,
+            symbol=call.symbol,
+            library=function.library,
+            arrays=self.arrays,
+            numbers=self.numbers,
+            calls=calls,
+            copied=calls * copied,
+        )
+
+    def _add_steps(self, name: str, array: Array, shape: tuple[int, ...]) -> None:
+        """What copies need: the extents and the steps of an array."""
+        for mode, extent in enumerate(shape):
+            self.numbers[mode_extent_name(name, mode)] = extent
+            self.numbers[mode_step_name(name, mode)] = array.strides[mode] // array.itemsize
+
+    def _argument(self, at: int, term: CallTerm) -> TensorAddress | TermAddress | TermValue | Expr:
+        match term:
+            case DataOf(tensor=name):
+                return TensorAddress(tensor=name)
+            case AddressOf(value=inner):
+                value, type = self._term(inner)
+                self.arrays[term_name(at)] = np.array([value], type.numpy)
+                return TermAddress(number=at, type=type)
+            case CallNumber(value=value, type=type) if type.is_float:
+                return Const(value=value, type=type)
+            case _:
+                value, type = self._term(term)
+                self.numbers[term_name(at)] = int(value)
+                return TermValue(number=at, type=type)
+
+    def _term(self, term: CallTerm) -> tuple[float | int, Type]:
+        """A number or a letter, and its type in the interface."""
+        value = argument_value(self.frame, term)
+        match term:
+            case CallNumber(type=type):
+                return value, type
+            case DimensionOf(type=Type() as type) | StepOf(type=Type() as type):
+                return value, type
+            case LeadOf(type=Type() as type):
+                return value, type
+            case CallLetter() | LayoutOf(rows=str()):
+                return value, LETTER
+            case LayoutOf():
+                return value, INT32
+            case _:
+                return value, self.given.function.index or INT32
+
+
+def _type_of(dtype: np.dtype[Any]) -> Type:
+    return next(type for type in TYPES if type.numpy == dtype)
+
+
+# A mapping as compiled loops: its fixed variables and tiles are loops around calls by address.
+#
+# Tiles of one mode are two groups of calls: those of the whole size, and the last one if that is
+# smaller or padded.  Each group is a nest of loops; values are added up in the order of single
+# calls, or there are no loops.
+
+FEWEST_CALLS = 8
+"""Fewer calls are made one by one, so that no loops have to be compiled for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopedMapping:
+    """A mapping on dense operands; ``target`` has the fixed variables of the result first."""
+
+    mapping: PartMapping
+    operands: Mapping[str, Any]
+    extents: Mapping[str, int]
+    tiles: tuple[TileOf, ...]
+    target: Array
+    semiring: Semiring
+    location: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileGroup:
+    """Tiles of a mode: the first one's start, how many, how much of each is there, its size."""
+
+    mode: Mode
+    start: int
+    count: int
+    real: int
+    size: int
+
+
+def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[LoopedCalls] | None:
+    """The loops, one nest behind the other; ``None`` where calls are made one by one.
+
+    Writes what a function overwrites into the target, and nothing else.
+    """
+    mapping = given.mapping
+    if not all(isinstance(one, np.ndarray) for one in given.operands.values()):
+        return None
+    groups = [list(_groups(tile, mode)) for mode, tile in _cut(given)]
+    loops = [given.extents[name] for name in mapping.fixed]
+    if prod([*loops, *(sum(one.count for one in found) for found in groups)]) < fewest:
+        return None
+    summed = [found for found in groups if found[0].mode in mapping.summed]
+    repeated = [found for found in summed if sum(one.count for one in found) > 1]
+    split = any(len(found) > 1 for found in repeated)
+    if split and (len(repeated) > 1 or mapping.fixed_sums):
+        return None  # sums would be in another order
+    sums = bool(mapping.fixed_sums or repeated)
+    made = []
+    for chosen in product(*groups):
+        looped = looped_calls(_fixed_calls(given, {one.mode: one for one in chosen}, sums=sums))
+        if looped is None:
+            return None
+        made.append(looped)
+    overwritten = mapping.function.capability.overwritten
+    if overwritten is not None:
+        given.target[...] = _placed(given, mapping.operand(overwritten))
+    return made
+
+
+def _cut(given: LoopedMapping) -> list[tuple[Mode, TileOf]]:
+    """The modes with tiles, in the order of their loops."""
+    tiles = {tile.mode: tile for tile in given.tiles}
+    modes = dict.fromkeys(mode for one in given.mapping.operands for mode in one.modes)
+    return [(mode, tiles[mode_name(mode)]) for mode in modes if mode and mode_name(mode) in tiles]
+
+
+def _groups(tile: TileOf, mode: Mode) -> Iterator[TileGroup]:
+    whole, rest = divmod(tile.extent, tile.size)
+    if whole:
+        yield TileGroup(mode=mode, start=0, count=whole, real=tile.size, size=tile.size)
+    if rest:
+        size = tile.size if tile.padded else rest
+        yield TileGroup(mode=mode, start=whole * tile.size, count=1, real=rest, size=size)
+
+
+def view_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each wanted variable is; a variable that is there twice is taken in order."""
+    left = list(enumerate(names))
+    found = []
+    for name in wanted:
+        at = next(number for number, (_, one) in enumerate(left) if one == name)
+        found.append(left.pop(at)[0])
+    return found
+
+
+def _fixed_calls(
+    given: LoopedMapping, chosen: Mapping[Mode, TileGroup], *, sums: bool
+) -> FixedCalls:
+    mapping = given.mapping
+    operands = {one.name: _operand(given, one, chosen) for one in mapping.operands}
+    free = mapping.fixed_free
+    moves = dict(zip(free, given.target.strides, strict=False))
+    index: tuple[Any, ...] = (*([0] * len(free)), ...)
+    first = given.target[index]
+    loops = {name: given.extents[name] for name in mapping.fixed}
+    loops |= {_tile_loop(mode): one.count for mode, one in chosen.items()}
+    extents = {name: mode_extent(mode, given.extents) for name, mode in mapping.images}
+    for name, mode in mapping.images:
+        if mode in chosen:
+            extents[name] = chosen[mode].size
+    return FixedCalls(
+        function=mapping.function,
+        loops=loops,
+        operands=operands,
+        target=_tiled(given.target, first, moves, mapping.result, chosen),
+        extents=extents,
+        sums=sums,
+        semiring=given.semiring,
+        location=given.location,
+    )
+
+
+def _tile_loop(mode: Mode) -> str:
+    return f"tile of {mode_name(mode)}"
+
+
+def _operand(
+    given: LoopedMapping, one: OperandView, chosen: Mapping[Mode, TileGroup]
+) -> FixedOperand:
+    """An operand in the first call of a group, and what moves it."""
+    whole, names, fixed = given.operands[one.name], one.access.variables, given.mapping.fixed
+    moves = {
+        name: sum(step for step, own in zip(whole.strides, names, strict=True) if own == name)
+        for name in fixed
+        if name in names
+    }
+    index = tuple(0 if name in fixed else slice(None) for name in names)
+    left = [name for name in names if name not in fixed]
+    order = view_order(left, [name for mode in one.modes for name in mode])
+    shape = [mode_extent(mode, given.extents) for mode in one.modes]
+    seen = (whole[(*index, ...)] if index else whole).transpose(order).reshape(shape)
+    return _tiled(whole, seen, moves, one.modes, chosen)
+
+
+def _tiled(
+    whole: Array,
+    seen: Array,
+    moves: Mapping[str, int],
+    modes: Sequence[Mode],
+    chosen: Mapping[Mode, TileGroup],
+) -> FixedOperand:
+    """The first tile of a group."""
+    slices: list[Any] = []
+    shape, moved = list(seen.shape), dict(moves)
+    for axis, mode in enumerate(modes):
+        one = chosen.get(mode)
+        if one is None:
+            slices.append(slice(None))
+            continue
+        slices.append(slice(one.start, one.start + one.real))
+        shape[axis] = one.size
+        name = _tile_loop(mode)
+        moved[name] = moved.get(name, 0) + one.size * seen.strides[axis]
+    return FixedOperand(whole=whole, seen=seen[(*slices, ...)], moves=moved, shape=tuple(shape))
+
+
+def _placed(given: LoopedMapping, one: OperandView) -> Array:
+    """An operand with the fixed variables of the result first, then as the function sees it."""
+    whole, names, fixed = given.operands[one.name], one.access.variables, given.mapping.fixed
+    free = given.mapping.fixed_free
+    left = [at for at, name in enumerate(names) if name not in fixed]
+    order = view_order([names[at] for at in left], [name for mode in one.modes for name in mode])
+    kept = [names.index(name) for name in free if name in names]
+    view = whole.transpose([*kept, *(left[at] for at in order)])
+    shape = [given.extents[name] if name in names else 1 for name in free]
+    placed = view.reshape([*shape, *(mode_extent(mode, given.extents) for mode in one.modes)])
+    return np.asarray(placed)

@@ -1,0 +1,318 @@
+"""From LLVM code to machine code: optimized, compiled, and cached on disk."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from t2s.core.sigint import import_deferring_sigint
+
+ENTRY = "run"
+"""The function of a program."""
+
+NEST = "nest"
+"""The function of a nest."""
+
+_COMPILED_MODULES = 64
+LONG_PROGRAM = 700_000
+"""Characters of a program that takes a second to compile well."""
+
+_KIT = Path(__file__).parent
+_PIPELINE = "2"
+"""To be changed with the passes below: it is part of the name of compiled code on disk."""
+
+
+class Effort(Enum):
+    """How hard LLVM tries when it selects instructions: its own level, at most a tenth of the time.
+
+    ``EVERYTHING`` runs all of its passes, too, for code that moves nothing out of loops itself.
+    All give the same values: nothing is reordered, and no multiplication fused.
+    """
+
+    QUICK = 0
+    FULL = 2
+    EVERYTHING = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineCode:
+    """Machine code in memory, as long as this object lives.
+
+    ``run`` takes the address of an arena and numbers (for a program a budget of firings), and
+    releases the GIL.
+    """
+
+    run: Callable[..., int]
+    engine: Any
+
+    @property
+    def address(self) -> int:
+        """Where ``run`` is."""
+        return int(self.engine.get_function_address(ENTRY))
+
+
+@lru_cache(maxsize=_COMPILED_MODULES)
+def compile_text(text: str, effort: Effort = Effort.FULL) -> MachineCode:
+    """Machine code for this CPU of a whole program.  Programs used lately are kept."""
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return _code_of(_loaded(text, lambda: text, effort), ENTRY, prototype)
+
+
+def compile_by_use(text: str) -> MachineCode:
+    """Machine code of a program: a long one is compiled quickly when it is new.
+
+    That takes a third of the time.  A program of which any code is on disk has come again, or goes
+    on after many firings, and is compiled well.
+    """
+    cache = ObjectCache(cache_directory())
+    efforts = (Effort.QUICK, Effort.FULL)
+    is_new = all(cache.find(_name_of(text, effort)) is None for effort in efforts)
+    quick = len(text) > LONG_PROGRAM and is_new
+    return compile_text(text, Effort.QUICK if quick else Effort.FULL)
+
+
+@lru_cache(maxsize=_COMPILED_MODULES)
+def compile_nest(text: str) -> MachineCode:
+    """Machine code for this CPU of a nest; ``run`` takes an arena, two PEs, and two rounds."""
+    numbers = (ctypes.c_int64,) * 4
+    return _code_of(compile_module(text), NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
+
+
+def _code_of(engine: Any, entry: str, prototype: Any) -> MachineCode:
+    """A function that keeps its code, whoever else forgets it while it runs."""
+    run = prototype(engine.get_function_address(entry))
+    run.engine = engine
+    return MachineCode(run=run, engine=engine)
+
+
+def compile_module(text: str) -> Any:
+    """The execution engine of a module, which keeps its functions; from disk if it is there."""
+    return _loaded(text, lambda: text)
+
+
+def compile_when_new(
+    facts: str,
+    write: Callable[[], str],
+    writers: Sequence[Path] = (),
+    effort: Effort = Effort.FULL,
+) -> MachineCode:
+    """Machine code of the program that ``write`` writes, if none is kept.
+
+    ``facts`` have to say all that the text depends on besides the code that writes it, and
+    ``writers`` are the files and folders where that code is; the kit is always one of them.
+    """
+    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write, effort)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return _code_of(engine, ENTRY, prototype)
+
+
+@cache
+def _digest_of_files(*paths: Path) -> str:
+    """A digest of Python files, and of those in folders."""
+    digest = sha256()
+    for path in paths:
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = _target_machine(effort)
+    cache = ObjectCache(cache_directory())
+    digest = _name_of(key, effort)
+    code = cache.find(digest)
+    if code is None:
+        code = _object_code(write(), target, effort)
+        cache.keep(digest, code)
+    empty = binding.parse_assembly("")
+    empty.triple = target.triple
+    engine = binding.create_mcjit_compiler(empty, target)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _name_of(key: str, effort: Effort) -> str:
+    """The name of machine code on disk, from all that it depends on."""
+    features = binding.get_host_cpu_features().flatten()
+    versions = llvmlite_version, str(binding.llvm_version_info), _PIPELINE, effort.name
+    triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
+    return digest_of(key, triple, cpu, features, *versions)
+
+
+def _object_code(text: str, target: Any, effort: Effort) -> bytes:
+    module = binding.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    if effort is Effort.EVERYTHING:
+        tuning = binding.create_pipeline_tuning_options(speed_level=2)
+        builder = binding.create_pass_builder(target, tuning)
+        builder.getModulePassManager().run(module, builder)
+    else:
+        _optimize(module, target)
+    return bytes(target.emit_object(module))
+
+
+def _target_machine(effort: Effort) -> Any:
+    """The host CPU.  LLVM fuses no multiplication with an addition that does not ask for it."""
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_triple(binding.get_process_triple())
+    return target.create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=features, opt=effort.value, jit=True
+    )
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    """Stack slots become registers, and what that leaves is tidied up.
+
+    All that LLVM would do at level 2 takes five times as long, and the code is not faster: what
+    does not change in a loop is computed outside of it as it is emitted.
+    """
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
+
+
+# Machine code on disk, so that a design compiles once and not once per process.
+#
+# Files are named by a digest of everything that the code depends on.  A file holds a digest of its
+# contents too, so one that is damaged, or half written, counts as missing.  Files are written under
+# another name and then moved into place, so processes may share the directory.  A directory that
+# cannot be used is no error: then code is compiled every time.
+#
+# Machine code is run, so it is read only from whom the process trusts: a directory and a file of
+# the user, of the administrator, or of whoever owns t2s itself, which nobody else may write.
+
+_MOST_FILES = 512
+_DIGEST_BYTES = 32
+_SUFFIX = ".object"
+
+
+def cache_directory() -> Path | None:
+    """Where this platform keeps what a program can make again; ``None`` without a home.
+
+    On Linux the XDG Base Directory Specification lets users move it; a relative path is invalid
+    there, and ignored.
+    """
+    moved = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if moved.is_absolute() and sys.platform not in ("win32", "darwin"):
+        return moved / "t2s"
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and a user without a name
+        return None
+    if not home.is_absolute():
+        return None
+    if sys.platform == "win32":
+        return home / "AppData" / "Local" / "t2s" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "t2s"
+    return home / ".cache" / "t2s"
+
+
+def digest_of(*parts: str) -> str:
+    """A name for code that depends on these texts alone."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+class ObjectCache:
+    """Object files by digest, in one directory; the oldest are deleted when there are many.
+
+    A ``directory`` of ``None`` holds nothing, as one that cannot be used or trusted.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+
+    def find(self, digest: str) -> bytes | None:
+        """The object file, or ``None`` if there is no sound one that can be trusted."""
+        if self._directory is None:
+            return None
+        path = self._directory / f"{digest}{_SUFFIX}"
+        try:
+            if not _trusted(self._directory.stat()):
+                return None
+            with path.open("rb") as file:
+                if not _trusted(os.fstat(file.fileno())):
+                    return None
+                data = file.read()
+        except OSError:
+            return None
+        mark, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if not code or hashlib.sha256(code).digest() != mark:
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return code
+
+    def keep(self, digest: str, code: bytes) -> bool:
+        """Write an object file, unless that is impossible; whether it is there."""
+        if self._directory is None:
+            return False
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not _trusted(self._directory.stat()):
+                return False
+            handle, name = tempfile.mkstemp(dir=self._directory, suffix=".part")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(hashlib.sha256(code).digest() + code)
+                os.replace(name, self._directory / f"{digest}{_SUFFIX}")
+            except OSError:
+                os.unlink(name)
+                raise
+        except OSError:
+            return False
+        with suppress(OSError):
+            self._forget_the_oldest(self._directory)
+        return True
+
+    def _forget_the_oldest(self, directory: Path) -> None:
+        """Delete files used longest ago, also what was left behind by processes that died."""
+        found = [path for path in directory.iterdir() if path.suffix in (_SUFFIX, ".part")]
+        if len(found) <= _MOST_FILES:
+            return
+        ages = []
+        for path in found:
+            with suppress(OSError):
+                ages.append((path.stat().st_mtime, path.name, path))
+        for _, _, path in sorted(ages)[: len(found) - _MOST_FILES // 2]:
+            path.unlink(missing_ok=True)
+
+
+def _trusted(status: os.stat_result) -> bool:
+    """Whether nobody but the user, the administrator and the owner of t2s can have written it."""
+    if sys.platform == "win32":  # a home is private, and there are no such modes
+        return True
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    return status.st_uid in (os.geteuid(), 0, os.stat(__file__).st_uid)
+
+
+# llvmlite, which carries no types: the one place where it is imported.
+
+llvmlite_version: str = import_deferring_sigint("llvmlite").__version__
+
+binding: Any = import_deferring_sigint("llvmlite.binding")
+"""Compiling LLVM code."""

@@ -1,0 +1,263 @@
+"""What limits a run, in one sentence with a number of cycles.
+
+The cycles of the node that computes most are taken apart, as the mean of its PEs: firing, waiting
+for a channel, for memory, for its own interval or for an empty slot of its schedule, and idle
+before the first and after the last firing.  Firing is the limit if it takes half of the cycles, or
+else the largest of the other parts.  A wait for a channel is followed to the node at its other end
+as long as that one waits for something itself.  A wait for a token that the PE has sent to itself
+is a recurrence.  A wait for memory is one for its bandwidth if a bus of the DRAM was busy for half
+of the run, and for its latency otherwise; where no DRAM is simulated, memory is nothing but
+bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from t2s.core.names import counted
+from t2s.graph.graph import Channel
+from t2s.graph.nodes import Role
+from t2s.simulator.report.result import NodeStatistics, SimResult
+
+
+class LimitKind(Enum):
+    """What can limit a run."""
+
+    COMPUTE = "compute"
+    CHANNEL = "channel"
+    MEMORY = "memory bandwidth"
+    LATENCY = "memory latency"
+    BANKS = "shared banks"
+    RECURRENCE = "recurrence"
+    FILL = "fill and drain"
+    SCHEDULE = "schedule"
+    DEADLOCK = "deadlock"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The limit of a run: its kind, the cycles that it costs, and a sentence; nodes by name."""
+
+    kind: LimitKind
+    cycles: int
+    sentence: str
+    node: str | None = None
+    channel: str | None = None
+
+
+_SUBJECTS = {
+    LimitKind.CHANNEL: "A channel limits",
+    LimitKind.MEMORY: "Memory bandwidth limits",
+    LimitKind.LATENCY: "Memory latency limits",
+    LimitKind.BANKS: "Shared banks limit",
+    LimitKind.RECURRENCE: "A recurrence limits",
+    LimitKind.SCHEDULE: "The schedule limits",
+}
+_MEMORY = frozenset({LimitKind.MEMORY, LimitKind.LATENCY, LimitKind.BANKS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Cycles of a PE, the mean of a node's; ``own`` where it waits for itself through a channel."""
+
+    kind: LimitKind
+    cycles: int
+    why: str
+    channel: str | None = None
+    sending: bool = False
+    own: bool = False
+
+
+def limit_of(result: SimResult) -> Limit:
+    """The limit of a run."""
+    if result.deadlock is not None:
+        return Limit(
+            kind=LimitKind.DEADLOCK,
+            cycles=result.deadlock.cycle,
+            sentence=f"Deadlock: nothing can fire any more after cycle {result.deadlock.cycle:,}.",
+        )
+    node = _focus(result)
+    if node is None:
+        return Limit(kind=LimitKind.NOTHING, cycles=0, sentence="Nothing fired in this run.")
+    parts = _parts(result, node)
+    found = _largest(parts, result.cycles)
+    root, because = _root(result, node, found)
+    kind = root if root in _MEMORY else found.kind
+    return Limit(
+        kind=kind,
+        cycles=found.cycles,
+        sentence=_sentence(result, node, kind, found, because, parts),
+        node=node.name,
+        channel=found.channel,
+    )
+
+
+def _sentence(
+    result: SimResult,
+    node: NodeStatistics,
+    kind: LimitKind,
+    found: _Part,
+    because: str,
+    parts: Sequence[_Part],
+) -> str:
+    """What limits a node, with the cycles that it costs."""
+    share = f"{found.cycles:,} of {counted(result.cycles, 'cycle')}"
+    match kind:
+        case LimitKind.COMPUTE:
+            said = f"Compute limits {node.name}: {_firing(result, node)} {share}"
+            said += "" if _alike(result, node) else " on average"
+            most = max(parts[1:], key=lambda part: part.cycles)
+            loss = f" The largest loss is {most.why}, {counted(most.cycles, 'cycle')}."
+            return f"{said}.{loss if most.cycles else ''}"
+        case LimitKind.FILL:
+            who = "it is" if node.pe_count == 1 else "its PEs are"
+            return (
+                f"Fill and drain limit {node.name}: {who} idle before the first and after the "
+                f"last firing in {share}{'' if node.pe_count == 1 else ' on average'}."
+            )
+        case _:
+            return f"{_SUBJECTS[kind]} {node.name}: {found.why} costs {share}{because}."
+
+
+def _firing(result: SimResult, node: NodeStatistics) -> str:
+    if node.pe_count == 1:
+        return "it fires in"
+    return "each PE fires in" if _alike(result, node) else "a PE fires in"
+
+
+def _alike(result: SimResult, node: NodeStatistics) -> bool:
+    """Whether all PEs of a node have made as many firings."""
+    if node.pe_count == 1:
+        return True
+    if not result.finished or node.empty:
+        return False
+    (timing,) = (one for one in result.program.nodes if one.node.name == node.name)
+    counts = result.program.control.firings[timing.instances]
+    return bool((counts[counts > 0] * node.pe_count == node.firings).all())
+
+
+def _largest(parts: Sequence[_Part], cycles: int) -> _Part:
+    """Computing, if it takes half of the cycles, or else the largest of the other parts."""
+    most = max(parts[1:], key=lambda part: part.cycles)
+    return parts[0] if 2 * parts[0].cycles >= cycles or not most.cycles else most
+
+
+def _focus(result: SimResult) -> NodeStatistics | None:
+    """The node that computes most for each of its PEs; of others, if none computes."""
+    fired = [node for node in result.nodes.values() if node.firings]
+    computes = [node for node in fired if node.role is Role.COMPUTE]
+    return max(computes or fired, key=lambda node: node.firings / node.pe_count, default=None)
+
+
+def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
+    """The cycles of a node by their cause, the mean of its PEs."""
+
+    def mean(cycles: int) -> int:
+        return round(cycles / node.pe_count)
+
+    own = _own_channels(result, node)
+    channels = (timing.channel for timing in result.program.channels)
+    inside = {one.name for one in channels if one.source == one.sink}
+    parts = [_Part(kind=LimitKind.COMPUTE, cycles=mean(node.busy), why="firing")]
+    for name, cycles in node.starved_by.items():
+        kind, why = LimitKind.CHANNEL, f"waiting for a token in {name}"
+        why += " from another of its PEs" if name in inside else ""
+        if name in own:
+            kind, why = LimitKind.RECURRENCE, f"waiting for its own results in {name}"
+            found = result.recurrences.get(name)
+            why += "" if found is None else f" ({found})"
+        parts.append(_Part(kind=kind, cycles=mean(cycles), why=why, channel=name, own=name in own))
+    parts += [
+        _Part(
+            kind=LimitKind.CHANNEL,
+            cycles=mean(cycles),
+            why=f"waiting for space in {name}",
+            channel=name,
+            sending=True,
+            own=name in own,
+        )
+        for name, cycles in node.blocked_by.items()
+    ]
+    interval = LimitKind.MEMORY if node.interval.moved_bytes is not None else LimitKind.RECURRENCE
+    return [
+        *parts,
+        _memory_part(result, node, mean(node.starved_by_memory + node.blocked_by_memory)),
+        _Part(
+            kind=interval,
+            cycles=mean(node.waiting - node.empty),
+            why=f"the interval between firings ({node.interval})",
+        ),
+        _Part(kind=LimitKind.SCHEDULE, cycles=mean(node.empty), why="empty slots of the schedule"),
+        _Part(kind=LimitKind.FILL, cycles=mean(node.idle), why="fill and drain"),
+    ]
+
+
+def _own_channels(result: SimResult, node: NodeStatistics) -> frozenset[str]:
+    """The channels through which PEs of a node, and no others, wait for themselves."""
+    control = result.program.control
+    found = []
+    for timing in result.program.channels:
+        if timing.channel.source == timing.channel.sink == node.name:
+            known = result.recurrences.get(timing.channel.name)
+            if known is not None and known.interval <= node.interval.cycles:
+                continue  # the PE waits for something else, and its results come late for that
+            sender, receiver = control.sender[timing.elements], control.receiver[timing.elements]
+            used = (sender >= 0) & (receiver >= 0)
+            if used.any() and (sender[used] == receiver[used]).all():
+                found.append(timing.channel.name)
+    return frozenset(found)
+
+
+def _memory_part(result: SimResult, node: NodeStatistics, cycles: int) -> _Part:
+    """The wait for memory: for its bandwidth, its latency, or for banks on the chip."""
+    shared, memory = result.shared, result.memory
+    if shared is not None and any(row.node == node.name for row in shared.sharers):
+        return _Part(kind=LimitKind.BANKS, cycles=cycles, why="waiting for the shared banks")
+    if memory is None:
+        return _Part(kind=LimitKind.MEMORY, cycles=cycles, why="waiting for memory")
+    busiest = memory.busiest_share
+    kind = LimitKind.MEMORY if busiest >= 0.5 else LimitKind.LATENCY
+    why = f"waiting for memory, whose busiest bus is busy for {busiest:.1%} of the run,"
+    return _Part(kind=kind, cycles=cycles, why=why)
+
+
+def _root(result: SimResult, node: NodeStatistics, part: _Part) -> tuple[LimitKind, str]:
+    """What is behind a wait for a channel, and why, in words; these may be empty.
+
+    A wait for the PE beside is one for what comes to the array from elsewhere.
+    """
+    channels = {timing.channel.name: timing.channel for timing in result.program.channels}
+    seen = {node.name}
+    kind, text = part.kind, ""
+    while part.channel is not None and not part.own:
+        channel = channels[part.channel]
+        if channel.source == channel.sink:
+            others = [
+                one for one in _parts(result, node)[1:] if _comes_from_elsewhere(one, channels)
+            ]
+            part = max(others, key=lambda one: one.cycles, default=part)
+            if not others or not part.cycles:
+                return kind, text
+            continue
+        other = channel.sink if part.sending else channel.source
+        if other in seen:
+            return kind, text
+        seen.add(other)
+        node = result.nodes[other]
+        if not node.firings:
+            return kind, f", for {other} never fires"
+        part = _largest(_parts(result, node), result.cycles)
+        kind = part.kind
+        if kind is LimitKind.COMPUTE:
+            return kind, f", for {other} fires in {counted(part.cycles, 'cycle')} itself"
+        text = f", for {other} has {counted(part.cycles, 'cycle')} of {part.why}"
+    return kind, text.removesuffix(",")
+
+
+def _comes_from_elsewhere(part: _Part, channels: Mapping[str, Channel]) -> bool:
+    if part.channel is None:
+        return False
+    return channels[part.channel].source != channels[part.channel].sink

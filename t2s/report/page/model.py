@@ -1,0 +1,247 @@
+"""The whole page as a value: a part for each run of a design, with the values of single firings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from t2s.core.arrays import named_inputs
+from t2s.core.display import Table
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.location import user_location
+from t2s.core.names import counted
+from t2s.core.ops import Array
+from t2s.graph.graph import TensorRole
+from t2s.report.page.chip import ChipMapModel, chip_map_of
+from t2s.report.page.dram import DramOverTime, dram_of
+from t2s.report.page.flame import FlamePart, flame_of
+from t2s.report.page.loops import NestModel, nests_of
+from t2s.report.page.main_limit import Limit, limit_of
+from t2s.report.page.roofline import RooflineModel, roofline_of
+from t2s.report.page.space_time import (
+    FiringTexts,
+    Observed,
+    SpaceTimeModel,
+    checked_windows,
+    observe,
+    space_time_of,
+)
+from t2s.report.reasons import AblationStep, LoopReason
+from t2s.report.resources import ResourceReport, estimate_resources
+from t2s.simulator.memory.report import BankedReport
+from t2s.simulator.program.build import build_program
+from t2s.simulator.reference_engine import watch_firings
+from t2s.simulator.report.deadlock import DeadlockReport
+from t2s.simulator.report.result import SimResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """What a page is to show beside the run itself.
+
+    Attributes
+    ----------
+    windows: windows of cycles, the first and the last one of each.
+    inputs: the arrays that the run had, for the values of single firings.
+    free_depths: the smallest depths that cost nothing, by channel.
+    reasons: why loops are there, by node and loop.
+    ladder: the design with its first directives, one more each time.
+    units: what the run takes of a chip that has other resources than DSP and RAM blocks.
+    """
+
+    windows: Sequence[tuple[int, int]] = ()
+    inputs: Mapping[str, object] | None = None
+    free_depths: Mapping[str, int] | None = None
+    reasons: Mapping[tuple[str, str], LoopReason] | None = None
+    ladder: tuple[AblationStep, ...] = ()
+    units: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunModel:
+    """A run on the page.  ``unseen`` says why there is no space-time diagram."""
+
+    name: str
+    summary: tuple[tuple[str, str], ...]
+    cycles: int
+    limit: Limit
+    banner: str
+    flame: FlamePart
+    stalls: Table
+    space_time: SpaceTimeModel | None
+    unseen: str
+    chip: ChipMapModel
+    nests: tuple[NestModel, ...]
+    roofline: RooflineModel | None
+    resources: Table | None
+    resource_summary: tuple[tuple[str, str], ...]
+    resource_problem: str
+    units: tuple[Table, ...]
+    dram: DramOverTime | None
+    shared: BankedReport | None
+    deadlock: DeadlockReport | None
+    ladder: tuple[AblationStep, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageModel:
+    """A page: its title, and the runs on it, which ran one after the other."""
+
+    title: str
+    runs: tuple[RunModel, ...]
+
+
+def run_model(result: SimResult, wanted: PageOptions) -> RunModel:
+    """A run as the page shows it; ``UserError`` for windows that are not in the run."""
+    windows = checked_windows(wanted.windows, result.cycles)
+    observed = observe(result, windows)
+    space_time = None
+    if observed is not None:
+        space_time = space_time_of(observed, values_of(observed, wanted.inputs))
+    resources, problem = _resources(result)
+    depths = None if wanted.free_depths is None else dict(wanted.free_depths)
+    return RunModel(
+        name=result.graph,
+        summary=result.summary,
+        cycles=result.cycles,
+        limit=limit_of(result),
+        banner=_banner(result),
+        flame=flame_of(result),
+        stalls=result.stalls.table,
+        space_time=space_time,
+        unseen="" if space_time is not None else _unseen(result),
+        chip=chip_map_of(result, observed, depths),
+        nests=nests_of(result, wanted.reasons or {}),
+        roofline=roofline_of(result),
+        resources=None if resources is None else _shares(resources),
+        resource_summary=() if resources is None else resources.summary,
+        resource_problem=problem,
+        units=wanted.units,
+        dram=dram_of(result, observed),
+        shared=result.shared,
+        deadlock=result.deadlock,
+        ladder=wanted.ladder,
+    )
+
+
+def _banner(result: SimResult) -> str:
+    """What has to be said first, of a run that did not come to its end."""
+    if result.finished and not result.tokens_left:
+        return ""
+    measured = f"all numbers are of the {counted(result.cycles, 'cycle')} until then"
+    if result.limit_reached:
+        return f"This run was cut short by its cycle limit: {measured}."
+    if result.interrupted:
+        return f"This run was interrupted from the keyboard: {measured}."
+    if result.deadlock is not None:
+        return f"This run ended in a deadlock: {measured}."
+    left = counted(sum(entry.tokens for entry in result.tokens_left), "token")
+    return f"This run ended with {left} left in channels: somebody sends too much."
+
+
+def _unseen(result: SimResult) -> str:
+    if not result.cycles or not result.program.pe_count:
+        return "There is no PE, or no cycle, to look at."
+    if result.program.graph.machines and result.program.trace is None:
+        return "The plain engine does not keep what machines did: simulate with engine='native'."
+    return f"{result.program.pe_count:,} PEs are too many to draw over time."
+
+
+def _resources(result: SimResult) -> tuple[ResourceReport | None, str]:
+    if result.device.fabric is None:
+        return None, f"The device {result.device.name} has no DSP and RAM blocks to count."
+    try:
+        return estimate_resources(result.program.graph, result.device), ""
+    except UnsupportedError as error:
+        return None, f"No estimate: {error.message}; {error.given}."
+
+
+def _shares(report: ResourceReport) -> Table:
+    """What is used of what there is, by node."""
+    dsp, ram = report.device.dsp_blocks, report.device.ram_blocks
+
+    def share(taken: int, available: int | None) -> str:
+        return "-" if not available else f"{taken / available:.1%}"
+
+    def row(name: str, dsps: int, rams: int) -> tuple[str, ...]:
+        return (name, f"{dsps:,}", share(dsps, dsp), f"{rams:,}", share(rams, ram))
+
+    rows = [row(node.name, node.dsp_blocks, node.ram_blocks) for node in report.nodes]
+    rows.append(row("used", report.dsp_blocks, report.ram_blocks))
+    rows.append(
+        (
+            "available",
+            "-" if dsp is None else f"{dsp:,}",
+            "100.0%" if dsp else "-",
+            "-" if ram is None else f"{ram:,}",
+            "100.0%" if ram else "-",
+        )
+    )
+    return Table(
+        title=f"estimated blocks of {report.device.name}",
+        headers=("node", "DSP", "share", "RAM", "share"),
+        rows=tuple(rows),
+    )
+
+
+# Values of single firings: the tokens that a PE took, and the values that it sent.
+#
+# Results keep no values of firings, so they are computed again by the plain engine, from the
+# inputs, for windows near the beginning of a run.
+
+MOST_STEPS = 40_000
+"""PEs times cycles that are computed again."""
+
+_MOST_LANES = 4
+
+
+def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTexts:
+    """Texts of the firings in windows that end early, by PE and cycle; none without inputs.
+
+    Raises ``UserError`` if an array of the graph is not among the inputs.
+    """
+    program = observed.program
+    most = MOST_STEPS // max(1, program.pe_count)
+    ends = [line.last for _, line in observed.lines if line.is_exact and line.last <= most]
+    if inputs is None or not ends:
+        return {}
+    given = named_inputs(inputs)
+    arrays = {t.array for t in program.graph.tensors if t.role is TensorRole.INPUT}
+    missing = sorted(arrays - set(given))
+    if missing:
+        raise UserError(
+            f"the report has no {missing[0]} to show values with",
+            location=user_location(),
+            expected=f"inputs with {', '.join(sorted(arrays))}",
+            given=", ".join(given) or "no inputs",
+            hint="without inputs= the page shows loop indices and no values",
+        )
+    graph = program.graph
+    built = build_program(
+        graph, program.device, {name: given[name] for name in arrays}, program.parameters
+    )
+    texts: dict[tuple[int, int], str] = {}
+
+    def told(pe: int, cycle: int, taken: Mapping[str, Array], sent: Mapping[str, Array]) -> None:
+        texts[pe, cycle] = f"{_said('took', taken)}{_said('sent', sent)}".removeprefix("; ")
+
+    watch_firings(replace(program, inputs=built.inputs), max(ends), told)
+    return texts
+
+
+def _said(verb: str, tokens: Mapping[str, Any]) -> str:
+    found = [f"{name} {_number(value)}" for name, value in tokens.items() if value is not None]
+    return f"; {verb} {', '.join(found)}" if found else ""
+
+
+def _number(value: Any) -> str:
+    """A value, or the first lanes of a vector; machines send a value with its tag."""
+    if isinstance(value, tuple):
+        return " tag ".join(_number(part) for part in value)
+    lanes = np.asarray(value).reshape(-1).tolist()
+    shown = [f"{one:.6g}" if isinstance(one, float) else str(one) for one in lanes[:_MOST_LANES]]
+    more = ", …" if len(lanes) > _MOST_LANES else ""
+    return shown[0] if len(lanes) == 1 else f"[{', '.join(shown)}{more}]"

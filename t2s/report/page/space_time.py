@@ -1,0 +1,482 @@
+"""The space-time diagram: what every PE did, in bins of the run and in windows cycle by cycle.
+
+All windows come from one repetition of the run.  Where a design has more PEs than a page has rows,
+neighboring PEs of a node share a row, which then has the sum of their cycles.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.errors import InternalError, UserError
+from t2s.core.location import user_location
+from t2s.core.validate import as_int
+from t2s.graph.nodes import Machine, PEArray, Role
+from t2s.report.page.markup import legend, script_data, tag
+from t2s.simulator.program.firing_domain import Domain, domains
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.timeline import NO_CAUSE, PEState, Timeline, Window, checked_window
+
+Integers = NDArray[np.int64]
+Windows = Sequence[Window]
+
+MOST_ROWS = 512
+MOST_PES = 1 << 18
+"""PEs of a design that is drawn over time."""
+
+_BINS = 256
+_CELLS = 12_000
+_LONGEST, _SHORTEST = 128, 16
+_EARLY = 20_000
+"""The cycle until which a steady window begins: finding it later breaks what the run skips."""
+
+_MOST_WINDOWS = 16
+_MOST_EXACT = 1 << 18
+"""PEs times cycles of a window of the user that is drawn cycle by cycle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeRow:
+    """A row of the diagram: the number of its node, and the PEs in it, as a label says them.
+
+    Places of the space domain without a PE are in no row.
+    """
+
+    node: int
+    label: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringPoints:
+    """Loop indices of the firings of a node in a window, one after the other, row by row.
+
+    ``points`` has shape (loops, firings); ``rules`` are the names of a machine's rules, to which
+    the only index points.  ``values`` are texts of what went in and out, where inputs were given.
+    """
+
+    node: int
+    loops: tuple[str, ...]
+    points: PackedIntegers
+    rules: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """A window of the diagram.
+
+    ``edges`` are those of a ``Timeline``.  ``cycles`` has the cycles busy, waiting, starved and
+    blocked of each row and bin, the others are idle; ``causes`` the channel waited for most, as in
+    a ``Timeline``, of rows with one PE; ``before`` the firings of each row before the window.
+    """
+
+    name: str
+    edges: PackedIntegers
+    cycles: PackedIntegers
+    causes: PackedIntegers
+    before: tuple[int, ...]
+    exact: bool
+    first: int
+    last: int
+    points: tuple[FiringPoints, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeModel:
+    """The diagram: rows, windows (the first one is the whole run), and the names that they use."""
+
+    nodes: tuple[str, ...]
+    channels: tuple[str, ...]
+    rows: tuple[SpaceTimeRow, ...]
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """Timelines of a run: of the whole run and of windows, with their names."""
+
+    program: SimProgram
+    whole: Timeline
+    windows: tuple[tuple[str, Timeline], ...]
+
+    @property
+    def lines(self) -> tuple[tuple[str, Timeline], ...]:
+        """All of them."""
+        return (("whole run", self.whole), *self.windows)
+
+
+def checked_windows(windows: object, of_run: int) -> list[Window]:
+    """Windows of the user; ``UserError`` for what is no list of windows in the run."""
+    here = user_location()
+    expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
+    given = (
+        list(windows) if isinstance(windows, Sequence) and not isinstance(windows, str) else None
+    )
+    if given is None or len(given) > _MOST_WINDOWS:
+        raise UserError(
+            "the windows of the report are no list of windows",
+            location=here,
+            expected=f"{expected}, {_MOST_WINDOWS} of them at most",
+            given=repr(windows)[:200],
+        )
+    found: list[Window] = []
+    for window in given:
+        pair = window if isinstance(window, Sequence) and len(window) == 2 else (None, None)
+        first, last = as_int(pair[0]), as_int(pair[1])
+        if first is None or last is None or not 1 <= first <= last <= of_run:
+            raise UserError(
+                "a window of the report is not in the run",
+                location=here,
+                expected=expected,
+                given=repr(window)[:200],
+            )
+        found.append((first, last))
+    return found
+
+
+def observe(result: SimResult, windows: Windows) -> Observed | None:
+    """The whole run in bins, and windows cycle by cycle; ``None`` where nobody can say.
+
+    That is a run without cycles, one of machines by the plain engine, which keeps no trace, and one
+    of more than ``MOST_PES`` PEs.
+    """
+    program, count = result.program, result.program.pe_count
+    untraced = bool(program.graph.machines) and program.trace is None
+    if untraced or not result.cycles or not 0 < count <= MOST_PES:
+        return None
+    if result.sample is None:
+        raise InternalError("a result of an engine alone has no timeline")
+    most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
+    named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
+    fitting = max(1, (1 << 21) // count)
+    wanted = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
+    for _, (first, last) in named:
+        length = last - first + 1
+        bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(most, fitting)
+        wanted.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
+    lines = result.sample(program, wanted, result.kernel)
+    names = [name for name, _ in named]
+    return Observed(
+        program=program,
+        whole=lines[0],
+        windows=tuple(zip(names, lines[1:], strict=True)),
+    )
+
+
+def _chosen(result: SimResult) -> list[tuple[str, Window]]:
+    """Windows that every page has: how a run begins, goes on and ends; or all of a short one.
+
+    The whole run has a bin for each cycle of a very short one.
+    """
+    cycles = result.cycles
+    if cycles <= min(_BINS, (1 << 21) // result.program.pe_count):
+        return []
+    length = max(_SHORTEST, min(_LONGEST, _CELLS // result.program.pe_count))
+    if cycles <= 3 * length:
+        return [("every cycle", (1, cycles))]
+    begin = _computes_from(result)
+    begin = 1 if begin <= length else min(begin - length // 4, cycles - length + 1)
+    middle = max(begin + length, min((cycles - length) // 2, _EARLY))
+    middle = min(middle, cycles - length + 1)
+    return [
+        ("fill", (begin, begin + length - 1)),
+        ("steady", (middle, middle + length - 1)),
+        ("drain", (cycles - length + 1, cycles)),
+    ]
+
+
+FiringTexts = Mapping[tuple[int, int], str]
+"""What was taken and sent by a PE in a cycle."""
+
+
+def _computes_from(result: SimResult) -> int:
+    """The cycle of the first firing of a node that computes; 1 if none does."""
+    nodes = (node for node in result.nodes.values() if node.role is Role.COMPUTE)
+    return min((node.first_firing for node in nodes if node.first_firing is not None), default=1)
+
+
+def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
+    """The diagram; windows in which ``values`` has texts of firings show them."""
+    program = observed.program
+    rows = _rows(program)
+    shared = any(row.count > 1 for row in rows)
+    strips = []
+    for name, line in observed.lines:
+        strip = _strip(name, line, rows)
+        if strip.exact and not shared:
+            points = _points(line, values)
+            strip = replace(strip, points=points)
+        strips.append(strip)
+    return SpaceTimeModel(
+        nodes=tuple(timing.node.name for timing in program.nodes),
+        channels=tuple(timing.channel.name for timing in program.channels),
+        rows=rows,
+        strips=tuple(strips),
+    )
+
+
+def _rows(program: SimProgram) -> tuple[SpaceTimeRow, ...]:
+    share = max(1, -(-program.pe_count // MOST_ROWS))
+    rows: list[SpaceTimeRow] = []
+    for number, timing in enumerate(program.nodes):
+        there = np.flatnonzero(timing.node.there) + timing.first
+        for at in range(0, len(there), share):
+            pes = there[at : at + share].tolist()
+            label = program.pe_label(pes[0])
+            if len(pes) > 1:
+                label += f" to {program.pe_label(pes[-1])}"
+            rows.append(SpaceTimeRow(node=number, label=label, first=pes[0], count=len(pes)))
+    return tuple(rows)
+
+
+def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
+    starts = [row.first for row in rows]
+    cycles = np.add.reduceat(line.cycles[: PEState.IDLE], starts, axis=1)
+    causes = np.where(np.array([[row.count] for row in rows]) == 1, line.causes[starts], NO_CAUSE)
+    return Strip(
+        name=name,
+        edges=packed(line.edges),
+        cycles=packed(cycles),
+        causes=packed(causes),
+        before=tuple(int(n) for n in np.add.reduceat(line.before, starts)),
+        exact=line.is_exact,
+        first=line.first,
+        last=line.last,
+    )
+
+
+def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
+    """The loop indices of all busy cells; empty slots are not among them."""
+    program = line.program
+    fires = line.cycles[PEState.BUSY] > 0
+    found: list[FiringPoints] = []
+    for number, timing in enumerate(program.nodes):
+        places = FiringPlaces.of(program, timing)
+        parts = [
+            places.indices(place, line.slots[pe, :-1][fires[pe]])
+            for place, pe in enumerate(range(timing.first, timing.instances.stop))
+            if fires[pe].any()
+        ]
+        if not parts or not places.names:
+            continue
+        node = timing.node
+        texts = _texts(line, fires, timing.instances, values)
+        rules = tuple(path.rule.name for path in node.paths()) if isinstance(node, Machine) else ()
+        found.append(
+            FiringPoints(
+                node=number,
+                loops=places.names,
+                points=packed(np.concatenate(parts, axis=1)),
+                rules=rules,
+                values=texts,
+            )
+        )
+    return tuple(found)
+
+
+def _texts(
+    line: Timeline, fires: NDArray[np.bool_], pes: slice, values: FiringTexts
+) -> tuple[str, ...]:
+    """The texts of the firings of a node, in the order of their points; none if one is missing."""
+    cells = np.argwhere(fires[pes]) + np.array([pes.start, line.first])
+    texts = [values.get((pe, cycle)) for pe, cycle in cells.tolist()]
+    found = tuple(text for text in texts if text is not None)
+    return found if len(found) == len(texts) else ()
+
+
+# Where single firings are in their loop nests: indices by the number of a firing.
+#
+# Of a machine it is the rule that it took.  Values of loop nests with inputs are in
+# ``model.py``.
+
+RULE = "rule"
+"""The name under which the number of a machine's rule stands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiringPlaces:
+    """Finds the loop indices of firings, which count from 0, of the PEs of one node."""
+
+    program: SimProgram
+    timing: NodeTiming
+    found: tuple[Domain, ...]
+
+    @staticmethod
+    def of(program: SimProgram, timing: NodeTiming) -> FiringPlaces:
+        """Those of a node; a machine has rules in place of loops."""
+        found: tuple[Domain, ...] = ()
+        if isinstance(timing.node, PEArray):
+            found = domains(timing.node, program.parameters, divided=True)
+        return FiringPlaces(program=program, timing=timing, found=found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loops, the outermost first."""
+        if isinstance(self.timing.node, Machine):
+            return (RULE,)
+        return tuple(loop.name for loop in self.timing.node.loops)
+
+    def indices(self, place: int, firings: Integers) -> Integers:
+        """The indices of firings of the PE at a place of the node; shape (names, firings)."""
+        if isinstance(self.timing.node, Machine):
+            return self._rules(place)[firings][None, :]
+        domain = next(one for one in self.found if 0 <= place - one.first_pe < one.pe_count)
+        inside = np.unravel_index(place - domain.first_pe, domain.shape[: domain.space_rank])
+        extents = domain.extents
+        at = np.unravel_index(firings + domain.start, extents) if extents else ()
+
+        def values(name: str) -> Integers:
+            axes = domain.names[name]
+            index = tuple(
+                where if extent > 1 else 0
+                for where, extent in zip((*inside, *at), axes.shape, strict=True)
+            )
+            return np.broadcast_to(axes[index], firings.shape).astype(np.int64)
+
+        rows = []
+        for loop in self.timing.node.loops:
+            division, long = domain.division, domain.long
+            if division is not None and division.loop == loop.name:
+                quotient, rest = values(division.quotient), values(division.remainder)
+                rows.append(quotient * division.base + rest)
+            elif long is not None and long.loop == loop.name:
+                rows.append(long.minimum + at[long.axis] * long.base + at[long.axis + 1])
+            else:
+                rows.append(values(loop.name))
+        return np.array(rows, np.int64).reshape(len(rows), len(firings))
+
+    def _rules(self, place: int) -> Integers:
+        trace = self.program.trace
+        codes = None if trace is None else trace.codes.get(self.timing.first + place)
+        return np.asarray(() if codes is None else codes, np.int64)
+
+
+# Arrays of integers as text for a page: differences, planes of bytes, deflated, in base64.
+#
+# What a run does repeats itself, so neighboring columns are alike and most differences are zero.
+# The page undoes it with the browser's own ``DecompressionStream``; ``unpacked`` is the same in
+# Python.
+
+_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedIntegers:
+    """An array of 64-bit integers, of which the differences along the last axis are packed."""
+
+    shape: tuple[int, ...]
+    text: str
+
+    def to_json(self) -> dict[str, object]:
+        """What the page's script reads."""
+        return {"shape": list(self.shape), "data": self.text}
+
+
+def packed(values: Integers) -> PackedIntegers:
+    """An array as text; the same text for the same numbers."""
+    found = np.asarray(values, np.int64)
+    steps = np.diff(found, axis=-1, prepend=0) if found.size else found
+    planes = np.ascontiguousarray(steps).astype("<i8").view(np.uint8).reshape(-1, _BYTES).T
+    return PackedIntegers(shape=found.shape, text=deflated(np.ascontiguousarray(planes).tobytes()))
+
+
+def unpacked(text: str, shape: tuple[int, ...]) -> Integers:
+    """The array of a text that ``packed`` has made."""
+    planes = np.frombuffer(inflated(text), np.uint8).reshape(_BYTES, -1)
+    steps = np.ascontiguousarray(planes.T).view("<i8").astype(np.int64).reshape(shape)
+    return np.asarray(np.cumsum(steps, axis=-1), np.int64) if steps.size else steps
+
+
+def deflated(content: bytes) -> str:
+    """Bytes as compressed text."""
+    return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
+
+
+def inflated(text: str) -> bytes:
+    """The bytes of a text of ``deflated``."""
+    return zlib.decompress(base64.b64decode(text))
+
+
+# The space-time diagram: PEs down, cycles across; the script draws it from packed counters.
+
+
+def space_time_view(model: SpaceTimeModel, identity: str) -> str:
+    """The diagram with its buttons; ``identity`` tells the diagrams of a page apart."""
+    whole = model.strips[0]
+    windows = [
+        tag("button", text=_named(strip), type="button", data_strip=number)
+        for number, strip in enumerate(model.strips)
+    ]
+    moves = [
+        tag("button", text=text, type="button", data_move=move, aria_label=said)
+        for text, move, said in (
+            ("+", "in", "zoom in"),
+            ("−", "out", "zoom out"),
+            ("◀", "left", "earlier"),
+            ("▶", "right", "later"),
+        )
+    ]
+    said = (
+        f"Space-time diagram: {len(model.rows):,} rows of PEs, cycles {whole.first:,} to "
+        f"{whole.last:,}. Arrow keys move the cell, plus and minus zoom, Home shows the whole run."
+    )
+    canvas = tag("canvas", tabindex=0, role="img", aria_label=said, height=360)
+    status = tag("p", class_="status", aria_live="polite", text="Point at a cell, or use the keys.")
+    return tag(
+        "div",
+        legend(),
+        tag("div", *windows, *moves, class_="tools", role="group", aria_label="windows and zoom"),
+        canvas,
+        status,
+        script_data(f"{identity}-data", space_time_json(model)),
+        class_="space-time",
+        id=identity,
+        data_source_of=f"{identity}-data",
+    )
+
+
+def _named(strip: Strip) -> str:
+    return strip.name
+
+
+def space_time_json(model: SpaceTimeModel) -> dict[str, object]:
+    """What the script reads, and what tests read back."""
+    return {
+        "nodes": model.nodes,
+        "channels": model.channels,
+        "rows": [[row.node, row.label, row.count] for row in model.rows],
+        "strips": [_strip_json(strip) for strip in model.strips],
+    }
+
+
+def _strip_json(strip: Strip) -> dict[str, object]:
+    return {
+        "name": strip.name,
+        "exact": strip.exact,
+        "first": strip.first,
+        "last": strip.last,
+        "before": strip.before,
+        "edges": strip.edges.to_json(),
+        "cycles": strip.cycles.to_json(),
+        "causes": strip.causes.to_json(),
+        "points": [
+            {
+                "node": one.node,
+                "loops": one.loops,
+                "points": one.points.to_json(),
+                "rules": one.rules,
+                "values": deflated(json.dumps(one.values).encode()) if one.values else "",
+            }
+            for one in strip.points
+        ],
+    }

@@ -1,1 +1,0 @@
-"""The kit with which all native engines write code: LLVM as text."""

@@ -1,1 +1,0 @@
-"""Windows of runs as files for other tools: timelines for Perfetto, waveforms as VCD."""

@@ -1,0 +1,262 @@
+"""Scans of three and more levels: scanners join two bit vectors, so their words are combined first.
+
+The words of all operands become those of the coordinates to visit, by ands and ors.  A scan of
+these with an operand's words then makes the iterations of the loop, whatever the operand is, and
+says where it has them.  The loop has such a scan with one operand; of any other one a scan of its
+own puts the positions into a queue, which the loop takes from.
+
+That needs an operand that has all coordinates of the loop, or whose coordinates are all visited.
+Of any other one the bits that are visited are scanned in its place, and a memory has their
+positions among all of its bits: ``B`` in ``B * C + D`` is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from t2s.core.expr import Expr, Local, apply, const
+from t2s.core.ops import Op
+from t2s.core.types import INT32
+from t2s.patterns.ir import (
+    WORD_BITS,
+    Bind,
+    Foreach,
+    Header,
+    Held,
+    JoinKind,
+    MemoryKind,
+    Parallel,
+    PatternStatement,
+    Push,
+    ReadMemory,
+    ScanHeader,
+    WriteMemory,
+)
+from t2s.patterns.verify import BitSet, intersected, is_inside, one_set, united
+from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.stardust.coiteration import CombinedLevels
+from t2s.sparse_repr.stardust.emitter import ONE, WORD, PatternEmitter, PinningRule, add
+from t2s.sparse_repr.stardust.entries import all_bits, bits_of, put_foreach
+from t2s.sparse_repr.stardust.operands import OperandState, PatternOperands
+from t2s.sparse_repr.stardust.scope import OpenedLoop
+
+_ALL = "all"
+"""In place of an operand: the bits of all coordinates."""
+
+_Bits = tuple[Access, bool] | None
+"""What words are of: an operand, all of its bits or those visited, or, of ``None``, the loop."""
+
+
+def opened_combination(
+    operands: PatternOperands,
+    iteration: CombinedLevels,
+    variable: str,
+    states: Mapping[Access, OperandState],
+    parallel: Parallel,
+    *,
+    counted: bool,
+) -> OpenedLoop:
+    """What a loop over combined levels needs before it, and its header.
+
+    ``counted``: another scan counts its iterations before.
+    """
+    return _Combination(operands, iteration, variable, states, parallel).opened(counted)
+
+
+@dataclass
+class _Combination:
+    """A loop that is about to be opened; ``left`` are queues of bits that nothing takes yet."""
+
+    operands: PatternOperands
+    iteration: CombinedLevels
+    variable: str
+    states: Mapping[Access, OperandState]
+    parallel: Parallel
+    left: dict[_Bits, list[str]] = field(default_factory=dict)
+    taken: list[PatternStatement] = field(default_factory=list)
+
+    @property
+    def emitter(self) -> PatternEmitter:
+        return self.operands.emitter
+
+    @property
+    def members(self) -> tuple[Access, ...]:
+        """The operands; the loop's own scan is that of the last one."""
+        return self.iteration.accesses
+
+    def own(self, access: Access) -> BitSet:
+        """The coordinates of an operand."""
+        return one_set(str(self.members.index(access)))
+
+    @property
+    def visited(self) -> BitSet:
+        """The coordinates of the loop."""
+        return self.set_of(self.iteration.merge)
+
+    def set_of(self, merge: Merge) -> BitSet:
+        match merge:
+            case Leaf(access=access):
+                return self.own(access)
+            case Both(members=members):
+                return intersected(*map(self.set_of, members))
+            case Either(members=members, everything=everything):
+                rest = [one_set(_ALL)] if everything else []
+                return united(*map(self.set_of, members), *rest)
+            case Everything():
+                raise TypeError("counters visit all coordinates")
+
+    def join(self, access: Access) -> JoinKind | None:
+        """How a scan with an operand makes the iterations of the loop; ``None`` if none does."""
+        if is_inside(self.own(access), self.visited):
+            return JoinKind.OR
+        return JoinKind.AND if is_inside(self.visited, self.own(access)) else None
+
+    def opened(self, counted: bool) -> OpenedLoop:
+        """The loop, with what it takes in each iteration."""
+        emitter, bits = self.emitter, self.emitter.bits(self.variable)
+        self.combine(counted)
+        headers: list[Header] = []
+        if counted:
+            queue = self.left[None].pop(0)
+            headers.append(ScanHeader(bits=bits, left=queue, parallel=self.parallel))
+        numbers: dict[Access, Local] = {}
+        for access in self.members[:-1]:
+            queue = emitter.queue(f"{access.tensor}_positions", INT32, PinningRule.POSITIONS)
+            binders = self.binders(f"{self.variable}_{access.tensor}")
+            push = Push(queue=queue, value=binders[3], location=emitter.location)
+            self.scan(self.header(access), binders, push)
+            found = emitter.local(f"{self.variable}_in_{access.tensor}")
+            self.taken.append(emitter.pop(found, queue))
+            numbers[access] = self.position(access, found)
+        last = self.members[-1]
+        headers.append(self.header(last))
+        binders = self.binders(self.variable)
+        numbers[last] = self.position(last, binders[3])
+        whole = {one for one in self.members if is_inside(self.visited, self.own(one))}
+        return OpenedLoop(
+            headers=tuple(headers),
+            binders=binders,
+            coordinate=binders[0],
+            number=binders[2],
+            count=const(0),
+            numbers=numbers,
+            optional=frozenset(self.members) - whole,
+            taken=tuple(self.taken),
+        )
+
+    def binders(self, name: str) -> tuple[Local, ...]:
+        ends = ("", "_joined", "_out", "_right")
+        return tuple(self.emitter.local(f"{name}{end}") for end in ends)
+
+    def scan(self, header: ScanHeader, binders: tuple[Local, ...], body: PatternStatement) -> None:
+        self.emitter.put(
+            Foreach(
+                header=header,
+                binders=tuple(one.name for one in binders),
+                body=(body,),
+                location=self.emitter.location,
+            )
+        )
+
+    def header(self, access: Access) -> ScanHeader:
+        """The scan that makes the iterations of the loop, with an operand or what is visited."""
+        join = self.join(access)
+        return ScanHeader(
+            bits=self.emitter.bits(self.variable),
+            left=self.left[None].pop(0),
+            right=self.left[access, join is None].pop(0),
+            join=join or JoinKind.OR,
+            parallel=self.parallel,
+        )
+
+    def position(self, access: Access, found: Local) -> Local:
+        """The position in an operand, by that among those of its bits that the scan had."""
+        if self.join(access) is not None:
+            return found
+        emitter, segment = self.emitter, self.states[access].segment
+        assert segment is not None
+        memory = emitter.chip(
+            f"{access.tensor}_places",
+            MemoryKind.SPARSE_SRAM,
+            INT32,
+            segment.length,
+            PinningRule.POSITIONS_AMONG_ALL,
+        )
+        header = ScanHeader(
+            bits=emitter.bits(self.variable),
+            left=self.left[access, True].pop(0),
+            right=self.left[access, False].pop(0),
+            join=JoinKind.AND,
+            parallel=Parallel(factor=emitter.lanes, variable="ip"),
+        )
+        binders = self.binders(f"{self.variable}_{access.tensor}")
+        write = WriteMemory(
+            memory=memory,
+            index=binders[2],
+            value=add(binders[3], ONE),
+            location=emitter.location,
+        )
+        self.scan(header, binders, write)
+        place, made = (emitter.local(f"{self.variable}_place") for _ in range(2))
+        value = apply(Op.SUBTRACT, place, ONE)
+        self.taken += [
+            # nowhere among the visited ones is a place of 0, and so nowhere in the operand
+            ReadMemory(target=place.name, memory=memory, index=found, location=emitter.location),
+            Bind(target=made.name, value=value, location=emitter.location),
+        ]
+        return made
+
+    def combine(self, counted: bool) -> None:
+        """Build the bits of all operands, and pass on as many copies of them as scans take."""
+        emitter, merge = self.emitter, self.iteration.merge
+        queues = [bits_of(self.operands, one, self.variable, self.states) for one in self.members]
+        if any(_ALL in term for term in self.visited):
+            queues.append(all_bits(self.operands, self.variable))
+        words = [emitter.local("word", WORD) for _ in queues]
+        body: list[PatternStatement] = [
+            emitter.pop(word, queue) for word, queue in zip(words, queues, strict=True)
+        ]
+        known = dict(zip(self.members, words, strict=False))
+
+        def named(name: str, value: Expr) -> Expr:
+            made = emitter.local(name, WORD)
+            body.append(Bind(target=made.name, value=value, location=emitter.location))
+            return made
+
+        joined = named("joined", _combined(merge, known, words[-1]))
+
+        def copies(key: _Bits, value: Expr, queue: str, held: Held | None, count: int) -> None:
+            made = [emitter.bit_queue(queue, held) for _ in range(count)]
+            self.left[key] = made
+            body.extend(Push(queue=one, value=value, location=emitter.location) for one in made)
+
+        copies(None, joined, f"{self.variable}_bits", None, len(self.members) + counted)
+        for access, queue in zip(self.members, queues, strict=False):
+            held, name = emitter.held_by(queue), f"{queue}_taken"
+            copies((access, False), known[access], name, held, 1)
+            if self.join(access) is None:
+                visited = named("visited", apply(Op.AND, joined, known[access]))
+                copies((access, True), visited, f"{queue}_visited", held, 2)
+        count = apply(Op.FLOOR_DIVIDE, emitter.bits(self.variable), const(WORD_BITS))
+        put_foreach(emitter, count, emitter.local("at_word"), body)
+
+
+def _combined(merge: Merge, words: Mapping[Access, Local], every: Local) -> Expr:
+    """The words of the coordinates to visit; ``every`` are those of all coordinates."""
+    match merge:
+        case Leaf(access=access):
+            return words[access]
+        case Both(members=members):
+            return reduce(lambda a, b: apply(Op.AND, a, b), _each(members, words, every))
+        case Either(members=members, everything=everything):
+            found = [*_each(members, words, every), *([every] if everything else [])]
+            return reduce(lambda a, b: apply(Op.OR, a, b), found)
+        case Everything():
+            raise TypeError("counters visit all coordinates")
+
+
+def _each(members: tuple[Merge, ...], words: Mapping[Access, Local], every: Local) -> list[Expr]:
+    return [_combined(member, words, every) for member in members]

@@ -1,1 +1,0 @@
-"""One file per directive or analysis; ``t2s.spatial.pipeline`` puts them in order."""
