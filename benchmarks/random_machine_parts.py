@@ -205,6 +205,6 @@ def comparison(made: Builder, *known: Expr) -> Expr:
 
 
 def passed(flow: Flow, *outputs: Flow) -> Choice:
-    """Tokens that are no value go through; what has another tag than a value is zero."""
+    """Tokens that are not value go through; what has another tag than a value is zero."""
     puts = tuple(Put(channel=out.name, tag=flow.tag) for out in outputs)
     return choice(Rule(name="pass", takes=(flow.name,), puts=puts, next="run"))

@@ -145,7 +145,7 @@ def compile(
     """
     if target not in ("streams", "capstan"):
         raise UserError(
-            f"there is no target {target!r}",
+            f"unknown target {target!r}",
             location=user_location(),
             expected="streams or capstan",
         )
@@ -208,7 +208,7 @@ def parse(
     options = isinstance(formats, list | tuple) and all(isinstance(o, str) for o in formats)
     if not options and not isinstance(formats, Mapping):
         raise UserError(
-            "the formats of a text are no mapping of names",
+            "formats must map tensor names to formats",
             location=location,
             expected='names and formats, such as {"A": csr}, or a list such as ["A:ds"]',
             given=repr(formats),

@@ -222,7 +222,7 @@ def assemble(
 def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
     """The programs of words: of a sequence of them, of the content of a file, or of a ``Path``.
 
-    Raises ``UserError`` for words that are no programs.
+    Raises ``UserError`` for words that are not programs.
     """
     parameters = _core(core)
     if isinstance(code, os.PathLike):
@@ -237,7 +237,7 @@ def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
     known = [word for word in words if word is not None and 0 <= word < 1 << 32]
     if len(known) != len(words):
         raise UserError(
-            "the code holds what is no word",
+            "the code holds what is not a word",
             location=user_location(),
             expected="whole numbers of 32 bits, bytes, or the path of a file",
             given=repr(code)[:80],
@@ -300,7 +300,7 @@ def _source(text: object) -> tuple[str, str]:
         return text, "<text>"
     if not isinstance(text, os.PathLike):
         raise UserError(
-            "this is no text of a program",
+            "this is not a text of a program",
             location=user_location(),
             expected="a str, or the Path of a file",
             given=repr(text)[:80],
@@ -310,7 +310,7 @@ def _source(text: object) -> tuple[str, str]:
         return content.decode("utf-8"), os.fspath(text)
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{os.fspath(text)!r} is no text",
+            f"{os.fspath(text)!r} is not a text",
             location=user_location(),
             expected="a text in UTF-8",
             given=f"byte {error.start} is {content[error.start]:#x}",
@@ -355,7 +355,7 @@ def _memory(memory: Any, words: int | None) -> Array:
     fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in given.reshape(-1))
     if given.ndim != 1 or not fits:
         raise UserError(
-            "the memory is no list of words",
+            "the memory is not a list of words",
             location=user_location(),
             expected="one dimension of whole numbers that fit into 32 bits",
             given=f"{given.dtype} of shape {given.shape}",
@@ -370,7 +370,7 @@ def _positive(name: str, value: object) -> int:
     if (number := as_int(value)) is not None and number > 0:
         return number
     raise UserError(
-        f"{name} is no count",
+        f"{name} must be a count",
         location=user_location(),
         expected="a whole number of at least 1",
         given=repr(value),

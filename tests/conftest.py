@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     found = re.fullmatch(r"(\d+)/(\d+)", given)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise pytest.UsageError(f"--part {given} is no part: 2/4 is the second of four")
+        raise pytest.UsageError(f"--part {given} is not a part: 2/4 is the second of four")
     number, count = int(found[1]), int(found[2])
     parts = [crc32(item.nodeid.encode()) % count + 1 for item in items]
     left = [item for item, part in zip(items, parts, strict=True) if part != number]

@@ -203,7 +203,7 @@ def test_file_of_a_recurrence_that_nothing_else_reads(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     file = tmp_path / "nowhere.py"
     assert refuses(file) == (
-        f"error: there is no file {file}\n  hint:     give the path of a Python file\n"
+        f"error: no such file: {file}\n  hint:     give the path of a Python file\n"
     )
 
 

@@ -32,5 +32,5 @@ def test_each_test_is_in_one_part() -> None:
 
 @pytest.mark.parametrize("given", ["0/4", "5/4", "4", "a/b", "1/0"])
 def test_what_is_no_part(given: str) -> None:
-    with pytest.raises(pytest.UsageError, match="is no part: 2/4 is the second of four"):
+    with pytest.raises(pytest.UsageError, match="is not a part: 2/4 is the second of four"):
         part(given)

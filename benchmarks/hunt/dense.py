@@ -87,7 +87,7 @@ def _reduction(program: Program, name: str, loops: list[Loop], over: str) -> Non
     variables = [*names, *(loop.name for loop in reduction)]
     terms = Formulas(program, inside, variables, program.type, name)
     term = terms.value(c.one_of([1, 1, 2]))
-    # an RDom that the update does not mention is no loop of it
+    # an RDom that the update does not mention is not a loop of it
     reduction = [loop for loop in reduction if re.search(rf"\b{loop.name}\b", term[0])]
     for loop in reduction:
         extent = program.extent(loop.extent)

@@ -184,7 +184,7 @@ def _judge(case: Case) -> None:
 
 
 def _run(plan: Any, inputs: dict[str, Any]) -> Any:
-    """The run of a plan; a function that was given what it does not take is no refusal."""
+    """The run of a plan; a function that was given what it does not take is not a refusal."""
     try:
         return plan.run(inputs)
     except UserError as error:

@@ -197,14 +197,14 @@ def _check_kinds(
     ):
         if not isinstance(given, kinds):
             raise UserError(
-                f"the {what} of a function are of another kind",
+                f"the {what} of a function have the wrong type",
                 location=where,
                 expected=expected,
                 given=repr(given),
             )
     if not semirings or not all(isinstance(one, Semiring) for one in semirings):
         raise UserError(
-            "the semirings of a function are of another kind",
+            "the semirings of a function have the wrong type",
             location=where,
             expected="one or more of them, such as [sparse.MIN_PLUS]",
             given=repr(semirings),
@@ -225,14 +225,14 @@ def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation)
     """The integers of an interface are a type of these; a checker is called with a mapping."""
     if index is not None and not (isinstance(index, Type) and index.is_integer):
         raise UserError(
-            f"the integers of the interface of {name} are of another kind",
+            f"the integers of the interface of {name} have the wrong type",
             location=where,
             expected="index=Int(32) or Int(64)",
             given=str(index),
         )
     if checker is not None and not callable(checker):
         raise UserError(
-            f"the checker of {name} is no function",
+            f"the checker of {name} is not a function",
             location=where,
             expected="a function of a mapping that says whether it is one",
             given=repr(checker),

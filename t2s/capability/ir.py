@@ -263,7 +263,7 @@ def is_list(name: str) -> bool:
 def parse_capability(text: str, location: SourceLocation | None = None) -> Capability:
     """The statement and the condition that a text says.
 
-    Raises ``UserError`` with the column for text that is no capability.
+    Raises ``UserError`` with the column for text that is not a capability.
     """
     if not isinstance(text, str):
         raise UserError(
@@ -476,7 +476,7 @@ class _ConditionParser:
         ended = self.at >= len(self.tokens)
         column = len(self.text) if ended else self.tokens[self.at].column
         return UserError(
-            f"this is no condition, at column {column + 1}:\n    {self.text}\n    {' ' * column}^",
+            f"not a condition, at column {column + 1}:\n    {self.text}\n    {' ' * column}^",
             location=self.location,
             expected=expected,
             given="the end" if ended else self.tokens[self.at].text,

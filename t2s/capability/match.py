@@ -3,7 +3,7 @@
 Both are in normal form.  Terms are paired with terms, factors with factors, in every way that the
 laws of a commutative semiring allow; variables are mapped injectively, lists take every cut; sums
 are mapped exactly; an abstract tensor is one concrete tensor at one slice.  So what is found is
-right, and what is not found is no renaming of the function's statement.
+right, and what is not found is not a renaming of the function's statement.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
 
 
 def sliced_format(format: Format, fixed: Collection[int]) -> Format | None:
-    """What a tensor is where some modes are at one coordinate; ``None`` if it is no slice of it.
+    """What a tensor is where some modes are at one coordinate; ``None`` if it is not a slice of it.
 
     It is if these modes are the outermost levels, and all of them are dense.
     """
@@ -235,7 +235,7 @@ def check_property(
 ) -> None:
     """Raise ``UserError`` with the first pair of indices at which a tensor is not what is said."""
     if property != SYMMETRIC:
-        raise UserError(f"there is no property {property!r}", location=location, expected=SYMMETRIC)
+        raise UserError(f"unknown property {property!r}", location=location, expected=SYMMETRIC)
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise UserError(
             f"{name} is not symmetric, which it is declared to be",

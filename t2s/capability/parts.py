@@ -94,7 +94,7 @@ def product_of(factors: Sequence[Expression]) -> Expression:
 def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
     """The sum of one signed term or more; it begins with no negative number, if it can be."""
     first, *others = terms
-    if first[0] < 0 and not accesses(first[1]):  # -3 is no uint8, and b - 3 has a value
+    if first[0] < 0 and not accesses(first[1]):  # -3 is not a uint8, and b - 3 has a value
         at = next((at for at, (_, one) in enumerate(others) if accesses(one)), None)
         if at is not None:
             others = [first, *others[:at], *others[at + 1 :]]

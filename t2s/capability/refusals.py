@@ -297,7 +297,7 @@ class Refusal:
             location=self.location,
             expected=f"slices of {tensor} that are {wanted}, for {one.name}",
             given=f"{tensor} as {self.part.formats[tensor]} with {names} fixed, "
-            "which is no outer dense level",
+            "which is not an outer dense level",
             hint="map(...) converts it, which is a step of the plan",
         )
 

@@ -308,7 +308,7 @@ class _Ranks:
 
 
 def _singles(function: ExternalFunction) -> tuple[str, ...]:
-    """The variables of a capability that are no lists."""
+    """The variables of a capability that are not lists."""
     capability = function.capability
     names = (
         name

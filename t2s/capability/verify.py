@@ -375,11 +375,11 @@ def verify_call(function: ExternalFunction) -> None:
     for name, kind, expected in PARTS:
         given = getattr(function, name)
         if given is not None and not isinstance(given, kind):
-            raise _error(function, f"the {name} is of another kind", expected, repr(given)[:80])
+            raise _error(function, f"the {name} has the wrong type", expected, repr(given)[:80])
     for name in ("setup", "unpack", "teardown"):
         for one in getattr(function, name):
             if not isinstance(one, ExternalCall):
-                what = f"{name} has something that is no call"
+                what = f"{name} has something that is not a call"
                 raise _error(function, what, PARTS[0][2], repr(one)[:80])
     if function.call is None:
         return
@@ -533,7 +533,7 @@ class _Described:
         order = None if set(access.variables) & set(lists) else len(access.variables)
         if isinstance(term, LeadOf | LayoutOf) and order != 2:
             raise self._error(
-                f"{name} has no leading dimension: it is no matrix", "a tensor of order 2", shown
+                f"{name} has no leading dimension: it is not a matrix", "a tensor of order 2", shown
             )
         if isinstance(term, StepOf) and order is not None and not 0 <= term.mode < order:
             raise self._error(

@@ -93,7 +93,7 @@ def executed(file: Path) -> dict[str, Any]:
         hint = "give the path of a Python file"
         if is_folder(file):
             raise UserError(f"{file} is a folder", hint=hint)
-        raise UserError(f"there is no file {file}", hint=hint)
+        raise UserError(f"no such file: {file}", hint=hint)
     values: dict[str, Any] = _guarded(
         file, lambda: runpy.run_path(str(file), run_name="t2s_design")
     )

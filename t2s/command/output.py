@@ -202,7 +202,7 @@ def _difference(one: Any) -> dict[str, Any]:
     }
 
 
-# What a command says about an output beside numpy's: equal, near, or an error.
+# Compare an output with numpy: exact, within tolerance, or an error.
 #
 # Infinities and NaN have to stand where numpy has them; finite values may differ by what rounding
 # in another order gives.

@@ -85,5 +85,5 @@ def report(
 def _window(text: str) -> Window:
     first, _, last = text.partition(":")
     if not (first.isdecimal() and last.isdecimal()):
-        raise UserError(f"--window {text} is no window", expected="FIRST:LAST, two cycles")
+        raise UserError(f"--window {text} is not a window", expected="FIRST:LAST, two cycles")
     return int(first), int(last)

@@ -115,7 +115,7 @@ def _failed(error: Exception) -> typer.Exit:
 
 def _core(profile: str) -> triggered.CoreParameters:
     if profile not in CORES:
-        raise UserError(f"there is no profile {profile}", expected="A or B")
+        raise UserError(f"unknown profile {profile}", expected="A or B")
     return CORES[profile]
 
 
@@ -137,7 +137,7 @@ def _memory(path: Path | None) -> Array:
             words.append(int(number, 0) if number[:1] != "0" or "x" in number else int(number))
         except ValueError:
             raise UserError(
-                f"{path} has a word that is no number",
+                f"{path} has a word that is not a number",
                 expected="whole numbers, with blanks or commas between, as 12, -3 or 0xff",
                 given=f"{number!r}, number {place}",
             ) from None

@@ -89,11 +89,11 @@ def check_inputs(
 
 
 def named_inputs(given: object) -> Mapping[str, Any]:
-    """The inputs of a call; ``UserError`` for what is no dictionary of names."""
+    """The inputs of a call; ``UserError`` for what is not a dictionary of names."""
     names = list(given) if isinstance(given, Mapping) else [None]
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in names):
         raise UserError(
-            "the inputs are no dictionary of names",
+            "the inputs are not a dictionary of names",
             location=user_location(),
             expected='for example {"A": a, "x": x}; {} for none',
             given=_class(given)

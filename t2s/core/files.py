@@ -43,7 +43,7 @@ def write_texts(
 
 
 def check_place(path: Path, location: SourceLocation | None = None) -> None:
-    """Raise the ``UserError`` of ``write_file`` at once where there is no folder to write into.
+    """Raise the ``UserError`` of ``write_file`` at once where no such folder: to write into.
 
     Commands name no line of a user.
     """

@@ -55,7 +55,7 @@ def counted(number: int, noun: str) -> str:
 def printable(page: str) -> str:
     r"""The text of a page without the characters that no page may have, spelled as in Python.
 
-    Half of a pair (as in the name of a file that is no text) has no bytes in UTF-8 either.
+    Half of a pair (as in the name of a file that is not a text) has no bytes in UTF-8 either.
 
     >>> printable("caf" + chr(0xdce9))
     'caf\\udce9'

@@ -50,10 +50,10 @@ _PRECEDENCE: dict[Op, int] = {
 
 
 MOST_SHOWN = 20_000
-"""Of longer expressions the inner parts are left out."""
+"""Longer expressions are printed with their inner parts elided."""
 
 DEEPEST_SHOWN = 150
-"""Of deeper expressions, too."""
+"""Deeper ones too."""
 
 _OUTER_PARTS = 6
 _ELSEWHERE = Local(name="...", type=BOOL)

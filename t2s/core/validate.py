@@ -21,7 +21,7 @@ def checked_kind(what: str, value: object, kind: type[T], expected: str) -> T:
     if isinstance(value, kind):
         return value
     raise UserError(
-        f"{what} is of another kind",
+        f"{what} has the wrong type",
         location=user_location(),
         expected=expected,
         given=repr(value),
@@ -37,13 +37,13 @@ def checked_list(what: str, values: Any, kind: type[T], expected: str) -> Sequen
 
 
 def checked_folder(what: str, value: object) -> Path:
-    """The path of a folder.  Raises ``UserError`` with the user's line for what is no path."""
+    """The path of a folder.  Raises ``UserError`` with the user's line for anything else."""
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)
         if isinstance(text, str) and text and "\0" not in text:
             return Path(text)
     raise UserError(
-        f"{what} is no path",
+        f"{what} must be a path",
         location=user_location(),
         expected="a str or a Path that names a folder",
         given=repr(value),
@@ -51,11 +51,11 @@ def checked_folder(what: str, value: object) -> Path:
 
 
 def checked_file(what: str, value: object) -> Path:
-    """The path of a file.  Raises ``UserError`` with the user's line for what is no path."""
+    """The path of a file.  Raises ``UserError`` with the user's line for anything else."""
     if isinstance(value, str | os.PathLike) and isinstance(text := os.fspath(value), str):
         return Path(text)
     raise UserError(
-        f"{what} is no path",
+        f"{what} must be a path",
         location=user_location(),
         expected="a str or a Path that names a file",
         given=repr(value)[:200],
@@ -68,7 +68,7 @@ def checked_seconds(what: str, value: object) -> float:
     if number and not isinstance(value, bool) and value > 0:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
     raise UserError(
-        f"{what} is no time",
+        f"{what} must be a time in seconds",
         location=user_location(),
         expected="a number of seconds, more than 0",
         given=repr(value),
@@ -76,7 +76,7 @@ def checked_seconds(what: str, value: object) -> float:
 
 
 def as_int(value: Any) -> int | None:
-    """The Python integer of a value; ``None`` for what is no integer, truth values among it."""
+    """The Python integer of a value; ``None`` for what is not an integer, truth values among it."""
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return None
     try:

@@ -213,9 +213,9 @@ class CapstanResult(NotebookDisplay):
     def _check_traced(self, wanted: str) -> None:
         if self.run.machine_trace is None:
             raise UserError(
-                f"nobody knows what the units did in each cycle, for {wanted}",
+                f"this run recorded no per-cycle activity, which it takes for {wanted}",
                 location=user_location(),
-                expected="a run that tells",
+                expected="a run by the native engine",
                 given=f"one by the engine {self.run.engine!r}",
                 hint="simulate with engine='native'",
             )
@@ -507,7 +507,7 @@ def capstan_device(
             banked = DEVICES[CAPSTAN].banked
         case _:
             raise UserError(
-                "there is no such network",
+                "unknown network",
                 location=user_location(),
                 expected='"chip", "ideal", or a Banked',
                 given=repr(network),

@@ -74,7 +74,7 @@ def emit_plan(
     binding = bind_plan(plan.assignment, inputs, type)
     if binding.type.is_float and binding.type.bits == 16:
         raise UserError(
-            "float16 is no type of C",
+            "float16 is not a type of C",
             location=user_location(),
             expected="type=Float(32), for example",
         )
@@ -320,7 +320,7 @@ def library_of(function: ExternalFunction, location: SourceLocation | None) -> L
             )
     if not _SYMBOL.fullmatch(function.call.symbol):
         raise refused(
-            f"{function.call.symbol!r} is no name in C", "letters, digits and underscores"
+            f"{function.call.symbol!r} is not a name in C", "letters, digits and underscores"
         )
     return library
 
@@ -619,7 +619,7 @@ def _type_of_term(nest: NestedCall, name: str) -> Type:
     for one in nest.arguments:
         if isinstance(one, TermAddress) and f"term {one.number}" == name:
             return one.type
-    raise InternalError(f"{name} is no term of {nest.symbol}")
+    raise InternalError(f"{name} is not a term of {nest.symbol}")
 
 
 def _prototype(nest: NestedCall) -> str:

@@ -74,7 +74,7 @@ def from_design(
     operands of each call, which is looked at then.  A placement has the latencies of its
     fabric, so its device is ``"ideal"``.  Operands and results go over ``link``;
     without one the device shares the memory of the host.  Raises ``UnsupportedError`` at the line
-    that is no index notation: several Funcs, recurrences, offsets in subscripts.
+    that is not index notation: several Funcs, recurrences, offsets in subscripts.
     """
     where = user_location()
     _check_link(link)
@@ -83,7 +83,7 @@ def from_design(
         design = placed.source.design
     if not isinstance(design, TemporalFunc) or is_sparse(design):
         raise UserError(
-            "this is no systolic design",
+            "this is not a systolic design",
             location=where,
             expected="a Func with its schedule, or a placement of one",
             given=repr(design),
@@ -144,7 +144,7 @@ def _sized(
         elif pair[0] == pair[1]:
             conditions.append(_equal(variable, WholeNumber(value=extent)))
         else:
-            raise _no_open_size(design, f"the extent of {variable} is no Param and no number")
+            raise _no_open_size(design, f"the extent of {variable} is neither Param nor number")
     places = {}
     for name, some in variables.items():
         conditions += [_equal(one, VariableExtent(variable=some[0])) for one in some[1:]]
@@ -326,7 +326,7 @@ def capability_of(program: TemporalProgram) -> Capability:
     """The statement that a design computes, for the extents that it has.
 
     Raises ``UnsupportedError`` at the line that is no index notation: several Funcs, recurrences,
-    offsets in subscripts, conditions, and domains that are no boxes.
+    offsets in subscripts, conditions, and domains that are not boxes.
     """
     function = _only_function(program)
     notation = _Notation(program, function)
@@ -402,7 +402,7 @@ def _refused(
     what: str, location: SourceLocation | None, expected: str, given: str, hint: str | None = None
 ) -> UnsupportedError:
     return UnsupportedError(
-        f"{what}, which is no index notation",
+        f"{what}, which is not index notation",
         location=location,
         expected=expected,
         given=given,
@@ -458,7 +458,7 @@ class _Notation:
 
     def _no_sum(self, update: Definition) -> UnsupportedError:
         return _refused(
-            f"the update of {self.function.name} is no sum",
+            f"the update of {self.function.name} is not a sum",
             update.location,
             f"{self.function.name}[...] += a product of inputs",
             show(update.value),

@@ -231,7 +231,7 @@ def _conversions() -> tuple[float, float]:
 
 
 def _loops() -> LoopRates:
-    """Of our loops: small statements, each of which has one thing more than those before it.
+    """Rates of our loops, from micro-benchmarks that each add one feature.
 
     The first run of each is not among those that count: it compiles the loops.
     """

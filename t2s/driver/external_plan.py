@@ -154,7 +154,7 @@ class ExternalPlan(NotebookDisplay):
 
 
 def _with_some(fact: Any, names: list[str], binding: PlanBinding) -> bool:
-    """Whether a fact holds for some number in place of its one name that is no variable."""
+    """Whether a fact holds for some number in place of its one name that is not a variable."""
     if len(names) != 1:
         return False
     most = max(binding.extents.values(), default=0)
@@ -176,7 +176,7 @@ class PlanResolver:
         if isinstance(given, str):
             return function_named(given, location)
         raise UserError(
-            "this is no external function",
+            "this is not an external function",
             location=location,
             expected="one of t2s.external, or what its decorator makes",
             given=repr(given),

@@ -184,7 +184,7 @@ class FoundPlans(NotebookDisplay):
         counts = [as_int(top), as_int(runs)]
         if any(count is None or count < 1 for count in counts):
             raise UserError(
-                "plans are tuned by running some of them some times",
+                "tune() needs how many plans to run, and how often",
                 location=user_location(),
                 expected="top and runs, 1 or more",
                 given=f"top={top!r}, runs={runs!r}",
@@ -423,7 +423,7 @@ def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:
     for word in words:
         if word not in names:
             raise UserError(
-                f"there is no reshaping {word}",
+                f"unknown reshaping {word}",
                 location=where,
                 expected=f"some of {', '.join(names)}",
             )

@@ -65,7 +65,7 @@ def find_backend(name: str) -> Backend:
     """The backend of that name; ``UserError`` listing the names if there is none."""
     if not isinstance(name, str) or name not in BACKENDS:
         raise UserError(
-            f"there is no backend {name!r}",
+            f"unknown backend {name!r}",
             location=user_location(),
             expected=", ".join(sorted(BACKENDS)),
             given=repr(name),
@@ -150,7 +150,7 @@ def _wave_file(
     file = checked_file("the file of the waveforms", path)
     if file.suffix not in (".fst", ".vcd"):
         raise UserError(
-            "nothing says in which format waveforms are to be",
+            "cannot tell the waveform format from the file name",
             location=here,
             expected="a name that ends with .fst or .vcd",
             given=repr(str(path)),
@@ -169,7 +169,7 @@ def _wave_file(
         case (int(first), int(last)) if 0 <= first <= last and last > 0:
             return WaveFile(path=file, cycles=(max(1, first), last))
     raise UserError(
-        "the window of the waveforms is no window",
+        "the window of the waveforms is not a window",
         location=here,
         expected="cycles=(first, last), both of the run and in this order",
         given=repr(cycles)[:200],

@@ -167,7 +167,7 @@ def compare(before: Any, after: Any, *, names: Sequence[str] = ("A", "B")) -> Co
     labels = tuple(names) if isinstance(names, Sequence) and not isinstance(names, str) else ()
     if len(labels) != 2 or not all(isinstance(n, str) and n for n in labels) or len({*labels}) < 2:
         raise UserError(
-            "the names of a comparison are no two names",
+            "names= must be two different texts",
             location=here,
             expected='names=("A", "B"), two texts that differ',
             given=repr(names)[:200],

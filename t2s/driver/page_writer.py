@@ -102,7 +102,7 @@ def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
     least = {name: depth for name, depth in numbers.items() if depth is not None and depth > 0}
     if not named or len(least) < len(numbers):
         raise UserError(
-            "the depths of the report are no depths",
+            "depths= must map channel names to positive integers",
             location=user_location(),
             expected="what t2s.fit_depths(design) gives, or a mapping from channels to depths",
             given=repr(depths)[:200],
@@ -111,7 +111,7 @@ def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
     for name in least:
         if name not in channels:
             raise UserError(
-                f"the depths of the report are those of another design: there is no channel {name}",
+                f"depths= belongs to another design: this one has no channel {name}",
                 location=user_location(),
                 expected=f"depths of {', '.join(channels) or 'no channel'}"[:400],
                 given=f"depths of {', '.join(least)}"[:400],

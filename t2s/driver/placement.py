@@ -309,7 +309,7 @@ def read_placement(directory: str | Path) -> Placement:
     folder = checked_folder("the directory", directory)
     if not folder.is_dir():
         raise UserError(
-            f"there is no folder {str(directory)!r}",
+            f"no such folder: {str(directory)!r}",
             location=user_location(),
             expected="a folder with a .tia file and a .placement.json file",
             given="a path to nothing, or to a file",

@@ -90,7 +90,7 @@ def product_report(func: ScheduledFunc, matrices: Mapping[str, Any], result: Any
     report = report_product(facts_of(product), result)
     if report is None:
         raise UserError(
-            f"the result is no whole run of {func.name}",
+            f"the result is not a whole run of {func.name}",
             location=user_location(),
             expected=f"a run of {func.name} that finished, with this matrix",
             given=f"a run of {result.graph}: {result.ending.value}",
@@ -108,7 +108,7 @@ def _check_run(func: ScheduledFunc, product: Product, result: SimResult) -> None
     same = names == wanted and ran.tensors == graph.tensors
     if not same or result.program.digest not in ("", digest_of(graph, arrays)):
         raise UserError(
-            f"the result is no run of {func.name} with this matrix",
+            f"the result is not a run of {func.name} with this matrix",
             location=user_location(),
             expected=f"a run of {func.name} with {product.storage!r}",
             given=f"a run of {result.graph}"

@@ -235,7 +235,7 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
     found = design_of(design)
     if not isinstance(found, ProductDesign):
         raise UserError(
-            f"{design!r} is no product of a sparse matrix",
+            f"{design!r} is not a product of a sparse matrix",
             location=user_location(),
             expected="a Func that reads the values of a t2s.Parameter",
             given=repr(design),

@@ -444,7 +444,7 @@ def _check_literals(node: Expr, target: Type, location: SourceLocation) -> None:
             continue
         if target.is_integer and not float(literal.value).is_integer():
             raise UserError(
-                f"the number {literal.value} is no {target}",
+                f"the number {literal.value} does not fit {target}",
                 location=location,
                 expected="an integer, or values of a type with fractions",
                 given=str(literal.value),

@@ -519,7 +519,7 @@ def _given_dimension(
         unknown = sorted(index_names(node) - set(known))
         if unknown or not is_affine(node):
             raise UserError(
-                f"{what} uses {unknown[0]}, which is no argument before {bound.variable}"
+                f"{what} uses {unknown[0]}, which is not an argument before {bound.variable}"
                 if unknown
                 else f"{what} is not affine",
                 location=bound.location,

@@ -65,7 +65,7 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
         super().__init__(name)
         if type is not None and not isinstance(type, Type):
             raise UserError(
-                f"the type of Func {name} is no element type",
+                f"the type of Func {name} is not an element type",
                 location=self.location,
                 expected=f'for example Func("{name}", type=Float(32))',
                 given=repr(type),
@@ -372,7 +372,7 @@ class ImageParam(Symbol):
 
 
 def _sizes(shape: object) -> tuple[int, ...] | None:
-    """The extents of a shape, 0 for what is none; ``None`` for what is no list of extents."""
+    """The extents of a shape, 0 for what is none; ``None`` for what is not a list of extents."""
     return tuple(as_int(n) or 0 for n in shape) if isinstance(shape, tuple | list) else None
 
 

@@ -349,7 +349,7 @@ def _with_companions(
 ) -> TemporalProgram:
     """A program in which each suspect is a sum in a wide type, and what becomes of that.
 
-    It has what the suspects need, and what reads those that are no output.
+    It has what the suspects need, and what reads those that are not outputs.
     """
     functions: dict[str, tuple[Function, ...]] = {}
     for function in program.functions:
@@ -370,7 +370,7 @@ def _with_companions(
 
 
 def _needed(program: TemporalProgram, suspects: Mapping[str, int]) -> set[str]:
-    """The suspects, those that read one that is no output, and all that these need."""
+    """The suspects, those that read one that is not an output, and all that these need."""
     sources = {
         f.name: {r.source for d in f.definitions for e in (*d.target, d.value) for r in reads(e)}
         for f in program.functions

@@ -58,7 +58,7 @@ def group(funcs: Sequence[AnyFunc], resolve: Resolve) -> list[Unit]:
     """All Funcs as units, producers first.
 
     ``resolve`` replaces parameters in a subscript by their values.  Raises ``UserError`` for
-    recursion that is no uniform recurrence, or has no legal order.
+    recursion that is not a uniform recurrence, or has no legal order.
     """
     units: list[Unit] = []
     reach = {func.name: _reach(func) for func in funcs}

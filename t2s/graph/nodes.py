@@ -332,7 +332,7 @@ class PEArray(Term):
         is an empty slot (``active``).
     registers, body: storage and statements, see ``graph.body``.
     active: which iterations the definition has, over space and loops (``None``: all).  The others
-        are empty slots of a schedule: they take their cycle, do nothing, and are no firings.
+        are empty slots of a schedule: they take their cycle, do nothing, and are not firings.
     region: name of the innermost region (loop level) the node belongs to.
     location: the user's line that made this node.
     """

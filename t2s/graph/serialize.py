@@ -248,7 +248,7 @@ def _alternatives(declared: Any) -> tuple[Any, ...]:
 
 
 def _is_a(value: object, wanted: Any) -> bool:
-    """Whether a decoded value is of a declared class; a truth value is no integer."""
+    """Whether a decoded value is of a declared class; a truth value is not an integer."""
     if wanted in (int, float):
         return type(value) is wanted
     return isinstance(wanted, type) and isinstance(value, wanted)

@@ -207,7 +207,7 @@ def _verify_ascending(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     lists = [t for t in (tensor, *found) if t.role is TensorRole.INPUT and len(t.shape) == 1]
     if len(lists) != 2 or tensor.layout is not None:
         raise subject.error(
-            "it ascends between positions that are no input",
+            "it ascends between positions that are not inputs",
             expected="two inputs of one dimension",
             given=f"{tensor.shape_text} between {tensor.ascending!r}",
         )

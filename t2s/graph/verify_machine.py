@@ -278,7 +278,7 @@ class _MachineVerifier:
         for index in indices:
             verify_expr(index, replace(self.static, locals=way.locals), f"an index of {what}")
             if not index.type.is_integer or index.type.lanes != 1:
-                self._broken(f"an index of {what} is no integer", "an integer", str(index.type))
+                self._broken(f"an index of {what} is not an integer", "an integer", str(index.type))
 
     def _access(
         self, name: str, indices: tuple[Expr, ...], type: Type, way: _KnownWay, what: str
@@ -438,7 +438,7 @@ def verify_promises(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     alike = tensor.role is TensorRole.INPUT and tensor.layout is None
     if not right or not alike or tensor.place is Place.MEMORY:
         raise subject.error(
-            f"it is no copy of {tensor.copy_of!r}",
+            f"it is not a copy of {tensor.copy_of!r}",
             expected="an input on the chip, of the type and the shape of an input in memory",
             given=f"{tensor.shape_text} beside {copied[0].shape_text if copied else 'nothing'}",
         )

@@ -86,7 +86,7 @@ def function_named(text: str, location: SourceLocation | None) -> ExternalFuncti
         expected = f"{library}. and one of {', '.join(known.functions)}"
     else:
         expected = f"one of {', '.join(LIBRARIES)}, a dot and the name of a function"
-    raise UserError(f"there is no external function {text}", location=location, expected=expected)
+    raise UserError(f"unknown external function {text}", location=location, expected=expected)
 
 
 def available() -> tuple[Availability, ...]:

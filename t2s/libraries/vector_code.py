@@ -94,7 +94,7 @@ class _VectorText:
             if value == int(value) and limits.min <= value <= limits.max:
                 return str(int(value))
             raise UserError(
-                f"{value} is no number of {self.type}",
+                f"{value} is not a number of {self.type}",
                 location=self.location,
                 expected=f"an integer from {limits.min} to {limits.max}",
                 given=str(value),
@@ -126,7 +126,7 @@ def _checked(one: VectorFunction, where: SourceLocation) -> Capability:
     alike = len(stated.result.variables) == 1 and not stated.lists
     if not alike or any(access.variables != stated.result.variables for access in used):
         raise UserError(
-            f"{one.name} is no function of single elements",
+            f"{one.name} is not a function of single elements",
             location=where,
             expected="one variable everywhere, such as z(i) = x(i) * y(i)",
             given=one.statement,

@@ -195,7 +195,7 @@ def _optimize(module: Any, machine: Any) -> None:
 # Files are named by a digest of everything that the code depends on.  A file holds a digest of its
 # contents too, so one that is damaged, or half written, counts as missing.  Files are written under
 # another name and then moved into place, so processes may share the directory.  A directory that
-# cannot be used is no error: then code is compiled every time.
+# cannot be used is not an error: then code is compiled every time.
 #
 # Machine code is run, so it is read only from whom the process trusts: a directory and a file of
 # the user, of the administrator, or of whoever owns t2s itself, which nobody else may write.

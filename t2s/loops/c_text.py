@@ -89,7 +89,7 @@ def c_type(type: Type) -> str:
             return f"int{type.bits}_t"
         case Kind.UINT:
             return f"uint{type.bits}_t"
-    raise InternalError(f"{type} is no type of C here")
+    raise InternalError(f"{type} is not a type of C here")
 
 
 def c_number(value: float | int | bool, type: Type) -> str:

@@ -54,7 +54,7 @@ class NestedCall(Term):
     buffered: the number of modes of a result that is written elsewhere first, and then added.
     padded: the operands that are copied among zeros first, with the number of their modes.
     sums: whether results are added to what is there.
-    good: the returned numbers that are no errors, if what it returns is a status.
+    good: the returned numbers that are not errors, if what it returns is a status.
     """
 
     symbol: str

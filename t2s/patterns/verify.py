@@ -100,7 +100,7 @@ class _Checker:
             right = other is not None and other.kind is MemoryKind.DRAM
             self.require(
                 right and memory.kind is MemoryKind.SPARSE_DRAM,
-                f"{memory.name!r} is no view of a dense DRAM",
+                f"{memory.name!r} is not a view of a dense DRAM",
             )
         self.memories[memory.name] = memory
 
@@ -172,7 +172,7 @@ class _Checker:
             case Foreach() | Reduce():
                 self.pattern(statement, around)
             case _:
-                self.require(False, "it is no statement of patterns")
+                self.require(False, "it is not a statement of patterns")
 
     def transfer(self, statement: LoadBlock | StoreBlock | LoadStream | StoreStream) -> None:
         match statement:

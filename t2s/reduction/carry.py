@@ -150,7 +150,7 @@ SameTarget, MaybeDifferentTarget = Target.SAME, Target.MAYBE_DIFFERENT
 def interrupted_target(targets: Array) -> tuple[int, int] | None:
     """A target that a stream comes back to after another one: (stream, target); else ``None``.
 
-    ``targets`` has a row for each stream; negative ones are no targets.
+    ``targets`` has a row for each stream; negative ones are not targets.
     """
     streams, found = _changes(targets)
     order = np.lexsort((found, streams))

@@ -26,7 +26,7 @@ GOAL = 0.9
 class ProductFacts:
     """What a design and its matrix say, before any run.
 
-    ``padding`` is the fraction of the stored values that are no entries, ``balance`` the mean load
+    ``padding`` is the fraction of the stored values that are not entries, ``balance`` the mean load
     of a machine over the largest, ``moved`` bytes, ``decoded`` the firings that a decoder needs for
     the values.  The others are names of nodes: ``vector`` loads the operand, ``relay`` passes it on
     to the multipliers, ``banks`` are its banks and what each fires without

@@ -407,7 +407,7 @@ def find_device(device: str | Device) -> Device:
         return device
     if not isinstance(device, str) or device not in DEVICES:
         raise UserError(
-            "there is no such device",
+            "unknown device",
             location=user_location(),
             expected=f"one of {', '.join(DEVICES)}, or a Device",
             given=repr(device),

@@ -59,7 +59,7 @@ def find_engine(name: str) -> Engine:
     """
     if not isinstance(name, str) or name not in _ENGINES:
         raise UserError(
-            "there is no such engine",
+            "unknown engine",
             location=user_location(),
             expected=f"one of {', '.join(_ENGINES)}",
             given=repr(name),

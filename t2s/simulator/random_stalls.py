@@ -68,7 +68,7 @@ def check_stalls(stalls: object) -> RandomStalls | None:
     if stalls is None or isinstance(stalls, RandomStalls):
         return stalls
     raise UserError(
-        "stalls are not random stalls",
+        "stalls= must be a t2s.RandomStalls",
         location=user_location(),
         expected="t2s.RandomStalls(seed=1, one_in=8), or None",
         given=repr(stalls),

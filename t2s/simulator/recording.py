@@ -52,7 +52,7 @@ def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> 
         raise UserError(
             f"nobody knows what the machines of {program.graph.name!r} did in each cycle",
             location=user_location(),
-            expected="a run that tells",
+            expected="a run by the native engine",
             given="one by the plain engine",
             hint="simulate with engine='native'",
         )

@@ -144,7 +144,7 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
     return UserError(
         f"{run.graph!r} cannot be timed again: nobody knows {what}",
         location=user_location(),
-        expected="a run that tells",
+        expected="a run by the native engine",
         given=f"one by the engine {run.engine!r} on {run.device.name}",
         hint=f"simulate it first with {hint}",
     )

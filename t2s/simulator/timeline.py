@@ -35,7 +35,7 @@ Window = tuple[int, int]
 
 
 class PEState(IntEnum):
-    """What a PE did in a cycle.  An empty slot of a schedule is no firing: the PE waits."""
+    """What a PE did in a cycle.  An empty slot of a schedule is not a firing: the PE waits."""
 
     BUSY = 0
     WAITING = 1

@@ -3,7 +3,7 @@
 >>> @checked                                                          # doctest: +SKIP
 ... class Streams: ...
 
-Every public method of the class, also an inherited one, then refuses what is of another kind than
+Every public method of the class, also an inherited one, then refuses values of other types than
 its annotation says, and takes every kind of integer where it says ``int``.
 """
 
@@ -76,7 +76,7 @@ def _argument(what: str, name: str, value: Any, hint: Any) -> Any:
 
 
 def _converted(value: Any, hint: Any) -> Any:
-    """The value as its annotation says; raises ``_Misfit`` if it is of another kind."""
+    """The value as its annotation says; raises ``_Misfit`` if it has the wrong type."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any:
         return value

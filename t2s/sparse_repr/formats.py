@@ -38,7 +38,7 @@ def checked_order(order: Any, least: int, location: SourceLocation | None = None
     number = as_int(order)
     if number is None or not least <= number <= MOST_MODES:
         raise UserError(
-            "this is no number of modes",
+            "this is not a number of modes",
             location=location or user_location(),
             expected=f"an integer from {least} to {MOST_MODES}",
             given=repr(order),
@@ -56,7 +56,7 @@ def checked_shape(
     inside = all(0 <= number <= LARGEST_EXTENT for number in made)
     if given is None or len(made) < len(numbers) or not inside:
         raise UserError(
-            f"this is no shape of {what}",
+            f"this is not a shape of {what}",
             location=location or user_location(),
             expected=f"a tuple of at most {MOST_MODES} extents, integers from 0 to 2^63 - 1",
             given=reprlib.repr(shape),
@@ -178,7 +178,7 @@ def make_format(
     if unknown:
         known = ", ".join(f"{kind.letter} {kind.title}" for kind in KINDS)
         raise UserError(
-            f"there is no level kind {', '.join(unknown)}",
+            f"unknown level kind {', '.join(unknown)}",
             location=location or user_location(),
             expected=f"one letter for each level, of {known}",
             given=letters,
@@ -213,7 +213,7 @@ def as_format(
         return given
     if not isinstance(given, str):
         raise UserError(
-            f"there is something that is no format for {what}",
+            f"the format of {what} must be a format or its text",
             location=location or user_location(),
             expected='a format such as csr, or its letters, such as "ds"',
             given=repr(given),

@@ -102,7 +102,7 @@ def _broken_law(ring: Semiring) -> str | None:
     add, multiply = OPERATORS[ring.add], OPERATORS[ring.multiply]
     for operator, info in ((ring.add, add), (ring.multiply, multiply)):
         if info.arity != 2 or info.comparison or info.operands is not Operands.NUMBER:
-            return f"{operator.value} is no operator from two numbers to one"
+            return f"{operator.value} is not an operator from two numbers to one"
     if not (add.associative and add.commutative):
         return f"{ring.add.value} depends on the order of what is added"
     for sample in SAMPLES:

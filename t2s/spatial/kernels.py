@@ -368,7 +368,7 @@ def _lane_reduction(function: Function, update: Definition) -> tuple[Op, Expr]:
     form = reduction_term(value)
     if form is None:
         raise UnsupportedError(
-            f"the update of {function.name} is no sum, product, minimum or maximum",
+            f"the update of {function.name} is not a sum, product, minimum or maximum",
             location=update.location,
             expected=f"{function.name}[...] op term, with an associative op: all lanes are "
             "combined at once",
@@ -470,7 +470,7 @@ def _projection(
 ) -> Result:
     picked = _picked(function, system)
     if picked is None:
-        raise InternalError(f"{function.name} is no projection")
+        raise InternalError(f"{function.name} is not a projection")
     read, test = picked
     arguments = program.function(read.source).arguments
     own: dict[str, Expr] = {}

@@ -207,7 +207,7 @@ class OutputChain:
         """The chain with one more stage; with a dram stage it ends."""
         if not isinstance(following, ChainStage):
             raise UserError(
-                f"{self!r} goes on with something that is no stage",
+                f"{self!r} goes on with something that is not a stage",
                 location=user_location(),
                 expected=_ORDER_OUT,
                 given=repr(following),

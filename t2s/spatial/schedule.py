@@ -53,7 +53,7 @@ class ScheduledFunc(DirectiveArguments):
         super().__init__(name, type)
         if not isinstance(place, Place):
             raise UserError(
-                f"the place of Func {name} is no place",
+                f"the place of Func {name} is not a place",
                 location=self.location,
                 expected="t2s.Place.DEVICE or t2s.Place.HOST",
                 given=repr(place),

@@ -45,7 +45,7 @@ def load(loops: int, space: int) -> int:
 
 
 def counters(nested: int) -> int:
-    """Positions in a buffer whose sizes are no powers of two: declared, stepped, a bank flipped."""
+    """Positions in a buffer whose sizes are not powers of two: declared, stepped, banks flipped."""
     return 2 + 3 * nested
 
 

@@ -189,7 +189,7 @@ def test_headers_that_are_missing(tmp_path: Path) -> None:
 def test_names_without_a_format() -> None:
     with refused(
         """
-        nothing says in which format waveforms are to be
+        cannot tell the waveform format from the file name
           --> t2s.verilate(chain(3), waves="waves.txt")
           expected: a name that ends with .fst or .vcd
           given:    'waves.txt'
@@ -215,7 +215,7 @@ def test_windows_that_are_none(cycles: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.vcd"
     with refused(
         f"""
-        the window of the waveforms is no window
+        the window of the waveforms is not a window
           --> t2s.verilate(chain(3), waves=path, cycles=cycles)
           expected: cycles=(first, last), both of the run and in this order
           given:    {cycles!r}

@@ -321,7 +321,7 @@ def test_what_is_assumed_may_refute() -> None:
 
 def test_assumptions_are_conditions() -> None:
     a[i] = b[i] + c[i]
-    with pytest.raises(UserError, match="this is no condition, at column 3"):
+    with pytest.raises(UserError, match="not a condition, at column 3"):
         sparse.compile(a, Schedule().assume("i = 3").bind(b[i] + c[i], "numpy.add"))
     with pytest.raises(UserError, match="what is assumed of extents is a text"):
         Schedule().assume(3)  # type: ignore[arg-type]

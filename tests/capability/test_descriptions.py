@@ -53,7 +53,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     (
         (external.LeadOf(tensor="y"),),
         {},
-        "y has no leading dimension: it is no matrix",
+        "y has no leading dimension: it is not a matrix",
         "a tensor of order 2",
         "LeadOf(tensor='y')",
     ),
@@ -121,10 +121,10 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
         "the address of a number, a letter or an array",
         "AddressOf(value=StructOf(...))",
     ),
-    ((), {"call": "labs"}, "the call is of another kind", "", "'labs'"),
-    ((), {"library": "libc.so.6"}, "the library is of another kind", "", "'libc.so.6'"),
-    ((), {"status": 0}, "the status is of another kind", "", "0"),
-    ((), {"stored": "z"}, "the stored is of another kind", "", "'z'"),
+    ((), {"call": "labs"}, "the call has the wrong type", "", "'labs'"),
+    ((), {"library": "libc.so.6"}, "the library has the wrong type", "", "'libc.so.6'"),
+    ((), {"status": 0}, "the status has the wrong type", "", "0"),
+    ((), {"stored": "z"}, "the stored has the wrong type", "", "'z'"),
     (
         (),
         {"stored": STORED},
@@ -132,7 +132,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
         'formats={"z": "ds"} beside stored=',
         "z(i,j) = x(i,j)*y(j)",
     ),
-    ((), {"setup": ["init"]}, "setup has something that is no call", "", "'init'"),
+    ((), {"setup": ["init"]}, "setup has something that is not a call", "", "'init'"),
     ((), {"library": None}, "its symbol is of no library", "", "labs"),
     (
         (),
@@ -191,14 +191,14 @@ def test_terms_of_all_kinds_are_described() -> None:
 
 def test_types_in_which_nothing_can_be_computed() -> None:
     with refused("""
-        a quotient is no int32
+        a quotient does not fit int32
           --> external.make_capability("z(i) = x(i) / y(i)", types="int32")
           expected: a floating-point type, such as float64
     """):
         external.make_capability("z(i) = x(i) / y(i)", types="int32")
-    with pytest.raises(UserError, match="the number 300 is no uint8"):
+    with pytest.raises(UserError, match="the number 300 does not fit uint8"):
         external.make_capability("z(i) = 300 * x(i)", types="uint8")
-    with pytest.raises(UserError, match="the number inf is no int8"):
+    with pytest.raises(UserError, match="the number inf does not fit int8"):
         external.make_capability("z(i) = x(i) * y(i)", types="int8", semirings=[sparse.MIN_PLUS])
     with pytest.raises(UserError, match="there is no type bool for values"):
         external.make_capability("z(i) = x(i) * y(i)", types="bool")

@@ -280,7 +280,7 @@ def test_parameters_that_no_operand_says_are_given() -> None:
     s[i] = x[i] + x[i]
     s.bound(i, 0, 2 * size)
     with refused("""
-        s has no size that follows from its operands: the extent of i is no Param and no number
+        s has no size that follows from its operands: the extent of i is neither Param nor number
           --> s[i] = x[i] + x[i]
           expected: bounds from 0 to a number or to a Param, or values of the Params
           given:    size
@@ -309,7 +309,7 @@ def test_what_is_no_index_notation_is_refused() -> None:
     conv.bound(i, 0, 8)
     with refused(
         """\
-        x is read at i + n, which is no index notation
+        x is read at i + n, which is not index notation
           --> conv[i] += x[i + n] * w[n]
           expected: a variable in each subscript
           given:    i + n
@@ -324,7 +324,7 @@ def test_what_is_no_index_notation_is_refused() -> None:
     whole.bound(i, 0, 8)
     with refused(
         """\
-        the design of whole is several functions, which is no index notation
+        the design of whole is several functions, which is not index notation
           --> half[i] = x[i] * 0.5
           expected: one function of inputs
           given:    half, whole
@@ -339,7 +339,7 @@ def test_what_is_no_index_notation_is_refused() -> None:
     scan.bound(i, 0, 8)
     with refused(
         """\
-        scan is a recurrence, which is no index notation
+        scan is a recurrence, which is not index notation
           --> scan[i] = t2s.select(i == 0, x[i], scan[i - 1] + x[i])
           expected: sums of products of inputs
           given:    a function that reads scan at other elements
@@ -358,7 +358,7 @@ def test_more_that_is_no_index_notation() -> None:
     most.bound(i, 0, 3)
     with refused(
         """\
-        the update of most is no sum, which is no index notation
+        the update of most is not a sum, which is not index notation
           --> most[i] = t2s.max(most[i], x[i] * x[n])
           expected: most[...] += a product of inputs
           given:    max(most[i], x[i] * x[n])
@@ -372,7 +372,7 @@ def test_more_that_is_no_index_notation() -> None:
     root.bound(i, 0, 3)
     with refused(
         """\
-        root is computed by other than + - * / min max, which is no index notation
+        root is computed by other than + - * / min max, which is not index notation
           --> root[i] = t2s.sqrt(x[i])
           expected: reads and numbers, joined by these operators
           given:    sqrt(x[i])
@@ -386,7 +386,7 @@ def test_more_that_is_no_index_notation() -> None:
     later.bound(i, 2, 3)
     with refused(
         """\
-        i does not go from 0 to a number, which is no index notation
+        i does not go from 0 to a number, which is not index notation
           --> later[i] = x[i]
           expected: bounds that are numbers, from 0
           given:    from 2, 3 values
@@ -400,7 +400,7 @@ def test_more_that_is_no_index_notation() -> None:
     factor.bound(i, 0, 3)
     with refused(
         """\
-        factor reads a number that is given when it runs, which is no index notation
+        factor reads a number that is given when it runs, which is not index notation
           --> scale, factor = Param(Float(32), name="scale"), Func("factor")
           expected: inputs that are arrays
           given:    scale
@@ -416,7 +416,7 @@ def test_more_that_is_no_index_notation() -> None:
     twice.bound(i, 0, 3)
     with refused(
         """\
-        twice has several updates, which is no index notation
+        twice has several updates, which is not index notation
           --> twice[i] += w[i]
           expected: one update, which adds to the initial value
           given:    2 updates
@@ -431,7 +431,7 @@ def test_more_that_is_no_index_notation() -> None:
     part.bound(i, 0, 8)
     with refused(
         """\
-        a part of x is read, which is no index notation
+        a part of x is read, which is not index notation
           --> part[i] += x[i] * x[n]
           expected: the whole of x, 8
           given:    3
@@ -444,7 +444,7 @@ def test_more_that_is_no_index_notation() -> None:
 def test_a_design_and_a_link_are_what_they_are() -> None:
     with refused(
         """\
-        this is no systolic design
+        this is not a systolic design
           --> external.from_design("C")
           expected: a Func with its schedule, or a placement of one
           given:    'C'

@@ -405,7 +405,7 @@ def test_a_number_is_a_scalar_operand(text: str, function: Any, numbers: list[st
 
 
 def test_a_refusal_beside_a_number_says_what_is_wrong() -> None:
-    """The number is no tensor of the statement, which has a format."""
+    """The number is not a tensor of the statement, which has a format."""
     assignment = sparse.parse("d(i) = 2*b(i) + c(i)", {"b": "s"})
     with refused("""
         axpy does not take b as it is stored

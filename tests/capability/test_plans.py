@@ -483,7 +483,7 @@ def test_schedules_in_text_say_the_same() -> None:
 def test_names_of_functions() -> None:
     assignment = sparse.parse("A(i,k) = B(i,j)*C(j,k)")
     with refused("""
-        there is no external function blas.zgemm
+        unknown external function blas.zgemm
           --> unknown = Schedule().bind(_part("B(i,j)*C(j,k)"), "blas.zgemm")
           expected: blas. and one of sgemm, dgemm, sgemv, dgemv, sgemv_columns, dgemv_columns,
                     ssymv, dsymv, sdot, ddot, saxpy, daxpy, sger, dger

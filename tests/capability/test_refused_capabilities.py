@@ -121,7 +121,7 @@ def test_clashing_numbers_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_conditions_that_are_none() -> None:
     with refused("""
-        this is no condition, at column 30:
+        not a condition, at column 30:
             z(i) = x(i) when i == 8 and i
                                          ^
           --> _made("z(i) = x(i) when i == 8 and i")  # a half
@@ -133,19 +133,19 @@ def test_conditions_that_are_none() -> None:
 
 SAID = [
     ({"types": "float31"}, "there is no type float31 for values"),
-    ({"types": 3}, "the types of a function are of another kind"),
-    ({"formats": "ds"}, "the formats of a function are of another kind"),
+    ({"types": 3}, "the types of a function have the wrong type"),
+    ({"formats": "ds"}, "the formats of a function have the wrong type"),
     ({"formats": {"q": "d"}}, "there is a format for q, which the statement does not have"),
     ({"formats": {"x": "ds"}}, "the format ds:0,1 does not fit x"),
-    ({"formats": {"x": 3}}, "there is something that is no format for x"),
+    ({"formats": {"x": 3}}, "the format of x must be a format or its text"),
     ({"strides": "any way"}, "there are no steps 'any way'"),
     ({"strides": {"y": "rows"}}, "there is a step for y, which the statement does not have"),
     ({"strides": {"x": "columns"}}, "the steps of x are those of a matrix"),
-    ({"properties": {"x": "large"}}, "there is no property 'large'"),
-    ({"semirings": 3}, "the semirings of a function are of another kind"),
-    ({"semirings": [3]}, "the semirings of a function are of another kind"),
-    ({"semirings": "min"}, "the semirings of a function are of another kind"),
-    ({"semirings": ()}, "the semirings of a function are of another kind"),
+    ({"properties": {"x": "large"}}, "unknown property 'large'"),
+    ({"semirings": 3}, "the semirings of a function have the wrong type"),
+    ({"semirings": [3]}, "the semirings of a function have the wrong type"),
+    ({"semirings": "min"}, "the semirings of a function have the wrong type"),
+    ({"semirings": ()}, "the semirings of a function have the wrong type"),
 ]
 
 
@@ -181,15 +181,15 @@ def test_numbers_of_trials(trials: Any) -> None:
 
 
 def test_only_functions_are_checked() -> None:
-    with pytest.raises(UserError, match="what is checked is of another kind"):
+    with pytest.raises(UserError, match="what is checked has the wrong type"):
         external.check(3)  # type: ignore[arg-type]
 
 
 FUNCTIONS = [
     ({"name": 3}, "a function has a name, for plans and errors", "3"),
     ({"name": "two\nlines"}, "a function has a name, for plans and errors", r"'two\nlines'"),
-    ({"index": Float(32)}, "the integers of the interface of made are of another kind", "float32"),
-    ({"checker": 3}, "the checker of made is no function", "3"),
+    ({"index": Float(32)}, "the integers of the interface of made have the wrong type", "float32"),
+    ({"checker": 3}, "the checker of made is not a function", "3"),
 ]
 
 

@@ -381,7 +381,7 @@ def test_what_a_search_is_for() -> None:
         external.search(A, "blas", shapes=SHAPES, densities={"B": 1.5})
     with refused(
         """\
-        there is no reshaping rotate
+        unknown reshaping rotate
           --> external.search(A, "blas", shapes=SHAPES, reshape="fix rotate")
           expected: some of fix, promote, transpose, fuse, tile, pad, convert, densify
         """
@@ -408,7 +408,7 @@ def test_what_a_search_is_for() -> None:
     found = external.search(A, "blas.sgemm", shapes=SHAPES)
     with refused(
         """\
-        plans are tuned by running some of them some times
+        tune() needs how many plans to run, and how often
           --> found.tune({}, top=0)
           expected: top and runs, 1 or more
           given:    top=0, runs=3
@@ -473,7 +473,7 @@ def test_only_plans_are_emitted(tmp_path: Path) -> None:
     kernel: Any = sparse.compile(A)
     with refused(
         """\
-        the plan is of another kind
+        the plan has the wrong type
           --> external.emit(kernel, str(tmp_path), {})
           expected: what sparse.compile makes of a plan's schedule
           given:    <Kernel A(i,j) = sum(k, B(i,j)*C(i,k)*D(k,j))>

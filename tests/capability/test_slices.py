@@ -67,7 +67,7 @@ def test_columns_are_stored_first() -> None:
         vector_times does not take B as it is stored
           --> sparse.compile(a, Schedule().fix(k).bind(B[i, k] * b[i, j], vector_times))
           expected: slices of B that are s:0, for x
-          given:    B as ds:0,1 with k fixed, which is no outer dense level
+          given:    B as ds:0,1 with k fixed, which is not an outer dense level
           hint:     map(...) converts it, which is a step of the plan
     """):
         sparse.compile(a, Schedule().fix(k).bind(B[i, k] * b[i, j], vector_times))

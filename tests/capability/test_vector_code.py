@@ -45,18 +45,18 @@ def _vector(statement: str, **said: Any) -> external.ExternalFunction:
 
 def test_what_vectors_do_not_compute() -> None:
     for statement, said, message in (
-        ("z(i,k) = x(i,k)", {}, "vector is no function of single elements"),
-        ("s = x(i)", {}, "vector is no function of single elements"),
+        ("z(i,k) = x(i,k)", {}, "vector is not a function of single elements"),
+        ("s = x(i)", {}, "vector is not a function of single elements"),
         ("z(i) += x(i)", {}, "vector says more than what is computed"),
         ("z(i) = x(i) when i == 4", {}, "vector says more than what is computed"),
         ("z(i) = max(x(i), y(i))", {}, "vectors of float32 do not compute this"),
         ("z(i) = x(i) / y(i)", {"type": Int(32)}, "vectors of int32 do not compute this"),
-        ("z(i) = x(i) * 2.5", {"type": Int(32)}, "2.5 is no number of int32"),
-        ("z(i) = x(i) * 200", {"type": Int(8)}, "200 is no number of int8"),
+        ("z(i) = x(i) * 2.5", {"type": Int(32)}, "2.5 is not a number of int32"),
+        ("z(i) = x(i) * 200", {"type": Int(8)}, "200 is not a number of int8"),
         ("z(i) = x(i)", {"lanes": 0}, "vector has no vector that LLVM knows"),
         ("z(i) = x(i)", {"lanes": 2.5}, "vector has no vector that LLVM knows"),
         ("z(i) = x(i)", {"type": Float(16)}, "vector has no vector that LLVM knows"),
-        ("z(i) = x(i)", {"type": "float32"}, "the type of a vector is of another kind"),
+        ("z(i) = x(i)", {"type": "float32"}, "the type of a vector has the wrong type"),
         ("z(i) = x(i)", {"name": "my add"}, "a function of vectors has a name"),
     ):
         with pytest.raises(UserError) as caught:

@@ -84,7 +84,7 @@ def test_scanners_that_fire_most() -> None:
 
 
 def test_networks_that_there_are_not(product: CapstanResult) -> None:
-    with pytest.raises(UserError, match="there is no such network") as found:
+    with pytest.raises(UserError, match="unknown network") as found:
         product.retime(network="mesh")
     said = str(found.value)
     assert 'expected: "chip", "ideal", or a Banked' in said

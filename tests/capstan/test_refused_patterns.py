@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "environment": (
         lambda: Schedule().env("op", 2),
-        "there is no environment variable 'op'|expected: one of bp, outer_par, ip, inner_par, sp,"
+        "unknown environment variable 'op'|expected: one of bp, outer_par, ip, inner_par, sp,"
         " scan_par",
     ),
     "no partitions": (
@@ -131,7 +131,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no sum": (
         lambda: _spmv(Schedule().map(i, "reduction")),
-        "the loop over i is no sum into a scalar|expected: a loop that the result does not have,"
+        "the loop over i is not a sum into a scalar|expected: a loop that the result does not have,"
         " inside of those that it has|given:    y(i)",
     ),
     "sum": (
@@ -257,7 +257,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "target": (
         lambda: compile(_product()[0], target="plasticine"),
-        "there is no target 'plasticine'|expected: streams or capstan",
+        "unknown target 'plasticine'|expected: streams or capstan",
     ),
     "on streams": (
         _on_streams,

@@ -66,13 +66,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no addresses": (
         lambda: spmv().simulate(INPUTS, memory="ideal").retime(memory="hbm2e-1800"),
         "'y_kernel' cannot be timed again: nobody knows where its machines access memory"
-        "|expected: a run that tells|given:    one by the engine 'native' on capstan"
+        "|expected: a run by the native engine|given:    one by the engine 'native' on capstan"
         "|hint:     simulate it first with a DRAM, and then with the others",
     ),
     "plain engine": (
         lambda: spmv().simulate(INPUTS, engine="python").parts,
         "'y_kernel' cannot be timed again: nobody knows what its machines do"
-        "|expected: a run that tells|given:    one by the engine 'python' on capstan"
+        "|expected: a run by the native engine|given:    one by the engine 'python' on capstan"
         "|hint:     simulate it first with engine='native'",
     ),
     "limit": (

@@ -175,7 +175,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_a_negative_value_begins_a_line_of_its_own() -> None:
-    """The value of an iteration is no continuation of the line before."""
+    """The value of an iteration is not a continuation of the line before."""
     a, x, y = Tensor("A", csr), Tensor("x", dense(1)), Tensor("y", dense(1))
     y["i"] = -a["i", "j"] * x["j"]
     kernel = compile(y, target="capstan")

@@ -78,7 +78,7 @@ def test_errors(arguments: tuple[str, ...], said: str, design: Path) -> None:
 def test_a_file_that_is_not_there(design: Path) -> None:
     result = call(design, "nobody.py", "--func", "near")
     assert result.exit_code == 1
-    assert "there is no file nobody.py" in result.stderr
+    assert "no such file: nobody.py" in result.stderr
 
 
 def test_runs_that_are_cut_short(design: Path) -> None:

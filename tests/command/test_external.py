@@ -97,11 +97,11 @@ def test_a_search_that_runs_the_best(tmp_path: Path, file: Path) -> None:
     [
         (
             ("check", "nope.py"),
-            "there is no file nope.py\n  hint:     give the path of a Python file",
+            "no such file: nope.py\n  hint:     give the path of a Python file",
         ),
         (
             ("check", "blas.nope"),
-            "there is no external function blas.nope\n  expected: blas. and one of sgemm,",
+            "unknown external function blas.nope\n  expected: blas. and one of sgemm,",
         ),
         (
             ("search", "a(i)=B(i,j)*c(j)", "-d", "i=4"),
@@ -122,7 +122,7 @@ def test_a_search_that_runs_the_best(tmp_path: Path, file: Path) -> None:
         ),
         (
             ("search", "a(i)=b(i)", "-d", "i=4", "--reshape", "bend"),
-            "there is no reshaping bend\n  expected: some of ",
+            "unknown reshaping bend\n  expected: some of ",
         ),
     ],
 )

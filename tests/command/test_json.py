@@ -211,7 +211,7 @@ def test_interrupts_print_no_json(design: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def keys_of(value: Any, under: str = "") -> set[str]:
-    """The keys of objects inside of objects and lists; those of channels' names are no keys."""
+    """The keys of objects inside of objects and lists; those of channels' names are not keys."""
     if isinstance(value, list):
         return {key for one in value for key in keys_of(one, under)}
     if not isinstance(value, dict) or under.endswith(("starved_by", "blocked_by")):
@@ -295,7 +295,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("text", NOTHING.values(), ids=NOTHING)
 def test_numbers_that_are_none(text: str, design: Path) -> None:
-    """No run, no burst and no number are no reason for text that is no JSON."""
+    """No run, no burst and no number are a reason for text that is not JSON."""
 
     def refuse(name: str) -> None:
         raise AssertionError(name)

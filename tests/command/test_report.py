@@ -59,7 +59,7 @@ def test_names_of_files_with_html_or_no_text(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--window", "9"), "--window 9 is no window\n  expected: FIRST:LAST, two cycles"),
+        (("--window", "9"), "--window 9 is not a window\n  expected: FIRST:LAST, two cycles"),
         (("--device", "cpu"), "there is no device cpu\n  expected: one of ideal"),
         (
             ("--out", "no/page.html"),

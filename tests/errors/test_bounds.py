@@ -104,7 +104,7 @@ def test_bound_that_depends_on_an_inner_argument() -> None:
     f[i, j] = A[i] + j
     f.bound(i, 0, j + 1).bound(j, 0, 4)
     with refused("""
-            bound(i) on f uses j, which is no argument before i
+            bound(i) on f uses j, which is not an argument before i
               --> f.bound(i, 0, j + 1).bound(j, 0, 4)
               expected: numbers, integer Params
               given:    j + 1
@@ -117,7 +117,7 @@ def test_bound_that_depends_on_another_var() -> None:
     f[i, j] = A[i] + j
     f.bound(i, 0, 4).bound(j, k, 4)
     with refused("""
-            bound(j) on f uses k, which is no argument before j
+            bound(j) on f uses k, which is not an argument before j
               --> f.bound(i, 0, 4).bound(j, k, 4)
               expected: numbers, integer Params, and i with constant factors
               given:    k

@@ -27,7 +27,7 @@ def test_removing_from_a_consumer() -> None:
     p.C.isolate_consumer(unloader)
     unloader.remove(p.j)
     with refused("""
-            remove(j) on unloader: unloader is no isolated producer
+            remove(j) on unloader: unloader is not an isolated producer
               --> unloader.remove(p.j)
               expected: a Func that was isolated with isolate_producer or isolate_producer_chain
               hint:     only what loads or passes on an operand can skip iterations

@@ -74,7 +74,7 @@ def test_going_on_behind_memory() -> None:
 def test_results_that_go_to_another_function() -> None:
     p, square = product(), Func("square")
     with refused("""
-            C >> dram(loader) goes on with something that is no stage
+            C >> dram(loader) goes on with something that is not a stage
               --> p.C >> t2s.dram("loader") >> square
               expected: Func >> registers, any number >> dram [>> host]
               given:    Func square

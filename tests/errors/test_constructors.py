@@ -39,7 +39,7 @@ def test_func_without_a_proper_name() -> None:
 
 def test_func_with_a_type_that_is_none() -> None:
     with refused("""
-            the type of Func f is no element type
+            the type of Func f is not an element type
               --> Func("f", "float32")  # type: ignore[arg-type]
               expected: for example Func("f", type=Float(32))
               given:    'float32'

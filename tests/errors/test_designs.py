@@ -164,7 +164,7 @@ def test_load_with_a_guard_that_data_can_avoid() -> None:
 def test_unknown_backend(tmp_path: Path) -> None:
     graph = t2s.lower(product().C)
     with refused("""
-            there is no backend 'vhdl'
+            unknown backend 'vhdl'
               --> t2s.emit(graph, "vhdl", tmp_path)
               expected: cgra_tia, opencl_fpga, verilog
               given:    'vhdl'
@@ -175,7 +175,7 @@ def test_unknown_backend(tmp_path: Path) -> None:
 def test_unknown_device() -> None:
     graph = t2s.lower(product().C)
     with refused("""
-            there is no such device
+            unknown device
               --> t2s.cycles(graph, device="virtex")
               expected: one of ideal, arria10, stratix10, cgra8, cgra16, cgra32, capstan,
                         or a Device

@@ -17,7 +17,7 @@ def on_host(name: str) -> Func:
 
 def test_no_place() -> None:
     with refused("""
-            the place of Func S is no place
+            the place of Func S is not a place
               --> Func("S", place="host")  # type: ignore[arg-type]
               expected: t2s.Place.DEVICE or t2s.Place.HOST
               given:    'host'
@@ -185,7 +185,7 @@ def test_removing_from_a_deserializer() -> None:
     p.C.isolate_consumer_chain(Func("U"), E)
     E.remove(p.i)
     with refused("""
-            remove(i) on E: E is no isolated producer
+            remove(i) on E: E is not an isolated producer
               --> E.remove(p.i)
               expected: a Func that was isolated with isolate_producer or isolate_producer_chain
               hint:     only what loads or passes on an operand can skip iterations

@@ -173,7 +173,7 @@ def test_fractions_are_not_cut_off(number: float) -> None:
     F[i] = 0
     F[i] += number
     F.bound(i, 0, 3)
-    with pytest.raises(t2s.UserError, match=f"the number {number} is no int32"):
+    with pytest.raises(t2s.UserError, match=f"the number {number} does not fit int32"):
         F.lower()
 
 
@@ -195,7 +195,7 @@ NO_PATHS = (
 @pytest.mark.parametrize("path", NO_PATHS)
 @pytest.mark.parametrize("call", [sparse.write, sparse.read, t2s.write_matrix, t2s.read_matrix])
 def test_what_is_no_place_for_a_file(call: Callable[..., object], path: object) -> None:
-    """Raw exceptions of pathlib and of the operating system are no answer."""
+    """Raw exceptions of pathlib and of the operating system are not answers."""
     more = {
         sparse.write: (sparse.tensor(np.eye(2)),),
         t2s.write_matrix: (np.eye(2),),
@@ -213,7 +213,7 @@ def test_what_is_no_tensor_is_not_written(given: object) -> None:
 
 def test_progress_is_wanted_or_not() -> None:
     with refused("""
-            progress is of another kind
+            progress has the wrong type
               --> t2s.simulate(_design(), {}, progress=np.eye(1))
               expected: True, False, or None for what takes long
               given:    array([[1.]])
@@ -275,7 +275,7 @@ def test_numbers_of_matrix_market_files_are_whole(end: str, tmp_path: Path) -> N
     path = tmp_path / "damaged.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 4 1\n1 1 {end}")
     for read in (sparse.read, lambda path: t2s.read_matrix(path, Float(32))):
-        with pytest.raises(t2s.UserError, match="line 3 has something that is no number"):
+        with pytest.raises(t2s.UserError, match="line 3 has something that is not a number"):
             read(path)
 
 

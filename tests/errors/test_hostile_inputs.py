@@ -1,4 +1,4 @@
-"""Inputs that nobody should pass: a ``T2SError`` that is no bug of ours, or the right value."""
+"""Inputs that nobody should pass: a ``T2SError`` that is not a bug of ours, or the right value."""
 
 from __future__ import annotations
 

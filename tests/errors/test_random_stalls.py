@@ -30,7 +30,7 @@ def test_a_seed_that_is_none() -> None:
 def test_stalls_of_the_wrong_kind() -> None:
     C = product().C
     with refused("""
-            stalls are not random stalls
+            stalls= must be a t2s.RandomStalls
               --> t2s.cycles(C, stalls=8)  # type: ignore[arg-type]
               expected: t2s.RandomStalls(seed=1, one_in=8), or None
               given:    8

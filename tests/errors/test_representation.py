@@ -227,7 +227,7 @@ def test_rows_packed_twice() -> None:
 def test_block_of_zero() -> None:
     chain = t2s.dense().pack(Columns, Index(idx), Length(n))
     with refused("""
-            block(Columns, 0, Zero, Length(b)) has a factor that is no number of elements
+            block(Columns, 0, Zero, Length(b)) has a factor that is not a number of elements
               --> chain.block(Columns, 0, Zero, Length(b))
               expected: a positive integer, or Whole before pack
               given:    0
@@ -447,7 +447,7 @@ def test_representation_without_a_schedule() -> None:
 def test_representation_that_is_no_chain() -> None:
     name = t2s.Representation("name")
     with refused("""
-            Representation name is defined by something that is no chain
+            Representation name is defined by something that is not a chain
               --> name.define(4)
               expected: for example A.dense().pack(...).schedule(...)
               given:    4

@@ -32,7 +32,7 @@ def test_what_is_no_semiring() -> None:
     """):
         make_semiring("max", "+", 0)
     with refused("""
-        this is not a semiring: < is no operator from two numbers to one
+        this is not a semiring: < is not an operator from two numbers to one
           --> make_semiring("min", "<", 0)
           expected: a sum in any order, and a zero that it leaves out and a product keeps
           given:    min, < and zero 0

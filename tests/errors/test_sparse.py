@@ -18,7 +18,7 @@ from tests.errors.refusal import refused
 
 def test_an_unknown_level_kind() -> None:
     with refused("""
-        there is no level kind x
+        unknown level kind x
           --> sparse.make_format("dx")
           expected: one letter for each level, of d dense, s compressed, u compressed non-unique,
                     q singleton, c singleton non-unique, b bitvector, t bit tree, l linked list
@@ -183,14 +183,14 @@ def test_values_that_are_not_real() -> None:
 def test_a_format_that_is_none() -> None:
     assert Tensor("A", "ds:1,0").format == sparse.csc
     with refused("""
-        there is something that is no format for A
+        the format of A must be a format or its text
           --> Tensor("A", 3)
           expected: a format such as csr, or its letters, such as "ds"
           given:    3
     """):
         Tensor("A", 3)
     with refused("""
-        there is no level kind x
+        unknown level kind x
           --> Tensor("A", "dx")
           expected: one letter for each level, of d dense, s compressed, u compressed non-unique,
                     q singleton, c singleton non-unique, b bitvector, t bit tree, l linked list
@@ -231,7 +231,7 @@ def test_something_that_is_no_tensor() -> None:
 
 def test_a_file_that_is_not_there() -> None:
     with refused("""
-        there is no file nowhere.mtx
+        no such file: nowhere.mtx
           --> sparse.read("nowhere.mtx")
     """):
         sparse.read("nowhere.mtx")

@@ -31,7 +31,7 @@ CSR = sparse.csr_array
 def test_matrix_that_is_none() -> None:
     A = parameter(t2s.gallery.csr())
     with refused("""
-            the matrix for A is no matrix
+            the matrix for A is not a matrix
               --> A.store([[1.0]])
               expected: a matrix of scipy.sparse or pydata/sparse, or a two-dimensional array
               given:    list
@@ -163,7 +163,7 @@ def test_a_file_with_a_fraction_as_integers(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text(VARIANTS["general"])
     with refused("""
-            the Matrix Market file a.mtx has elements that are no int32
+            the Matrix Market file a.mtx has elements that do not fit int32
               --> t2s.read_matrix(path, Int(32))
               expected: elements that can be converted to int32
               given:    fractions, or numbers too large
@@ -175,7 +175,7 @@ def test_a_complex_file(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n")
     with refused("""
-            the Matrix Market file a.mtx has elements that are no float64
+            the Matrix Market file a.mtx has elements that do not fit float64
               --> t2s.read_matrix(path, Float(64))
               expected: elements that can be converted to float64
               given:    complex elements

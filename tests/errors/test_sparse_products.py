@@ -307,7 +307,7 @@ def test_update_that_is_no_sum() -> None:
     y[i] = y[i] * A.values[p, q] * x[j]
     with refused(
         """
-            the update of y is no sum
+            the update of y is not a sum
               --> y[i] = y[i] * A.values[p, q] * x[j]
               expected: y[i] += ...
               given:    y[A_row[p, q]] * A_values[p, q] * x[A_column[p, q]]
@@ -327,7 +327,7 @@ def test_left_side_that_is_no_row() -> None:
     y[j] += A.values[p, q] * x[j]
     with refused(
         """
-            the left side of y is no row of A
+            the left side of y is not a row of A
               --> y[j] += A.values[p, q] * x[j]
               expected: y[i] with i, j = A.inverse_map(p, q)
               given:    y[A_column[p, q]]

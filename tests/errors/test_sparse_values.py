@@ -26,7 +26,7 @@ from tests.errors.refusal import refused
     ],
 )
 def test_orders_that_are_none(make: Any) -> None:
-    with pytest.raises(UserError, match="this is no number of modes"):
+    with pytest.raises(UserError, match="this is not a number of modes"):
         make()
 
 
@@ -38,7 +38,7 @@ def test_shapes_that_are_none(shape: Any) -> None:
         lambda: parse("A(i,j) = 1", {}, {"A": shape}),
         lambda: sparse.from_levels(shape, sparse.dense(2), ({}, {}), np.zeros(4)),
     ):
-        with pytest.raises(UserError, match=r"this is no shape of (the tensor|A)\n"):
+        with pytest.raises(UserError, match=r"this is not a shape of (the tensor|A)\n"):
             make()
 
 
@@ -52,7 +52,7 @@ def test_blocks_and_letters_that_are_none() -> None:
         sparse.bcsr(2.5, 2)
     with pytest.raises(UserError, match="the letters of a format are a text"):
         sparse.make_format(3)
-    with pytest.raises(UserError, match="no format for A"):
+    with pytest.raises(UserError, match="the format of A must be"):
         parse("y(i) = A(i)", {"A": 3})
 
 
@@ -108,12 +108,12 @@ def test_tensors_made_by_hand(positions: Any, coordinates: Any, values: Any, rea
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (((2, 3), "ds", 3, [1.0]), "the levels of a tensor are no list of arrays"),
-        (((2, 3), "ds", ({}, 3), [1.0]), "the levels of a tensor are no list of arrays"),
+        (((2, 3), "ds", 3, [1.0]), "the levels of a tensor are not a list of arrays"),
+        (((2, 3), "ds", ({}, 3), [1.0]), "the levels of a tensor are not a list of arrays"),
         (((2, 3), "ds", ({},), [1.0]), "has 2 levels"),
         (((2, 3), "ds", ({}, {"pos": "x", "crd": None}), [1.0]), "not a list of integers"),
-        (("x", "dd", ({}, {}), [1.0]), "this is no shape of the tensor"),
-        (((2, 3), 3, ({}, {}), [1.0]), "no format for the tensor"),
+        (("x", "dd", ({}, {}), [1.0]), "this is not a shape of the tensor"),
+        (((2, 3), 3, ({}, {}), [1.0]), "the format of the tensor must be"),
         (((2, 3), "ds:a", ({}, {}), [1.0]), "does not say a format"),
         (((2, 3), "dd", ({}, {}), "x"), "cannot be computed on streams"),
         (((2, 3), "dd", ({}, {}), np.ones((2, 3))), "stores 6 values"),
@@ -127,7 +127,7 @@ def test_what_no_tensor_is_made_of(given: Any, reason: str) -> None:
 
 def test_what_is_where_nothing_is_stored() -> None:
     with refused("""
-        what is where nothing is stored is no number
+        what is where nothing is stored is not a number
           --> sparse.from_dense(np.eye(2), "ds", fill="x")
           expected: fill, such as 0 or math.inf
           given:    'x'
@@ -151,7 +151,7 @@ def test_letters_stand_for_a_format_everywhere() -> None:
         assert np.array_equal(tensor.to_dense(), eye)
     assert sparse.tensor(eye, "ds:1,0").format == sparse.csc
     with refused("""
-        there is something that is no format for the tensor
+        the format of the tensor must be a format or its text
           --> sparse.tensor(eye, 3)
           expected: a format such as csr, or its letters, such as "ds"
           given:    3
@@ -187,7 +187,7 @@ def test_values_that_a_type_does_not_hold() -> None:
     doubled = sparse.compile(sparse.parse("y(i) = a(i) + a(i)", {"a": "s"}))
     large = np.array([1, 2**40])
     with refused("""
-        a has values that are no int32
+        a has values that do not fit int32
           --> doubled.simulate({"a": large}, type=t2s.Int(32))
           expected: values that int32 holds
           given:    1099511627776, of type int64
@@ -204,7 +204,7 @@ def test_values_that_a_type_does_not_hold() -> None:
         (1e300, t2s.Float(32)),
         (2, t2s.Bool()),
     ):
-        with pytest.raises(UserError, match="has values that are no"):
+        with pytest.raises(UserError, match="has values that do not fit"):
             doubled.interpret({"a": np.array([value])}, type=type)
 
 
@@ -212,7 +212,7 @@ def test_numbers_that_a_type_does_not_hold() -> None:
     small = {"a": np.array([1, 0], np.uint8)}
     kernel = sparse.compile(sparse.parse("y(i) = (100 + 200) * a(i)", {"a": "s"}))
     with refused("""
-        the number 300 is no uint8
+        the number 300 does not fit uint8
           --> kernel = sparse.compile(sparse.parse("y(i) = (100 + 200) * a(i)", {"a": "s"}))
           expected: numbers of the type uint8, in which the operands are computed
           hint:     type= computes in another type, such as Int(64) or Float(64)
@@ -220,10 +220,10 @@ def test_numbers_that_a_type_does_not_hold() -> None:
         kernel.simulate(small)
     for text in ("y(i) = 0.5 * a(i)", "y(i) = a(i) / 2"):
         fraction = sparse.compile(sparse.parse(text, {"a": "s"}))
-        with pytest.raises(UserError, match="is no int32"):
+        with pytest.raises(UserError, match="does not fit int32"):
             fraction.simulate(small, type=t2s.Int(32))
     shortest = sparse.parse("y(i) = a(i) * a(i)", {"a": "s"})
-    with pytest.raises(UserError, match="the number inf is no int32"):
+    with pytest.raises(UserError, match="the number inf does not fit int32"):
         sparse.compile(shortest, semiring=sparse.MIN_PLUS).simulate(small, type=t2s.Int(32))
 
 
@@ -238,14 +238,14 @@ def test_complex_values_of_a_file(tmp_path: Path) -> None:
 
 def test_what_is_no_sparse_tensor() -> None:
     with refused("""
-        a bytes is no sparse tensor
+        a bytes is not a sparse tensor
           --> sparse.to_scipy(b"x")
           expected: a SparseTensor
           given:    b'x'
           hint:     sparse.tensor makes one of an array or of a matrix of scipy
     """):
         sparse.to_scipy(b"x")
-    with pytest.raises(UserError, match="a ndarray is no sparse tensor"):
+    with pytest.raises(UserError, match="a ndarray is not a sparse tensor"):
         sparse.to_pydata(np.ones(3))
 
 

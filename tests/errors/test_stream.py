@@ -133,7 +133,7 @@ def test_computed_subscripts() -> None:
     g.bound(i, 0, 4).stream(f)
     with refused(
         """
-            stream(f) on g: f[2 * i] is no plain element of f
+            stream(f) on g: f[2 * i] is not a plain element of f
               --> g.bound(i, 0, 4).stream(f)
               expected: a different plain variable in each subscript of f
               given:    f[2 * i]

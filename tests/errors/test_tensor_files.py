@@ -41,5 +41,5 @@ def test_modes_that_are_no_list(modes: object) -> None:
 
 
 def test_a_name_that_no_file_can_have() -> None:
-    with pytest.raises(t2s.UserError, match="there is no file xxx"):
+    with pytest.raises(t2s.UserError, match="no such file: xxx"):
         sparse.read("x" * 5000)

@@ -239,8 +239,7 @@ def test_recurrence_along_the_lanes() -> None:
     f[i] = f[i] * 3 + A[k]
     f.bound(i, 0, 4).vload(A)
     with refused("""
-            vload(A) on f: the innermost loop k is a reduction that is no sum, product, minimum or
-                        maximum
+            vload(A) on f: the innermost loop k is a reduction that is not +, *, min or max
               --> f.bound(i, 0, 4).vload(A)
               expected: f[...] op term, with an associative op
               given:    f * 3 + A[k]
@@ -254,8 +253,7 @@ def test_lanes_that_overwrite_one_value() -> None:
     f[i] = A[k]
     f.bound(i, 0, 4).vload(A)
     with refused("""
-            vload(A) on f: the innermost loop k is a reduction that is no sum, product, minimum or
-                        maximum
+            vload(A) on f: the innermost loop k is a reduction that is not +, *, min or max
               --> f.bound(i, 0, 4).vload(A)
               expected: f[...] op term, with an associative op
               given:    A[k]

@@ -1,4 +1,4 @@
-"""Reads whose conditions contradict one another are no part of a design."""
+"""Reads whose conditions contradict one another are not a part of a design."""
 
 from __future__ import annotations
 

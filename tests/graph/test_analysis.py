@@ -27,7 +27,7 @@ def latency_of(expr: Expr) -> int:
             return 1
         case ReduceLanes():
             return 20
-    raise AssertionError(f"{expr!r} is no operator")
+    raise AssertionError(f"{expr!r} is not an operator")
 
 
 def _node(*body: object, registers: tuple[Register, ...] = ()) -> PEArray:

@@ -206,7 +206,7 @@ class TestTensorsAndParameters:
         verify_graph(with_tensor(pipeline(), "X", ascending="X"))
         refuse(
             with_tensor(pipeline(), "X", ascending="Y"),
-            "tensor 'X': it ascends between positions that are no input",
+            "tensor 'X': it ascends between positions that are not inputs",
             "  --> design.py:6",
             "  expected: two inputs of one dimension",
             "  given:    int32[8] between 'Y'",

@@ -277,7 +277,7 @@ def test_functions_that_c_does_not_call(tmp_path: Path) -> None:
     """):
         external.emit(plan, str(tmp_path), inputs)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UserError, match="float16 is no type of C"):
+    with pytest.raises(UserError, match="float16 is not a type of C"):
         external.emit(plan, str(tmp_path), inputs, type=Float(16))
 
 
@@ -354,7 +354,7 @@ def test_symbols_are_names(tmp_path: Path) -> None:
         library=external.LibraryOf(name="a library", path="lib.so"),
         trusted=True,
     )
-    with pytest.raises(UserError, match=r"'f\(\); g' is no name in C"):
+    with pytest.raises(UserError, match=r"'f\(\); g' is not a name in C"):
         library_of(function, None)
 
 

@@ -307,7 +307,7 @@ def test_names_that_are_no_two_names(names: Any) -> None:
     result = run()
     with refused(
         f"""
-        the names of a comparison are no two names
+        names= must be two different texts
           --> t2s.compare(result, result, names=names)
           expected: names=("A", "B"), two texts that differ
           given:    {names!r}

@@ -1,4 +1,4 @@
-"""What is no path is refused, wherever a file is written."""
+"""Anything but a path is refused, wherever a file is written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_what_is_no_path(what: str, tmp_path: Path) -> None:
         with pytest.raises(t2s.UserError) as caught:
             WRITERS[what](result, path)
         lines = str(caught.value).splitlines()
-        assert lines[0] == f"the file of the {what} is no path"
+        assert lines[0] == f"the file of the {what} must be a path"
         assert "test_paths.py" in lines[1]
         assert lines[-2:] == [
             "  expected: a str or a Path that names a file",
@@ -39,5 +39,5 @@ def test_what_is_no_path(what: str, tmp_path: Path) -> None:
 
 
 def test_waveforms_of_hardware() -> None:
-    with pytest.raises(t2s.UserError, match="the file of the waveforms is no path"):
+    with pytest.raises(t2s.UserError, match="the file of the waveforms must be a path"):
         t2s.verilate(product(), inputs_of(), waves=3)  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_a_dense_design_has_no_product() -> None:
     result = t2s.simulate(y, {}, engine="python")
     with refused(
         """
-        Func y is no product of a sparse matrix
+        Func y is not a product of a sparse matrix
           --> t2s.product_report(y, result)
           expected: a Func that reads the values of a t2s.Parameter
           given:    Func y
@@ -92,7 +92,7 @@ def test_a_run_that_did_not_end() -> None:
     result = t2s.simulate(graph, inputs, max_cycles=3, engine="python")
     with refused(
         """
-        the result is no whole run of y
+        the result is not a whole run of y
           --> t2s.product_report(y, result, A=a)  # cut short
           expected: a run of y that finished, with this matrix
           given:    a run of y: cycle limit reached

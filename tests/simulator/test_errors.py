@@ -347,14 +347,14 @@ def test_shared_channel_element(source: Expr, sink: Expr, what: str) -> None:
 
 def test_unknown_device() -> None:
     text = text_of(lambda: simulate_cycles(chain(4), device="virtex2"))
-    assert text.startswith("there is no such device\n  --> ")
+    assert text.startswith("unknown device\n  --> ")
     names = "ideal, arria10, stratix10, cgra8, cgra16, cgra32, capstan"
     assert f"expected: one of {names}, or a Device\n  given:    'virtex2'" in text
 
 
 def test_unknown_engine() -> None:
     text = text_of(lambda: simulate_cycles(chain(4), engine="fast"))
-    assert "there is no such engine" in text
+    assert "unknown engine" in text
     assert "expected: one of native, array, table, python\n  given:    'fast'" in text
 
 

@@ -79,7 +79,7 @@ def test_texts_are_told_apart() -> None:
 
 
 def test_code_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second time the file is loaded; a file that is no code would be a disaster."""
+    """The second time the file is loaded; a file without code would be a disaster."""
     monkeypatch.setattr(module, "cache_directory", lambda: tmp_path)
     module.compile_text.cache_clear()
     assert module.compile_text(TEXT).run(0, 41) == 42

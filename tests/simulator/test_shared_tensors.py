@@ -151,19 +151,19 @@ def test_what_is_no_copy() -> None:
     expected = "  expected: an input on the chip, of the type and the shape of an input in memory"
     refuse(
         changed("x_here", copy_of="w"),
-        "tensor 'x_here': it is no copy of 'w'",
+        "tensor 'x_here': it is not a copy of 'w'",
         expected,
         "  given:    int32[any] on the chip as w beside nothing",
     )
     refuse(
         changed("x_here", place=Place.MEMORY),
-        "tensor 'x_here': it is no copy of 'x'",
+        "tensor 'x_here': it is not a copy of 'x'",
         expected,
         "  given:    int32[any] as x beside int32[any]",
     )
     refuse(
         changed("x_here", type=Float(32)),
-        "tensor 'x_here': it is no copy of 'x'",
+        "tensor 'x_here': it is not a copy of 'x'",
         expected,
         "  given:    float32[any] on the chip as x beside int32[any]",
     )
@@ -240,10 +240,10 @@ def test_timed_again_on_another_device() -> None:
 
 
 TOLD_AGAIN = {
-    "native": "where its machines access memory|expected: a run that tells"
+    "native": "where its machines access memory|expected: a run by the native engine"
     "|given:    one by the engine 'native' on capstan"
     "|hint:     simulate it first with a DRAM, and then with the others",
-    "python": "what its machines do|expected: a run that tells"
+    "python": "what its machines do|expected: a run by the native engine"
     "|given:    one by the engine 'python' on capstan"
     "|hint:     simulate it first with engine='native'",
 }

@@ -1,4 +1,4 @@
-"""Reductions over results that are no box: triangles, bands, parallelograms, in any order of loops.
+"""Reductions over results that are not a box: triangles, bands, parallelograms, any loop order.
 
 What waits between two steps lies in register files and channels whose sizes and addresses follow
 from bounds that differ from row to row.

@@ -62,7 +62,7 @@ def test_every_schedule_of_a_convolution_is_legal_and_takes_its_time_or_is_refus
     times = [spot[1] for spot in spots]
     # PEs without waiting partners start at once: compute_cycles never exceeds the schedule
     assert found.compute_cycles <= max(times) - min(times) + 1
-    assert found.nodes["Z"].firings == len(points), "times without an iteration are no firings"
+    assert found.nodes["Z"].firings == len(points), "times without an iteration are not firings"
 
 
 def test_textbook_array_of_a_product() -> None:

@@ -108,7 +108,7 @@ def test_one_to_pes() -> None:
 
 @pytest.mark.parametrize("unrolled", ["j", "i j", "j i"])
 def test_one_column_of_pes(unrolled: str) -> None:
-    """A loop of one iteration, along which all results are the same, is no loop of the sender.
+    """A loop of one iteration, along which all results are the same, is not a loop of the sender.
 
     Its name may be that of another loop there: both have an ``i`` and a ``j``.
     """

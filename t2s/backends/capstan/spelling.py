@@ -152,7 +152,7 @@ class SpatialSpelling:
         raise TypeError(f"{value.__class__.__name__} has no form in Spatial")
 
     def number(self, number: int | float | bool, type: Type) -> SpatialExpression:
-        """A literal, with its type if it is no index."""
+        """A literal, with its type if it is not an index."""
         literal: SpatialExpression = SpatialNumber(value=abs(number))
         if number < 0:
             literal = SpatialNegation(value=literal)

@@ -104,7 +104,7 @@ def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
 
 
 def _memory(node: LockstepNode, register: Register, *, cleared: bool) -> Memory:
-    """Elements whose size is no power of two straddle banks, and clearing takes a port too."""
+    """Elements whose size is not a power of two straddle banks, and clearing takes a port too."""
     size = register.type.bytes
     banks = tuple(1 << (dimension.extent - 1).bit_length() for dimension in node.space)
     if not is_power_of_two(size):

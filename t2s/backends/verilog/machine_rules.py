@@ -233,7 +233,7 @@ class RuleWriter:
             case MemoryDrop(memory=memory):
                 logic.dropped.append(memory)
             case _:
-                raise TypeError(f"{statement.__class__.__name__} is no statement of a machine")
+                raise TypeError(f"{statement.__class__.__name__} is not a statement of a machine")
 
     def _load(self, statement: Load, port: LoadPort, taken: str, names: Mapping[str, str]) -> str:
         self.items.append(

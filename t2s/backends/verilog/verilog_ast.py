@@ -229,7 +229,7 @@ class HardwareModule:
 
 TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
 ZEROS = Literal(text="'0")
-"""As many zeros as are wanted."""
+"""All bits zero (``'0``)."""
 
 BIT = Bits(width=1)
 WORD = Bits(width=32)

@@ -116,7 +116,7 @@ class Observed:
 
 
 def checked_windows(windows: object, of_run: int) -> list[Window]:
-    """Windows of the user; ``UserError`` for what is no list of windows in the run."""
+    """Windows of the user; ``UserError`` for what is not a list of windows in the run."""
     here = user_location()
     expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
     given = (
@@ -124,7 +124,7 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
     )
     if given is None or len(given) > _MOST_WINDOWS:
         raise UserError(
-            "the windows of the report are no list of windows",
+            "the windows of the report are not a list of windows",
             location=here,
             expected=f"{expected}, {_MOST_WINDOWS} of them at most",
             given=repr(windows)[:200],

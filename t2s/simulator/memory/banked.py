@@ -375,7 +375,7 @@ class BankedModel:
 # units, by a hash: the unit of a word is the exclusive or of all digits of its address in base
 # ``ports``, so neighbors are in different units, and so are words that are a power of two apart.
 # The digits above the lowest one are the address within the unit.  Its bank is the exclusive or of
-# every second digit of that, from the lowest one on, or, where ``banks`` is no power of two, its
+# every second digit of that, from the lowest one on, or, where ``banks`` is not a power of two, its
 # remainder.
 
 Address = TypeVar("Address", int, NDArray[np.int64])

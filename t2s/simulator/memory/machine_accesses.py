@@ -72,7 +72,7 @@ class RuleAccesses:
     runs_on: bool
 
     def at(self, place: Place) -> RuleAccesses:
-        """Those to one place."""
+        """Only the accesses to ``place``."""
         return replace(self, accesses=tuple(a for a in self.accesses if a.place is place))
 
 

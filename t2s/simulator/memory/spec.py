@@ -138,7 +138,7 @@ class Dram:
         bank by row // 4 + row // 16 + ..., so that strided bursts lie in different groups, and
         rows that are any power of two apart in different groups or banks.
     write_queue, write_batch: bursts that the controller of a channel holds back to write them
-        together, and how many of them it writes when there are that many; 0 and 0 is no queue.
+        together, and how many of them it writes when there are that many; 0 and 0 is not a queue.
     read_queue: reads under way that the controller of a channel knows of: a younger read goes ahead
         of those that wait for their row; 0 keeps the order of the requests.
     controllers, open_bursts: controllers in front of the channels, through whose number

@@ -192,7 +192,7 @@ def _tokens_left(
     """Channels with tokens that nobody will take.
 
     An endless machine still waits, for a token of another channel perhaps: what lies in front of it
-    is no mistake.
+    is not a mistake.
     """
     if not tally.left.any():
         return ()

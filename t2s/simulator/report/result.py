@@ -438,7 +438,7 @@ class NodeStatistics:
     split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
     ``blocked_by_memory``.  ``firings`` are iterations that the definition has; ``total_firings``
     are those of a complete run, of a machine those that it made.  ``empty`` slots of a schedule, in
-    which a PE steps on without an iteration, are no firings: they are part of ``waiting``.
+    which a PE steps on without an iteration, are not firings: they are part of ``waiting``.
     ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
     """
 

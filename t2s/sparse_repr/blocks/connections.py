@@ -365,7 +365,7 @@ class Embedded:
 def embedded_design(dense: Graph, feeding: Mapping[str, StreamType]) -> Embedded:
     """Take the load units named in ``feeding`` out of a design.
 
-    Raises ``UserError`` for what is no load unit, for one with several PEs, and for a stream of
+    Raises ``UserError`` for what is not a load unit, for one with several PEs, and for a stream of
     another type than its channels.
     """
     for name, stream in feeding.items():

@@ -88,7 +88,7 @@ class _Dropper:
         self.outs = [out_crd, *outs]
         self.out_val = draft.output("out_inner", inner.element, inner.kind, inner.nesting)
         held = draft.register("held", inner.element)
-        late = draft.register("late", INT32)  # the tag of the token held, plus 3: 0 is no token
+        late = draft.register("late", INT32)  # the tag of the token held, plus 3: 0 is not a token
         self.after = draft.register("after", INT32)
         self.holding = unequal(late, zero(INT32))
         self.ended = equal(_less_three(late), FIRST_STOP)

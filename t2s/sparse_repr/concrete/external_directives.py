@@ -213,8 +213,8 @@ class ExternalSchedule(PatternSchedule):
     def streams(self, device: Any = "ideal", *, link: Any = None) -> Self:
         """Compute what is left of the assignment by streams, on a device of the simulator.
 
-        ``link`` is an ``external.Link`` to the device's memory.  Where a part is computed on the
-        same device its link is taken if none is given; without any the memory is the host's.
+        ``link`` is an ``external.HostLink`` to the device's memory.  Where a part is computed on
+        the same device its link is taken if none is given; without any the memory is the host's.
         """
         return self._with(StreamsOnDevice(device=device, link=link, location=user_location()))
 

@@ -197,7 +197,7 @@ class PatternSchedule:
 def _environment(name: Any, value: Any, location: SourceLocation) -> SetEnvironment:
     if name not in ENVIRONMENT_NAMES:
         raise UserError(
-            f"there is no environment variable {name!r}",
+            f"unknown environment variable {name!r}",
             location=location,
             expected=f"one of {', '.join(ENVIRONMENT_NAMES)}",
         )

@@ -37,7 +37,7 @@ def parse_schedule(text: str, *, location: SourceLocation | None = None) -> Sche
         form = _FORMS.get(name)
         if form is None:
             raise UserError(
-                f"there is no directive {name}",
+                f"unknown directive {name}",
                 location=location,
                 expected=f"one of {', '.join(form.shown for form in _FORMS.values())}",
                 given=text,

@@ -60,7 +60,7 @@ class ArrayOfLevel(Protocol):
 class LevelStreams:
     """What a writer takes: coordinates, and those of the level above, if there is one.
 
-    Without ``empty_fibers`` an empty fiber is no fiber.
+    Without ``empty_fibers`` an empty fiber is not a fiber.
     """
 
     coordinate: Stream

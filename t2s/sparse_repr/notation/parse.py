@@ -47,7 +47,7 @@ def _mapping(
     if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
         return dict(given)
     raise UserError(
-        f"the {what} of a text are no mapping of names",
+        f"the {what} must be a mapping of names",
         location=location,
         expected=expected,
         given=repr(given),

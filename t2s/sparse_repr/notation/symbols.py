@@ -277,7 +277,7 @@ def checked_properties(
     for name in found:
         if name != SYMMETRIC:
             raise UserError(
-                f"there is no property {name!r}",
+                f"unknown property {name!r}",
                 location=location,
                 expected=SYMMETRIC,
             )

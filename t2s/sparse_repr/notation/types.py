@@ -77,14 +77,14 @@ def check_type(assignment: Assignment, type: Type) -> None:
     )
     if quotient and not type.is_float:
         raise UserError(
-            f"a quotient is no {type}",
+            f"a quotient does not fit {type}",
             location=assignment.location or user_location(),
             expected="a floating-point type, such as float64",
         )
     for number in (*constants(assignment.value, assignment.semiring), assignment.semiring.zero):
         if not holds(np.asarray(number), type):
             raise UserError(
-                f"the number {number} is no {type}",
+                f"the number {number} does not fit {type}",
                 location=assignment.location or user_location(),
                 expected=f"numbers of the type {type}, in which the operands are computed",
                 hint="type= computes in another type, such as Int(64) or Float(64)",
@@ -106,7 +106,7 @@ def typed_values(values: Array, type: Type, name: str) -> Array:
     if not same.all():
         first = values.reshape(-1)[int(np.flatnonzero(~same.reshape(-1))[0])]
         raise UserError(
-            f"{name} has values that are no {type}",
+            f"{name} has values that do not fit {type}",
             location=user_location(),
             expected=f"values that {type} holds",
             given=f"{first}, of type {values.dtype}",

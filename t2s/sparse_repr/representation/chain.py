@@ -215,7 +215,7 @@ def check_chain(what: str, chain: object, location: SourceLocation) -> None:
     """Raise ``UserError`` unless ``chain`` is a whole chain."""
     if not isinstance(chain, Chain):
         raise UserError(
-            f"{what} is defined by something that is no chain",
+            f"{what} is defined by something that is not a chain",
             location=location,
             expected="for example A.dense().pack(...).schedule(...)",
             given=repr(chain),

@@ -152,7 +152,7 @@ def block(
     size = as_int(factor)
     if factor is not WholeExtent.WHOLE and (size is None or size < 1):
         at.refuse(
-            "has a factor that is no number of elements",
+            "has a factor that is not a number of elements",
             expected="a positive integer, or Whole before pack",
             given=repr(factor),
         )

@@ -176,7 +176,7 @@ def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
     found = coordinates_of(matrix, what)
     if found is None:
         raise UserError(
-            f"{what} is no matrix",
+            f"{what} is not a matrix",
             location=user_location(),
             expected="a matrix of scipy.sparse or pydata/sparse, or a two-dimensional array",
             given=f"{matrix.__class__.__name__}",
@@ -232,7 +232,7 @@ def read_matrix(path: str | Path, type: Type) -> Any:
         values = found.values.astype(type.numpy) if found.values.dtype.kind != "c" else None
     if values is None or (type.is_integer and not (values == found.values).all()):
         raise UserError(
-            f"{what} has elements that are no {type}",
+            f"{what} has elements that do not fit {type}",
             location=location,
             expected=f"elements that can be converted to {type}",
             given="complex elements" if values is None else "fractions, or numbers too large",

@@ -62,7 +62,7 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
     if len(func.written) != 2:
         unsupported(
             func.written[-1].location,
-            f"{func.name} is no product of a sparse matrix",
+            f"{func.name} is not a product of a sparse matrix",
             f"{func.name}[r] = 0, then {func.name}[i] += A.values[p, q] * x[j]",
             f"{len(func.written)} definitions",
         )
@@ -81,7 +81,7 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
     if not (isinstance(row, Read) and row.source == matrix.row.name):
         unsupported(
             location,
-            f"the left side of {func.name} is no row of {matrix.name}",
+            f"the left side of {func.name} is not a row of {matrix.name}",
             f"{func.name}[i] with i, j = {matrix.name}.inverse_map(p, q)",
             f"{func.name}[{', '.join(map(repr, update.target))}]",
         )
@@ -194,7 +194,7 @@ def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) ->
         case Apply(operator=Op.SUBTRACT, operands=(left, right)) if left == itself:
             return apply(Op.NEGATE, right)
     unsupported(
-        location, f"the update of {func.name} is no sum", f"{func.name}[i] += ...", show(value)
+        location, f"the update of {func.name} is not a sum", f"{func.name}[i] += ...", show(value)
     )
 
 

@@ -119,7 +119,7 @@ class Storage(HasEntries, NotebookDisplay):
     def coordinates(self) -> Coordinates:
         """The entries of the matrix, decoded, by rows.
 
-        Zeros inside of dense blocks, and of matrices that are not packed, are no entries; other
+        Zeros inside of dense blocks, and of matrices that are not packed, are not entries; other
         zeros that were stored are.
         """
         return coordinates(self)
@@ -201,7 +201,7 @@ def decode(storage: Storage) -> tuple[Array, Array]:
 def coordinates(storage: Storage) -> Coordinates:
     """The entries of the matrix again, by rows.
 
-    Zeros inside of dense units and of matrices that are not packed are no entries; all other
+    Zeros inside of dense units and of matrices that are not packed are not entries; all other
     stored zeros are.
     """
     rows, columns = decode(storage)

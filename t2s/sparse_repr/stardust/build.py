@@ -516,7 +516,7 @@ def _check_access(access: Access, assignment: Assignment) -> None:
 # The pattern of every loop: what the user maps, and what holds where nothing is said.
 #
 # Sums into scalars are reductions.  The innermost loops take ``ip`` iterations at a time, the
-# outermost one ``bp``, others one; transfers between places are no patterns.
+# outermost one ``bp``, others one; transfers between places are not patterns.
 
 Mapped = MapLoop | Accelerate
 
@@ -598,7 +598,7 @@ def _check_mapped(one: Mapped, found: list[Forall], loops: list[Forall]) -> None
     if one.pattern is LoopPattern.REDUCTION and not sums:
         result = result_of(found[0])
         raise UserError(
-            f"the loop over {one.variable} is no sum into a scalar",
+            f"the loop over {one.variable} is not a sum into a scalar",
             location=one.location,
             expected="a loop that the result does not have, inside of those that it has",
             given=f"{result.tensor}({','.join(result.variables)})",

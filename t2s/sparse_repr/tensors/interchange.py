@@ -134,7 +134,7 @@ def to_pydata(value: SparseTensor) -> Any:
 def _check_tensor(value: object) -> None:
     if not isinstance(value, SparseTensor):
         raise UserError(
-            f"a {type(value).__name__} is no sparse tensor",
+            f"a {type(value).__name__} is not a sparse tensor",
             location=user_location(),
             expected="a SparseTensor",
             given=" ".join(repr(value).split())[:80],

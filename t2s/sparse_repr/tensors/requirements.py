@@ -59,7 +59,7 @@ def checked_fill(fill: Any) -> float | int:
     number: Any = fill.item() if isinstance(fill, np.generic) else fill
     if not isinstance(number, int | float):
         raise UserError(
-            "what is where nothing is stored is no number",
+            "what is where nothing is stored is not a number",
             location=user_location(),
             expected="fill, such as 0 or math.inf",
             given=repr(fill),

@@ -235,7 +235,7 @@ def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
     """The arrays of every level, whatever sequences they are."""
     if not isinstance(levels, Sequence) or not all(isinstance(one, Mapping) for one in levels):
         raise UserError(
-            "the levels of a tensor are no list of arrays by name",
+            "the levels of a tensor are not a list of arrays by name",
             location=user_location(),
             expected="a mapping for each level, such as ({}, {'pos': starts, 'crd': coordinates})",
             given=repr(levels),
@@ -378,7 +378,7 @@ def _show(row: Array) -> str:
 def _check_format(shape: Sequence[int], format: Format) -> None:
     if not isinstance(format, Format):
         raise UserError(
-            "the format of a tensor is no format",
+            "the format of a tensor is not a format",
             location=user_location(),
             expected="a format: sparse.csr, sparse.coo(2), sparse.make_format('ds')",
             given=f"an object of class {type(format).__name__}",

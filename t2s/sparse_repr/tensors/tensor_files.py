@@ -37,7 +37,7 @@ def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
     check_path(path, "read")
     path, format = Path(path), None if format is None else as_format(format)
     if not is_file(path):
-        raise UserError(f"there is no file {path}", location=user_location())
+        raise UserError(f"no such file: {path}", location=user_location())
     name = path.name.lower()
     if name.endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
         return _read_matrix_market(path, format)
@@ -55,7 +55,7 @@ def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
 def write(path: str | Path, value: SparseTensor) -> None:
     """Write a tensor as ``.mtx`` (matrices), ``.tns``, or ``.npy`` with all its zeros.
 
-    Raises ``UserError`` for what is no tensor or no path, and where nothing can be written.
+    Raises ``UserError`` for what is not a tensor or no path, and where nothing can be written.
     """
     check_path(path, "write")
     path, location = Path(path), user_location()
@@ -245,7 +245,7 @@ _NO_NUMBER = re.compile(
 
 
 def check_path(path: object, what: str) -> None:
-    """Refuse what is no path."""
+    """Refuse anything else."""
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
         raise UserError(
             f"{what} needs a path", location=user_location(), expected="a str or a Path",
@@ -320,7 +320,7 @@ def _text(path: Path) -> bytes:
 
 
 def _check_numbers(text: bytes, begin: int) -> None:
-    """Refuse what is no number behind the header.
+    """Refuse what is not a number behind the header.
 
     The reader of scipy takes the beginning of a word for the number, and ends the process where a
     file ends inside of an exponent.
@@ -332,14 +332,16 @@ def _check_numbers(text: bytes, begin: int) -> None:
     if found is not None:
         line = text.count(b"\n", 0, found.start()) + 1
         word = text[text.rfind(b"\n", 0, found.start()) + 1 :].split(b"\n", 1)[0][:80]
-        raise ValueError(f"line {line} has something that is no number: {word.decode('latin-1')!r}")
+        raise ValueError(
+            f"line {line} has something that is not a number: {word.decode('latin-1')!r}"
+        )
 
 
 def _check_header(file: Any, size: int) -> None:
     """Whether the entries that the header promises fit into the file."""
     banner = file.readline(1024).decode("latin-1").lower().split()
     if not banner or banner[0] != "%%matrixmarket":
-        raise ValueError("its first line is no header of a Matrix Market file")
+        raise ValueError("its first line is not a header of a Matrix Market file")
     line = b"%"
     while line.startswith(b"%") or (line and not line.strip()):
         line = file.readline(SLACK)

@@ -172,7 +172,7 @@ def _distances(kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop
 def _source(kernel: SpatialKernel, found: MemberRead) -> Member:
     member = kernel.member(found.read.source)
     if member is None:
-        raise InternalError(f"{found.read.source} is no member of {kernel.name}")
+        raise InternalError(f"{found.read.source} is not a member of {kernel.name}")
     return member
 
 

@@ -136,7 +136,7 @@ def with_operand(
 def _receiving(kernel: SpatialKernel, value: Expr, local: Local, source: str) -> Work:
     """The work of a kernel that is about to receive a value as an operand.
 
-    A producer whose value is no single element computes.
+    A producer whose value is not a single element computes.
     """
     work = kernel.work
     match work:
@@ -161,7 +161,7 @@ def with_locals(program: SpatialProgram, name: str, locals: Mapping[Expr, Local]
 
 
 def computing(value: Expr) -> Evaluation:
-    """The work of a producer whose value is no single element: it loads all that it reads."""
+    """The work of a producer whose value is not a single element: it loads all that it reads."""
     return Evaluation(value=value, vector_operands=tuple(read.source for read in reads(value)))
 
 
@@ -300,7 +300,7 @@ def consumer_of_result(kernel: SpatialKernel, result: Result, name: str) -> Spat
     """A relay that receives one result of a system, without the loops that its condition pins."""
     member = kernel.member(result.member)
     if member is None:
-        raise InternalError(f"{result.member} is no member of {kernel.name}")
+        raise InternalError(f"{result.member} is not a member of {kernel.name}")
     vector = kernel.vector_loop
     scalar = vector is not None and not member.lanes
     narrowed = kernel.without(frozenset([vector.name])) if vector and scalar else kernel

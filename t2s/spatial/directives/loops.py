@@ -322,7 +322,7 @@ def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -
     else:
         wanted = nest_of(before)
         target = [expr for _, expr in before.variables]
-    # the padded end of a fused loop is no box: it may grow, and reach no further in any variable
+    # the padded end of a fused loop is not a box: it may grow, and reach no further in any variable
     longer = bool(kernel.paddings) and _iterations(kernel) != _iterations(before)
     if longer or kernel.paddings != before.paddings:
         within = LoopDomain([dimension.interval for dimension in kernel.padded_domain])

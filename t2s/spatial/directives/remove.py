@@ -80,7 +80,7 @@ def fed_by(
             if operand.producer == kernel.name and not operand.is_result:
                 return consumer, operand
     raise UserError(
-        f"{directive.text} on {kernel.name}: {kernel.name} is no isolated producer",
+        f"{directive.text} on {kernel.name}: {kernel.name} is not an isolated producer",
         location=directive.location,
         expected="a Func that was isolated with isolate_producer or isolate_producer_chain",
         hint="only what loads or passes on an operand can skip iterations",

@@ -222,7 +222,7 @@ def _renames(
         taken = variable in {rename.reader for rename in renames}
         if variable is None or taken or not isinstance(own, Index):
             raise UnsupportedError(
-                f"{subject}: {show(read)} is no plain element of {function.name}",
+                f"{subject}: {show(read)} is not a plain element of {function.name}",
                 location=directive.location,
                 expected=f"a different plain variable in each subscript of {function.name}",
                 given=show(read),

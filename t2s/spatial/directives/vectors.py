@@ -195,7 +195,7 @@ def _vectorize(
     if loop.reduction and reduction_term(kernel.value) is None:
         raise UserError(
             f"{directive.text} on {kernel.name}: the innermost loop {loop.name} is a reduction "
-            "that is no sum, product, minimum or maximum",
+            "that is not +, *, min or max",
             location=directive.location,
             expected=f"{kernel.name}[...] op term, with an associative op",
             given=show(readable_update(kernel.function, kernel.value)),

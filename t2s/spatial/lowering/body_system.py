@@ -199,7 +199,7 @@ class SystemBody:
     def _member(self, name: str) -> Member:
         member = self._kernel.member(name)
         if member is None:
-            raise InternalError(f"{name} is no member of {self._kernel.name}")
+            raise InternalError(f"{name} is not a member of {self._kernel.name}")
         return member
 
     def _location(self, transfer: RecurrenceTransfer) -> SourceLocation:

@@ -1,4 +1,4 @@
-"""Blocks that are no cells: the block, the user's line, what is needed and there, what to try."""
+"""Blocks that are not cells: the block, the user's line, what is needed and there, what to try."""
 
 from __future__ import annotations
 

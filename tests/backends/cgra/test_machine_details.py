@@ -406,7 +406,7 @@ def test_inputs_are_checked() -> None:
     ],
 )
 def test_counts_are_checked(options: dict[str, Any], expected: str) -> None:
-    with pytest.raises(UserError, match=f"{next(iter(options))} is no count") as caught:
+    with pytest.raises(UserError, match=f"{next(iter(options))} must be a count") as caught:
         passed(COPY, [1.0], **options)
     assert f"expected: a whole number of {expected}" in str(caught.value)
 

@@ -205,7 +205,7 @@ def test_vectors_are_refused() -> None:
 
 
 def test_both_sizes_of_an_array_are_given() -> None:
-    with pytest.raises(t2s.UserError, match="columns is no count"):
+    with pytest.raises(t2s.UserError, match="columns must be a count"):
         triggered.compile(dot_product(4), rows=2)
 
 

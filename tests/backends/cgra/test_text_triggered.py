@@ -82,13 +82,13 @@ def test_shapes_of_arrays(count: int, shape: dict[str, int]) -> None:
         (3, {}, "3 programs do not fill an array of 2 rows and 2 columns"),
         (3, {"rows": 2}, "3 programs do not fill an array of 2 rows and 2 columns"),
         (2, {"rows": 2, "columns": 2}, "2 programs, 4 elements"),
-        (2, {"rows": 0}, "rows is no count"),
-        (2, {"rows": 2, "columns": 1.5}, "columns is no count"),
-        (1, {"max_cycles": 0}, "max_cycles is no count"),
-        (1, {"words": True}, "words is no count"),
-        (1, {"memory": [0.5]}, "the memory is no list of words"),
-        (1, {"memory": [[1]]}, "the memory is no list of words"),
-        (1, {"memory": [[1], [1, 2]]}, "the memory is no list of words"),
+        (2, {"rows": 0}, "rows must be a count"),
+        (2, {"rows": 2, "columns": 1.5}, "columns must be a count"),
+        (1, {"max_cycles": 0}, "max_cycles must be a count"),
+        (1, {"words": True}, "words must be a count"),
+        (1, {"memory": [0.5]}, "the memory is not a list of words"),
+        (1, {"memory": [[1]]}, "the memory is not a list of words"),
+        (1, {"memory": [[1], [1, 2]]}, "the memory is not a list of words"),
         (1, {"memory": [1 << 32]}, "that fit into 32 bits"),
         (1, {"memory": [1 << 99]}, "that fit into 32 bits"),
     ],
@@ -102,12 +102,12 @@ def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: t2s.assemble(5), "this is no text of a program"),  # type: ignore[arg-type]
+        (lambda: t2s.assemble(5), "this is not a text of a program"),  # type: ignore[arg-type]
         (lambda: t2s.assemble(Path("/nowhere/at/all")), "'/nowhere/at/all' cannot be read"),
         (lambda: t2s.assemble("sum.tia"), "hint:     pathlib.Path('sum.tia') names the file"),
         (lambda: t2s.assemble(HALTS, "cgra9"), "this names no core"),
-        (lambda: triggered.disassemble([1.5]), "the code holds what is no word"),
-        (lambda: triggered.disassemble([-1]), "the code holds what is no word"),
+        (lambda: triggered.disassemble([1.5]), "the code holds what is not a word"),
+        (lambda: triggered.disassemble([-1]), "the code holds what is not a word"),
         (lambda: triggered.disassemble("zz"), "the file holds no words"),
         (lambda: triggered.run(t2s.assemble(HALTS, "cgra8")), "profile B does not run alone"),
     ],
@@ -120,7 +120,7 @@ def test_other_arguments_are_checked(call: Any, text: str) -> None:
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.tia").write_bytes(b"<a>\xff")
-    with pytest.raises(t2s.UserError, match="is no text") as caught:
+    with pytest.raises(t2s.UserError, match="is not a text") as caught:
         t2s.assemble(tmp_path / "a.tia")
     assert "byte 3 is 0xff" in str(caught.value)
 
@@ -187,10 +187,13 @@ def test_the_command_assembles_and_disassembles(store: Path, tmp_path: Path) -> 
         (["run", "stuck.tia"], "error: the program is stuck in cycle 0"),
         (["run", "long.tia", "--max-cycles", "9"], "had not ended after cycle 9, the limit"),
         (["run", "good.tia", "--rows", "2"], "error: 1 programs do not fill an array of 2 rows"),
-        (["run", "good.tia", "--memory", "bad.txt"], "error: bad.txt has a word that is no number"),
+        (
+            ["run", "good.tia", "--memory", "bad.txt"],
+            "error: bad.txt has a word that is not a number",
+        ),
         (["run", "good.tia", "--memory", "bad.npy"], "error: bad.npy holds no array"),
         (["run", "good.tia", "--memory", "none.txt"], "error: "),
-        (["assemble", "good.tia", "--profile", "C"], "error: there is no profile C"),
+        (["assemble", "good.tia", "--profile", "C"], "error: unknown profile C"),
         (["assemble", "odd.tia", "--strict"], "instruction 1 can never fire"),
         (["disassemble", "bad.txt"], "error: the file holds no words"),
     ],

@@ -151,7 +151,7 @@ def test_windows_that_are_no_list(tmp_path: Path) -> None:
     windows_expected = f"windows=[(first, last), ...] with cycles of 1 to {result.cycles}"
     with refused(
         f"""
-        the windows of the report are no list of windows
+        the windows of the report are not a list of windows
           --> result.report(tmp_path / "page.html", windows=windows)
           expected: {windows_expected}, first <= last, 16 of them at most
           given:    7
@@ -179,7 +179,7 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
     result = run()
     with refused(
         """
-        the depths of the report are no depths
+        depths= must map channel names to positive integers
           --> result.report(tmp_path / "page.html", depths=3)
           expected: what t2s.fit_depths(design) gives, or a mapping from channels to depths
           given:    3
@@ -188,7 +188,7 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
         result.report(tmp_path / "page.html", depths=3)
     with refused(
         """
-        the depths of the report are no depths
+        depths= must map channel names to positive integers
           --> result.report(tmp_path / "page.html", depths={"A_along_jj": 0})
           expected: what t2s.fit_depths(design) gives, or a mapping from channels to depths
           given:    {'A_along_jj': 0}
@@ -197,7 +197,7 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
         result.report(tmp_path / "page.html", depths={"A_along_jj": 0})
     with refused(
         """
-        the depths of the report are those of another design: there is no channel A_to_C
+        depths= belongs to another design: this one has no channel A_to_C
           --> result.report(tmp_path / "page.html", depths={"A_to_C": 4})
           expected: depths of A_loader_to_C, B_loader_to_C, C_to_C_unloader, A_along_jj, B_along_ii
           given:    depths of A_to_C

@@ -349,7 +349,7 @@ def test_machines_of_the_plain_engine(tmp_path: Path) -> None:
         """
         nobody knows what the machines of 'y' did in each cycle
           --> stage.waves(tmp_path / "a.vcd")
-          expected: a run that tells
+          expected: a run by the native engine
           given:    one by the plain engine
           hint:     simulate with engine='native'
         """

@@ -108,7 +108,7 @@ def assert_same_counters(skipped: Tally, stepped: Tally) -> None:
 def test_a_period_of_many_looks_is_found_after_it_has_passed_once(
     size: int, rate: int, clock: int
 ) -> None:
-    """Bandwidth that is no whole number of tokens: the PEs meet at memory in many orders."""
+    """Bandwidth that is not a whole number of tokens: the PEs meet at memory in many orders."""
     device = replace(IDEAL, clock_hz=clock * 1_000_000, memory_bytes_per_second=rate * 1_000_000)
     program = build_program(systolic_gemm(size, size, 1_000_000), device, None)
     times = array_times(program, Limits(), lambda machine: None)

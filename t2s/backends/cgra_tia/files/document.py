@@ -179,7 +179,7 @@ def document_of(text: str) -> PlacementDocument:
 
 
 def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _check_sizes(fabric: object) -> None:
@@ -262,7 +262,7 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
 # A dataclass is an object with those fields that are not at their defaults, an enum member its
 # value, a tuple a list.  Expressions, of which a field may hold one of many classes, name theirs.
 # Refused, with the place in the document, is everything else: unknown and missing fields, values of
-# other types, texts that are no names.
+# other types, texts that are not names.
 
 _EXPRESSIONS: Mapping[str, type[Any]] = types.MappingProxyType(
     {known.__name__: known for known in (Apply, Cast, Const, Index, Parameter, Select)}
@@ -363,7 +363,7 @@ def _instance(items: dict[str, object], known: Any, where: str) -> object:
 
 
 def _check(found: Any, where: str) -> None:
-    """Raise ``UserError`` for types that are none, and for texts that are no names."""
+    """Raise ``UserError`` for types that are none, and for texts that are not names."""
     if isinstance(found, Type) and not found.exists:
         raise malformed(where, "a type that there is, such as float64", str(found))
     if isinstance(found, _NAMES_OF_GRAPHS):
@@ -582,7 +582,7 @@ def _check_ports(design: PlacedDesign) -> None:
 
 
 def _tree(design: PlacedDesign, net: Net) -> set[tuple[Cell, Cell]]:
-    """The wires of a net; raises ``UserError`` if they are no tree, or end elsewhere."""
+    """The wires of a net; raises ``UserError`` if they are not a tree, or end elsewhere."""
     branches = design.branches.get(net.name, ())
     if len(branches) != len(net.sinks):
         raise _wrong(

@@ -1,7 +1,7 @@
 """From decoded programs and placed designs back to a graph, for the engines that run graphs.
 
 In goes what was read from text, never what it was made of.  ``element_graph.py`` takes programs of
-profile A, ``placed.py`` a ``PlacedDesign``.  Refused is what is no process of a Kahn network:
+profile A, ``placed.py`` a ``PlacedDesign``.  Refused is what is not a process of a Kahn network:
 programs in which it matters whether a token is there already.
 """
 

@@ -66,7 +66,7 @@ class TaggedSteps:
 
 
 def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
-    """The nest of the steps with some tags; ``None`` if these are no range of each loop."""
+    """The nest of the steps with some tags; ``None`` if these are not a range of each loop."""
     sums = [condition.sum for case in nest.tags for condition in case.when]
     used = [
         axis

@@ -30,7 +30,7 @@ from t2s.core.types import Float, Int, Type, UInt
 
 DOUBLE = Float(64)
 WHOLE_WORD = Int(64)
-"""A word of profile B that is no float."""
+"""A word of profile B that is not a float."""
 
 Build = Callable[..., Expr]
 

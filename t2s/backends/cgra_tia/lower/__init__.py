@@ -19,7 +19,7 @@ Graphs of machines (sparse stream blocks) go through ``control`` instead.
 
 Refused, with the user's node and line: vectors, types other than float64, int64 and int32,
 operators that no cell has, guards by parameters, arrays that are stored and loaded again, accesses
-that are no nest of 8 loops, register files that are no ring, no buffer and too much for a
+that are not nests of 8 loops, register files that are neither rings nor buffers and too much for a
 scratchpad, and what is too large for a cell.
 """
 

@@ -191,7 +191,7 @@ class StreamTable:
 
 # Reads the body of one PE at its point: its ports, its values, and the units at its memory.
 #
-# Refused: arrays that units do not reach, accesses that are no nest, and two tokens of one stream
+# Refused: arrays that units do not reach, accesses that are not nests, and two tokens of one stream
 # in one firing.
 
 WORD_TYPES = (Type(Kind.FLOAT, 64), Type(Kind.INT, 64), INT32)

@@ -37,7 +37,7 @@ WORD = 64
 
 
 class Special(Enum):
-    """Operations that are no operators of expressions."""
+    """Operations that are not operators of expressions."""
 
     PICK = "select"
     """The second operand where the first one is not zero, else the third."""

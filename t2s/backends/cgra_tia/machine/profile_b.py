@@ -228,7 +228,7 @@ def _check_count(name: str, value: object, least: int) -> None:
     count = as_int(value)
     if count is None or count < least:
         raise UserError(
-            f"{name} is no count",
+            f"{name} must be a count",
             location=user_location(),
             expected=f"a whole number of at least {least}",
             given=repr(value),

@@ -4,7 +4,7 @@ Goes in: words as bit patterns (whole numbers from 0).  Comes out: such a word. 
 B holds a word as a whole number or as a Python float with the same bits, whichever the operator
 before made, so that chains of one kind convert nothing.  Arithmetic on floats rounds once per
 operator; ``fmac`` once in all, or twice where that is asked for.  Operators that no machine has,
-and those of the scratchpad, which are no functions of words, are not here.
+and those of the scratchpad, which are not functions of words, are not here.
 """
 
 from __future__ import annotations

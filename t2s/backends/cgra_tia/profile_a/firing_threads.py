@@ -451,7 +451,7 @@ class NoInstruction(Exception):
 
 
 def word_recipe(value: Expr) -> WordRecipe:
-    """The instruction that computes a value, which is no number and no local."""
+    """The instruction that computes a value, which is not a number and no local."""
     match value:
         case Select(condition=condition, if_true=yes, if_false=no):
             return _choice(condition, yes, no)

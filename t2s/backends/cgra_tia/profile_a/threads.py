@@ -141,7 +141,7 @@ class StateCodes:
             code[state] = free.pop(0)
             if state in tested:
                 free.remove(code[state] | half)
-            elif state == 0 and tested:  # its pair is no place for a state that tests
+            elif state == 0 and tested:  # its pair is not a place for a state that tests
                 free.append(free.pop(0))
         return StateCodes(width=width, code=code, tested=tested)
 

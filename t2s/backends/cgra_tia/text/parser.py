@@ -112,7 +112,7 @@ def parse_operation(
             _end(cursor, "set", "0, 1, X and Z, one for each predicate, and ';'")
         else:
             raise cursor.error(
-                "this is no part of an instruction, or the second of its kind",
+                "this is not a part of an instruction, or the second of its kind",
                 expected="deq %iN, ...; and set %p = UPDATE; once each, with one blank behind deq",
             )
     ones, zeros = bits_of(update or "")
@@ -168,7 +168,9 @@ def _destination(cursor: LineCursor) -> Destination:
             hint=f"write {one}.{odd.group(2)}",
         )
     if found is None:
-        raise cursor.error("this is no destination", expected="%rN, %pN, %oN.TAG or %o{N, M}.TAG")
+        raise cursor.error(
+            "this is not a destination", expected="%rN, %pN, %oN.TAG or %o{N, M}.TAG"
+        )
     channels = [whole_number(number.strip()) for number in found.group(1).split(",")]
     if len(set(channels)) != len(channels):
         raise place.error(
@@ -191,7 +193,7 @@ def _source(cursor: LineCursor, core: CoreParameters) -> Source:
     if found is None:
         floats = cursor.rest.startswith("$f")
         raise cursor.error(
-            "this is no source",
+            "this is not a source",
             expected="%rN, %iN or an immediate: $5, $-5, $0xFF",
             hint="floats are for init lines: init %r0, $f1.5;" if floats else None,
         )
@@ -213,7 +215,7 @@ def _takes(cursor: LineCursor, places: Places) -> list[int]:
     takes: list[int] = []
     while not takes or cursor.take(_COMMA):
         place = cursor.place
-        found = cursor.expect(_CHANNEL, "this is no input channel", "%iN")
+        found = cursor.expect(_CHANNEL, "this is not an input channel", "%iN")
         takes.append(whole_number(found.group(1)))
         places[f"take {takes[-1]}"] = place
     return takes
@@ -343,7 +345,7 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
     floats = "" if core.profile is Profile.PUBLIC else ", or a float as $f1.5"
     found = cursor.expect(
         _INTEGER,
-        "the value is no number",
+        "the value is not a number",
         f"$ and decimal digits, $0x and digits (no letters){floats}, and ';' behind them",
     )
     sign, prefix, digits = found.groups()
@@ -366,7 +368,7 @@ def _trigger(cursor: LineCursor, places: Places) -> Trigger:
     if not cursor.take(_WHEN):
         word = cursor.rest.split(maxsplit=1)[0]
         raise cursor.error(
-            "the line is no instruction",
+            "the line is not an instruction",
             expected=f"{form}, or init %rN, $NUMBER;",
             hint=nearest(word, ("when", "init"))
             or "an operation stands in the line of its header, or in the line right below it",

@@ -201,7 +201,7 @@ class LineCursor:
         return not self.rest.strip()
 
     def blanks(self) -> None:
-        """Go on to what is no blank."""
+        """Go on to what is not a blank."""
         match = _BLANKS.match(self._text, self.at)
         assert match is not None
         self.at = match.end()

@@ -553,7 +553,7 @@ class NodeEmitter:
         return builder.load(served, I1)
 
     def _unstalled(self, ready: Value, stalls: RandomStalls, lane: Value) -> Value:
-        """The ready lanes that are not stalled; a stall that holds one is no deadlock."""
+        """The ready lanes that are not stalled; a stall that holds one is not a deadlock."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
         waits = builder.icmp_signed("!=", code.bits(ready), code.word(0))
         before = builder.block

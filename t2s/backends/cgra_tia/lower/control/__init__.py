@@ -13,7 +13,7 @@ In goes a ``Graph`` of machines (sparse stream blocks), out comes a ``Netlist``.
 * ``memory_streams``: what is loaded and only put becomes an address that is put, with a unit
   ``ldx`` behind it; what is loaded for every token that is taken (the ends of a fiber) is loaded by
   units ``ldx`` before the cell; all other loads are asked for, and waited for.  Stores are an
-  address and a value for a unit ``stx``.  What only passes tokens on after that is no cell.
+  address and a value for a unit ``stx``.  What only passes tokens on after that is not a cell.
 * ``choices``: each test is one comparison, and none is made twice on a way.
 * ``liveness``, ``expressions``, ``block_cells``: a tree becomes instructions (``places``).  A wait
   is the checks of an instruction; waits after which the same is done are one, where a check for any

@@ -86,7 +86,7 @@ class BlockRefusals:
                 )
 
     def check_type(self, type: Type, does: str) -> None:
-        """Refuse what is no word."""
+        """Refuse what is not a word."""
         if type.lanes > 1:
             self.refuse(f"it {does}, and words of this CGRA are scalars: drop vectorize")
         if type.kind is Kind.UINT:
