@@ -62,8 +62,8 @@ whole = True
 def test_an_interrupted_import_is_complete(tmp_path: Path) -> None:
     (tmp_path / "fragile.py").write_text(LIBRARY)
     code = (
-        "import sys; from t2s.core.sigint import late_module\n"
-        "try: late_module('fragile')\n"
+        "import sys; from t2s.core.sigint import import_deferring_sigint\n"
+        "try: import_deferring_sigint('fragile')\n"
         "except KeyboardInterrupt: print(sys.modules['fragile'].whole)"
     )
     root = Path(__file__).parents[2]

@@ -26,6 +26,7 @@ CALL = re.compile(r"((?:[A-Za-z_]\w*\.)*\.?)([A-Za-z_]\w*)\(")
 OWNERS: dict[str, Any] = {
     "t2s": t2s,
     "t2s.sparse": sparse,
+    "external": external,
     "sparse": sparse,
     "placement": t2s.Placement,
     "t2s.gallery": t2s.gallery,

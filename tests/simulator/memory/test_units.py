@@ -310,7 +310,7 @@ def test_stretches_do_not_matter(data: st.DataObject, memory: Dram, stretch: int
         # Graphs have units of one access only; units need not know that.
         patch.setattr("t2s.simulator.program.build.verify_graph", lambda graph: None)
         patch.setattr(native_units, "_LEAST", stretch)
-        patch.setattr(native_units, "_MOST_FIRINGS", stretch)
+        patch.setattr(native_units, "_MOST_FIRINGS_OF_UNITS", stretch)
         both(graph, IDEAL.with_memory(memory))
 
 
