@@ -194,7 +194,7 @@ def test_directives_in_text(matrix: Path) -> None:
         ),
         (
             ("y(i)=A(i)", "--engine", "fast"),
-            "error: there is no engine fast\n  expected: one of native, python\n",
+            "error: unknown engine fast\n  expected: one of native, python\n",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_a_memory(matrix: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "load and store units, lines of 64 bytes" in result.stdout
     assert "\nmatches numpy" in result.stdout
-    assert "there is no memory core" in refuses("y(i)=x(i)", "--random", "x", "--memory", "core")
+    assert "unknown memory core" in refuses("y(i)=x(i)", "--random", "x", "--memory", "core")
 
 
 def test_options_in_the_way_of_taco(matrix: Path) -> None:

@@ -252,7 +252,7 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         find_fabric("cgra9")
     assert "one of cgra8, cgra16, cgra32, or a CgraFabric" in str(caught.value)
-    with pytest.raises(UserError, match="there is no folder"):
+    with pytest.raises(UserError, match="no such folder"):
         t2s.read_placement(tmp_path / "nothing")
     with pytest.raises(UserError, match="placement"):
         t2s.read_placement(tmp_path)

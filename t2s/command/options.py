@@ -52,7 +52,7 @@ def constants_of(given: list[str]) -> dict[str, int]:
 def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
     """Raise ``UserError`` unless what is given is one of the choices."""
     if given not in choices:
-        raise UserError(f"there is no {option} {given}", expected=f"one of {', '.join(choices)}")
+        raise UserError(f"unknown {option} {given}", expected=f"one of {', '.join(choices)}")
 
 
 DesignFile = Annotated[Path, typer.Argument(help="a Python file that defines Funcs")]

@@ -111,7 +111,7 @@ def test_runs_without_pictures() -> None:
     plain = _run("SpMV", engine="python", size=4)
     for wanted in (plain.picture, plain.roofline):
         with pytest.raises(
-            UserError, match="nobody knows what the units did in each cycle"
+            UserError, match="this run recorded no per-cycle activity"
         ) as said:
             wanted()
         assert "hint:     simulate with engine='native'" in str(said.value)

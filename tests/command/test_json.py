@@ -180,7 +180,7 @@ def test_errors_print_no_json(design: Path) -> None:
     result = call("run", design, "--device", "cpu", "--json")
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert "there is no device cpu" in result.stderr
+    assert "unknown device cpu" in result.stderr
     result = call("tensor", "y(i)=A(i,j)*x(j)", "--json")
     assert result.exit_code == 1
     assert result.stdout == ""

@@ -60,7 +60,7 @@ def test_names_of_files_with_html_or_no_text(
     ("arguments", "said"),
     [
         (("--window", "9"), "--window 9 is not a window\n  expected: FIRST:LAST, two cycles"),
-        (("--device", "cpu"), "there is no device cpu\n  expected: one of ideal"),
+        (("--device", "cpu"), "unknown device cpu\n  expected: one of ideal"),
         (
             ("--out", "no/page.html"),
             "the file 'no/page.html' cannot be written\n  expected: a name in a folder on a disk "
