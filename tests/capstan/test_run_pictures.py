@@ -110,9 +110,7 @@ def test_runs_without_pictures() -> None:
     assert "expected: a run with a DRAM that moves entries" in str(found.value)
     plain = _run("SpMV", engine="python", size=4)
     for wanted in (plain.picture, plain.roofline):
-        with pytest.raises(
-            UserError, match="this run recorded no per-cycle activity"
-        ) as said:
+        with pytest.raises(UserError, match="this run recorded no per-cycle activity") as said:
             wanted()
         assert "hint:     simulate with engine='native'" in str(said.value)
 
