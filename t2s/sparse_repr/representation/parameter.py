@@ -27,8 +27,8 @@ from t2s.sparse_repr.representation.encode import build_storage
 from t2s.sparse_repr.representation.inverse_map import InverseMap, inverse_map
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.tensors.coordinates import Coordinates
-from t2s.sparse_repr.tensors.interchange import coordinates_of, to_csr
-from t2s.sparse_repr.tensors.tensor_files import check_path, market_text, read_market
+from t2s.sparse_repr.tensors.foreign import coordinates_of, to_csr
+from t2s.sparse_repr.tensors.matrix_market import check_path, market_text, read_market
 
 
 class Parameter(Symbol):

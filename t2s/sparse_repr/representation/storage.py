@@ -28,7 +28,7 @@ from t2s.sparse_repr.representation.chain_layout import (
 )
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, assign, inverse_map
 from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries
-from t2s.sparse_repr.tensors.interchange import to_csr
+from t2s.sparse_repr.tensors.foreign import to_csr
 from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, stored_chart, streams_chart
 
 Array = np.ndarray[Any, Any]

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import os
-import re
-import zlib
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_file
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.sigint import import_deferring_sigint
 from t2s.sparse_repr.formats import Format, as_format, coo
-from t2s.sparse_repr.tensors.coordinates import Array, Coordinates, in_order
+from t2s.sparse_repr.tensors.coordinates import Coordinates
 from t2s.sparse_repr.tensors.interchange import tensor
+from t2s.sparse_repr.tensors.matrix_market import check_path, market_text, read_market
 from t2s.sparse_repr.tensors.requirements import MOST_COORDINATE
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates, from_entries
 
@@ -214,143 +208,3 @@ def _coordinates(words: list[str]) -> tuple[int, ...]:
 def _is_exact(number: float) -> bool:
     """Whether a float is an integer that no other number is rounded to."""
     return number.is_integer() and abs(number) <= 2**53
-
-
-# Matrix Market files: the one reader and the one writer, for tensors and for representations.
-#
-# Files are read by scipy once their header is known to be true.
-#
-# What a header promises is checked against the bytes that are there before anything is allocated,
-# and a compressed file is read up to ``MOST_RATIO`` times its size: a damaged or a hostile file
-# costs no more time and memory than an honest one of its size.
-
-MOST_RATIO = 100
-"""Bytes of text for each byte of a compressed file, at most: text of numbers has about ten."""
-
-SLACK = 1 << 20
-"""Bytes of text that any compressed file may have."""
-
-LEAST_ENTRY = 4
-"""Bytes of the shortest entry: two digits, a space and a line end."""
-
-
-_IN_NUMBERS = b"0123456789+-.eE \t\r\n"
-_NAMED = re.compile(rb"(?<=[ \t+-])(?:nan|inf(?:inity)?)(?=\s|$)", re.IGNORECASE)
-_NO_NUMBER = re.compile(
-    rb"[^0-9+\-.eE \t\r\n]"  # another letter
-    rb"|[eE](?![+-]?[0-9])|(?<![0-9.])[eE]|[eE][+-]?[0-9]+[.eE]"  # an exponent without digits
-    rb"|[+-](?![0-9.])|(?<![\seE])[+-]"  # a sign inside of a number or alone
-    rb"|\.[0-9]*\.|(?<![0-9])\.(?![0-9])"  # two points, or a point alone
-)
-
-
-def check_path(path: object, what: str) -> None:
-    """Refuse anything else."""
-    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
-        raise UserError(
-            f"{what} needs a path", location=user_location(), expected="a str or a Path",
-            given=repr(path),
-        )  # fmt: skip
-
-
-def read_market(path: str | Path, what: str) -> Coordinates | Array:
-    """The entries of a Matrix Market file, or all elements where it has them all.
-
-    Entries that are there twice are added up.  Raises ``UserError``, in which ``what`` names the
-    file, for files that are not there or damaged.
-    """
-    scipy_io = import_deferring_sigint("scipy.io")
-
-    try:
-        text = _text(Path(path))
-        file = io.BytesIO(text)
-        _check_header(file, len(text))
-        _check_numbers(text, file.tell())
-        found = scipy_io.mmread(io.BytesIO(text), spmatrix=False)
-    except (
-        OSError, ValueError, OverflowError, StopIteration, IndexError, EOFError, TypeError,
-        zlib.error, MemoryError,
-    ) as error:  # fmt: skip
-        raise UserError(
-            f"{what} cannot be read",
-            location=user_location(),
-            expected="a file that begins with %%MatrixMarket matrix",
-            given=f"{error}" or error.__class__.__name__,
-        ) from None
-    return (
-        found if isinstance(found, np.ndarray) else in_order(found.shape, found.coords, found.data)
-    )
-
-
-def market_text(found: Coordinates, what: str) -> bytes:
-    """A matrix as a Matrix Market file.  Raises ``UserError`` for what such files do not have."""
-    scipy_io, sparse = import_deferring_sigint("scipy.io"), import_deferring_sigint("scipy.sparse")
-
-    values = found.values
-    if values.dtype.kind not in "iufbc":
-        _refuse(f"{what} has elements of another type", "numbers", str(values.dtype))
-    native = values.astype(values.dtype.newbyteorder("="), copy=False)
-    file = io.BytesIO()
-    try:
-        scipy_io.mmwrite(file, sparse.coo_array((native, found.modes), shape=found.shape))
-    except (ValueError, TypeError) as error:
-        _refuse(f"{what} cannot be written", "numbers", f"{error}")
-    return file.getvalue()
-
-
-def _refuse(problem: str, expected: str, given: str) -> NoReturn:
-    raise UserError(problem, location=user_location(), expected=expected, given=given)
-
-
-def _text(path: Path) -> bytes:
-    """What a file holds, unpacked as its name says."""
-    most = MOST_RATIO * path.stat().st_size + SLACK
-    match path.suffix.lower():
-        case ".gz":
-            with gzip.open(path) as packed:
-                text = packed.read(most + 1)
-        case ".bz2":
-            with bz2.open(path) as file:
-                text = file.read(most + 1)
-        case _:
-            return path.read_bytes()
-    if len(text) > most:
-        raise ValueError(f"it is compressed to less than one byte of {MOST_RATIO}")
-    return text
-
-
-def _check_numbers(text: bytes, begin: int) -> None:
-    """Refuse what is not a number behind the header.
-
-    The reader of scipy takes the beginning of a word for the number, and ends the process where a
-    file ends inside of an exponent.
-    """
-    if text[begin:].translate(None, _IN_NUMBERS):
-        found = _NO_NUMBER.search(_NAMED.sub(lambda name: b"0" * len(name[0]), text), begin)
-    else:
-        found = _NO_NUMBER.search(text, begin)
-    if found is not None:
-        line = text.count(b"\n", 0, found.start()) + 1
-        word = text[text.rfind(b"\n", 0, found.start()) + 1 :].split(b"\n", 1)[0][:80]
-        raise ValueError(
-            f"line {line} has something that is not a number: {word.decode('latin-1')!r}"
-        )
-
-
-def _check_header(file: Any, size: int) -> None:
-    """Whether the entries that the header promises fit into the file."""
-    banner = file.readline(1024).decode("latin-1").lower().split()
-    if not banner or banner[0] != "%%matrixmarket":
-        raise ValueError("its first line is not a header of a Matrix Market file")
-    line = b"%"
-    while line.startswith(b"%") or (line and not line.strip()):
-        line = file.readline(SLACK)
-    sizes = [int(word) for word in line.split()]
-    left = size - file.tell() + 1  # the last line may have no end
-    if "coordinate" in banner:
-        promised = LEAST_ENTRY * sizes[2]
-    else:
-        full = sizes[0] * sizes[1]
-        promised = 2 * (full if "general" in banner else (full - min(sizes[:2])) // 2)
-    if min(sizes) < 0 or promised > left:
-        raise ValueError(f"its header promises more than its {size} bytes hold: {sizes}")
