@@ -1,4 +1,4 @@
-"""``t2s devices``: what there is to simulate on."""
+"""``t2s devices``: the devices and memories to simulate on."""
 
 from __future__ import annotations
 

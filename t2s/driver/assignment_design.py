@@ -448,10 +448,10 @@ class AssignmentDesign(Design):
 
 def _ended(result: Any) -> StageResult:
     """The result of a stage that came to its end, so that it has outputs; raises otherwise."""
-    from t2s.simulator.report.errors import require_complete as whole_run
+    from t2s.simulator.report.errors import require_complete
     from t2s.simulator.report.result import SimResult
 
-    return whole_run(result) if isinstance(result, SimResult) else result
+    return require_complete(result) if isinstance(result, SimResult) else result
 
 
 _IN_MEMORY: GraphCache[None, Graph] = GraphCache()

@@ -29,7 +29,7 @@ from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.limits import Progress, checked_limits
 from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.spec import IDEAL, Dram, find_memory
-from t2s.simulator.report.errors import require_complete as whole_run
+from t2s.simulator.report.errors import require_complete
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import retime_on, simulate
 from t2s.simulator.timeline import PEState, Timeline
@@ -140,7 +140,7 @@ class CapstanResult(NotebookDisplay):
         name = self.memory if memory is None else memory_name(memory)
         latencies, capacities = changed_times(self.program, self.times, times or self.times)
         with Progress(progress) as observer:
-            again = whole_run(
+            again = require_complete(
                 retime_on(
                     self.run,
                     target,
@@ -538,7 +538,7 @@ def run_units(
         for tensor in graph.tensors
         if tensor.role is TensorRole.INPUT
     }
-    return whole_run(
+    return require_complete(
         simulate(
             graph,
             given,

@@ -21,7 +21,7 @@ from t2s.driver.external_plan import ExternalPlan
 from t2s.driver.plan_inputs import run_loops
 from t2s.plan.cost import GENERIC, FunctionRates, HostMachine, LoopRates
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.ir import Access, Assignment, TensorDeclaration, accesses
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.parse import parse_assignment as parse
@@ -167,10 +167,6 @@ def _batched(value: TermT) -> TermT:
         return None
 
     return rewrite(value, wider)
-
-
-def _format(capability: Capability, name: str, order: int) -> Format:
-    return (*capability.needs_of(name).formats, dense(order))[0]
 
 
 def _inputs(

@@ -151,7 +151,7 @@ GOOD = (0, 0, 0xE0000000, 0x807F8004)
     [
         ((0, 0, 0, 0x407F8004), "its valid bit is 0"),
         ((1, 0, 0xE0000000, 0x807F8004), "bits below its fields are not"),
-        ((0, 0, 0xE0000000, 0x807F8007), "there is no operator 63"),
+        ((0, 0, 0xE0000000, 0x807F8007), "unknown operator 63"),
         ((0x8000, 0, 0xE0000000, 0x807F8004), "fields that it does not use are not 0"),
         ((0, 0, 0xE0000000, 0xFFFF8004), "one and zero"),
     ],

@@ -182,7 +182,7 @@ def test_the_command_assembles_and_disassembles(store: Path, tmp_path: Path) -> 
     ("arguments", "text"),
     [
         (["run", "missing.tia"], "error: 'missing.tia' cannot be read\n  expected: a file"),
-        (["run", "bad.tia"], "error: in PE 0 <a>, line 2, column 15: there is no operator 'hlt'"),
+        (["run", "bad.tia"], "error: in PE 0 <a>, line 2, column 15: unknown operator 'hlt'"),
         (["run", "bad.tia"], "   2 | when %p == X: hlt;\n"),
         (["run", "stuck.tia"], "error: the program is stuck in cycle 0"),
         (["run", "long.tia", "--max-cycles", "9"], "had not ended after cycle 9, the limit"),

@@ -170,7 +170,7 @@ def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
 
 
 def _rare(circle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
-    """The fewest tokens of a branch of a circle in a whole run; ``None`` if nobody knows."""
+    """The fewest tokens of a branch of a recurrence cycle in a run; ``None`` if unknown."""
     members = (member for member in circle.members if member.branch != SAME_CELL)
     traffic = (waits[member.branch].traffic for member in members)
     return min((count for count in traffic if count is not None), default=None)
@@ -420,7 +420,7 @@ class BranchWait:
     """A branch as the sink sees it: firers by number, latency with the pipeline of the source.
 
     ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
-    ``traffic`` is how many tokens come in the whole run, at most; ``None`` if nobody knows.
+    ``traffic`` is how many tokens come in the whole run, at most; ``None`` if unknown.
     ``burst`` is how many tokens are sent and taken in one firing.
     """
 

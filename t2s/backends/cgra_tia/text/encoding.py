@@ -181,7 +181,7 @@ def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instructio
     if code & (1 << padding(core)) - 1 or not fields["valid"]:
         raise _no_instruction("its valid bit is 0, or bits below its fields are not", code)
     if fields["operator"] >= len(_OPCODES):
-        raise _no_instruction(f"there is no operator {fields['operator']}", code)
+        raise _no_instruction(f"unknown operator {fields['operator']}", code)
     instruction = Instruction(
         trigger=Trigger(
             ones=fields["ones"], zeros=fields["zeros"], checks=_checks(fields, core, code)

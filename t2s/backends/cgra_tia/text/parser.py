@@ -134,10 +134,10 @@ def _end(cursor: LineCursor, what: str, expected: str) -> None:
 
 def _opcode(cursor: LineCursor) -> Opcode:
     place = cursor.place
-    word = cursor.expect(_OPERATOR, "there is no operator", "an operator, such as mov").group()
+    word = cursor.expect(_OPERATOR, "an operator is missing", "an operator, such as mov").group()
     if word not in _OPCODES:
         raise place.error(
-            f"there is no operator {word!r}",
+            f"unknown operator {word!r}",
             expected="an operator, such as add, mov or halt",
             given=repr(word),
             hint=nearest(word, _OPCODES),
