@@ -22,6 +22,7 @@ from spmv import DEVICE, FOLDER, RAM_WORDS, example, matrix_of
 
 import t2s
 from t2s import Float, Func
+from t2s.representation import product_report
 
 MATRICES = ("lp_e226", "jagmesh7", "cavity02", "G32", "bwm2000", "gemat1")
 
@@ -49,7 +50,7 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
                 y = cisr.spmv(machines, Float(32), banks=banks)
                 banked = run(y)
                 np.testing.assert_array_equal(banked.outputs["y"], copies.outputs["y"])
-                report = t2s.product_report(y, banked, A=matrix)
+                report = product_report(y, banked, A=matrix)
                 yield [
                     name,
                     f"{columns:,}",

@@ -79,7 +79,7 @@ import numpy as np
 import t2s
 
 C = runpy.run_path("examples/cgra/gemm.py")["C"]
-t2s.simulate(t2s.place(C), {"A": np.ones((32, 64)), "B": np.ones((64, 96))})
+t2s.simulate(t2s.cgra.place(C), {"A": np.ones((32, 64)), "B": np.ones((64, 96))})
 """,
 }
 """Programs that a new user runs first, from the root of the repository."""

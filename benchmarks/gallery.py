@@ -7,8 +7,8 @@ Results are compared with scipy: integers exactly; floats within n * eps times t
 absolute values of the n terms of a row ("error" is the largest share of that sum).  The bound is
 the larger of the steps of a machine and the bytes moved over the bandwidth of the device;
 "fraction" is the bound over the cycles of the run, and "cause" what takes most of the rest where it
-is below 90 %, as ``t2s.product_report`` has them.  Every row is a line of ``--results``; what is
-there already is not measured again.
+is below 90 %, as ``t2s.representation.product_report`` has them.  Every row is a line
+of ``--results``; what is there already is not measured again.
 A representation that would store more than ``--most`` values for each entry is left out.
 """
 
@@ -27,25 +27,26 @@ from scipy import sparse
 import t2s
 from benchmarks.spmv import FOLDER, matrix_files
 from t2s import Float, Func, ImageParam, Int, RDom, Var
+from t2s.representation import Chain, MatrixParam, gallery, product_report, read_matrix
 
 GALLERY = {
-    "CSR": t2s.gallery.csr,
-    "CSC": t2s.gallery.csc,
-    "CISR": t2s.gallery.cisr,
-    "ELL": t2s.gallery.ell,
-    "sliced ELL": t2s.gallery.sliced_ell,
-    "blocked CSR": t2s.gallery.blocked_csr,
-    "blocked CSC": t2s.gallery.blocked_csc,
-    "row blocks": t2s.gallery.row_blocks,
-    "DCSR": t2s.gallery.dcsr,
-    "COO": t2s.gallery.coo,
-    "DIA": t2s.gallery.dia,
+    "CSR": gallery.csr,
+    "CSC": gallery.csc,
+    "CISR": gallery.cisr,
+    "ELL": gallery.ell,
+    "sliced ELL": gallery.sliced_ell,
+    "blocked CSR": gallery.blocked_csr,
+    "blocked CSC": gallery.blocked_csc,
+    "row blocks": gallery.row_blocks,
+    "DCSR": gallery.dcsr,
+    "COO": gallery.coo,
+    "DIA": gallery.dia,
 }
 TYPES = {"float32": Float(32), "int32": Int(32)}
 DEVICE = "arria10"
 
 
-def product(A: t2s.Parameter) -> Func:
+def product(A: MatrixParam) -> Func:
     """y = A x, without directives."""
     x = ImageParam(A.type, 1, name="x")
     ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")
@@ -68,15 +69,15 @@ def values_for_an_entry(name: str, matrix: sparse.csr_array) -> float:
     return float(stored / max(1, matrix.nnz))
 
 
-def measure(chain: t2s.Chain, matrix: sparse.csr_array, type: t2s.Type) -> list[str]:
+def measure(chain: Chain, matrix: sparse.csr_array, type: t2s.Type) -> list[str]:
     """A row of the table: padding, steps, cycles, fraction, error, cause."""
-    A = t2s.Parameter(type, 2, chain, name="A")
+    A = MatrixParam(type, 2, chain, name="A")
     y, storage = product(A), A.store(matrix)
     x = np.random.default_rng(7).standard_normal(matrix.shape[1])
     x = (8 * x if type.is_integer else x).astype(type.numpy)
     result = t2s.simulate(y, {"A": storage, "x": x}, device=DEVICE)
     error = difference(matrix, x, result.outputs["y"])
-    report = t2s.product_report(y, result, A=storage)
+    report = product_report(y, result, A=storage)
     return [
         f"{report.padding:.1%}", f"{report.balance:.1%}", f"{report.steps:,}",
         f"{report.cycles:,}", f"{report.fraction:.1%}", error, report.cause,
@@ -106,8 +107,8 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
         if chosen.only and path.stem not in chosen.only:
             continue
         try:
-            matrix = sparse.csr_array(t2s.read_matrix(path, Float(64)))
-        except t2s.UserError:
+            matrix = sparse.csr_array(read_matrix(path, Float(64)))
+        except t2s.errors.UserError:
             continue  # complex numbers
         if not chosen.least <= matrix.nnz <= chosen.largest:
             continue

@@ -14,7 +14,7 @@ from t2s.core.expr import Expr, Index, Local, ReduceLanes, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import RegisterWrite
-from t2s.graph.graph import Channel, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import (
     DONE,
     Choice,
@@ -87,7 +87,11 @@ class Builder:
         """A new tensor, of the shape of its ``values`` if any; ``board``: not on the chip."""
         name = f"t{len(self.tensors)}"
         shape = (0,) if open or values is None else values.shape
-        place = Place.MEMORY if board else self.random.choice([Place.CHIP, Place.MEMORY])
+        place = (
+            MemorySpace.MEMORY
+            if board
+            else self.random.choice([MemorySpace.CHIP, MemorySpace.MEMORY])
+        )
         self.tensors.append(
             Tensor(name=name, type=type.scalar, shape=shape, role=role, open=open, place=place)
         )

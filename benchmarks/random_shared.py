@@ -18,7 +18,7 @@ from t2s.core.expr import Expr, Index, Local, ReduceLanes, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
 from t2s.graph.body import Load, RegisterWrite, Role, Statement, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule, SpaceDimension
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import DEVICES, Device
@@ -70,11 +70,11 @@ def in_banks(graph: Graph, random: Random) -> Graph:
     of_arrays = set[str]().union(*(accesses_of(node) for node in graph.pe_arrays))
 
     def placed(tensor: Tensor) -> Tensor:
-        if tensor.place is Place.MEMORY and random.random() < 0.5:
+        if tensor.place is MemorySpace.MEMORY and random.random() < 0.5:
             return tensor
         if tensor.open or tensor.name in of_arrays:
-            return replace(tensor, place=Place.MEMORY)
-        return replace(tensor, place=Place.SHARED, swizzled=random.random() < 0.3)
+            return replace(tensor, place=MemorySpace.MEMORY)
+        return replace(tensor, place=MemorySpace.SHARED, swizzled=random.random() < 0.3)
 
     return replace(graph, tensors=tuple(placed(tensor) for tensor in graph.tensors))
 
@@ -121,8 +121,8 @@ class _Gatherer:
     def name(self, what: str) -> str:
         return f"{what}{self.number}"
 
-    def place(self) -> Place:
-        return self.random.choice((Place.SHARED, Place.SHARED, Place.MEMORY))
+    def place(self) -> MemorySpace:
+        return self.random.choice((MemorySpace.SHARED, MemorySpace.SHARED, MemorySpace.MEMORY))
 
     def gatherer(self) -> Machine:
         begin = apply(Op.MULTIPLY, AT, const(self.lanes))
@@ -230,14 +230,18 @@ class _Gatherer:
         *,
         swizzled: bool = False,
     ) -> Tensor:
-        place = Place.SHARED if what in ("x", "y") and self.random.random() < 0.8 else self.place()
+        place = (
+            MemorySpace.SHARED
+            if what in ("x", "y") and self.random.random() < 0.8
+            else self.place()
+        )
         return Tensor(
             name=self.name(what),
             type=type,
             shape=(extent,),
             role=role,
             place=place,
-            swizzled=swizzled and place is Place.SHARED,
+            swizzled=swizzled and place is MemorySpace.SHARED,
         )
 
     def _load(self, target: str, tensor: str, index: Expr, type: Type) -> Load:

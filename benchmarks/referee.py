@@ -259,7 +259,7 @@ def main(runtime: Path) -> int:
     if arguments.list:
         print("\n".join(examples()))
         return 0
-    warnings.simplefilter("ignore", t2s.T2SWarning)
+    warnings.simplefilter("ignore", t2s.errors.T2SWarning)
     known = finished(arguments.results)
     rows: list[Row] = []
     wanted = list(jobs(arguments))

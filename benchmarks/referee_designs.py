@@ -24,7 +24,8 @@ from benchmarks.stream_designs import (
 )
 from t2s import Graph
 from t2s.core.ops import Op
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
+from t2s.representation import Chain, MatrixParam
 from t2s.sparse_repr.streams import UNBOUNDED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -137,18 +138,18 @@ def spmv_example(path: str, shape: tuple[int, int] = (7, 6)) -> Case:
         design = module.spmv(4, banks=2)
     if path == "conjugate_gradient":
         design, inputs = module.product(2), {"A": a, "d": inputs["x"]}
-    structure = t2s.structure(design, A=a)
+    structure = t2s.representation.structure(design, A=a)
     rest = {name: array for name, array in inputs.items() if name != "A"}
     return Case(graph=t2s.lower(design, A=a), inputs={**structure, **rest})
 
 
-def representation(chain: t2s.Chain) -> Case:
+def representation(chain: Chain) -> Case:
     """The product of a matrix in a representation of the gallery, without directives."""
     generator = np.random.default_rng(4)
     matrix, x = _sparse(generator, 6, 5), generator.integers(1, 9, 5).astype(np.float32)
-    A = t2s.Parameter(t2s.Float(32), 2, chain, name="A")
+    A = MatrixParam(t2s.Float(32), 2, chain, name="A")
     y, storage = product(A), A.store(matrix)
-    inputs = {**t2s.structure(y, A=storage), "x": x}
+    inputs = {**t2s.representation.structure(y, A=storage), "x": x}
     return Case(graph=t2s.lower(y, A=storage), inputs=inputs)
 
 
@@ -226,7 +227,7 @@ def case_study(name: str) -> Case:
 
 def in_memory(case: Case) -> Case:
     """The design with all tensors in the device's memory."""
-    tensors = tuple(replace(tensor, place=Place.MEMORY) for tensor in case.graph.tensors)
+    tensors = tuple(replace(tensor, place=MemorySpace.MEMORY) for tensor in case.graph.tensors)
     return replace(case, graph=replace(case.graph, tensors=tensors))
 
 

@@ -25,8 +25,25 @@ from spmv import FOLDER, matrix_files
 
 import t2s
 from t2s import Float, Var
+from t2s.representation import (
+    ASAP,
+    Columns,
+    Index,
+    Length,
+    LongestFirst,
+    MatrixParam,
+    RoundRobin,
+    Rows,
+    Zero,
+    dense_matrix,
+    read_matrix,
+)
 
-POLICIES = {"ASAP": t2s.ASAP, "round-robin": t2s.RoundRobin, "longest first": t2s.LongestFirst}
+POLICIES = {
+    "ASAP": ASAP,
+    "round-robin": RoundRobin,
+    "longest first": LongestFirst,
+}
 
 
 def random_csr(rows: int, nnz: int) -> sparse.csr_array:
@@ -43,7 +60,7 @@ def build(rows: int, nnz: int) -> Iterator[tuple[str, float, float, float]]:
     """Name, seconds, peak memory over that of the matrix, padding."""
     matrix = random_csr(rows, nnz)
     own = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
-    gallery = t2s.gallery
+    gallery = t2s.representation.gallery
     for name, chain in {
         "CSR": gallery.csr(4),
         "CSC": gallery.csc(4),
@@ -54,7 +71,7 @@ def build(rows: int, nnz: int) -> Iterator[tuple[str, float, float, float]]:
         "blocks of rows": gallery.row_blocks(2, 2),
         "COO": gallery.coo(4),
     }.items():
-        A = t2s.Parameter(Float(32), 2, chain, name="A")
+        A = MatrixParam(Float(32), 2, chain, name="A")
         seconds = min(_seconds(A, matrix) for _ in range(3))
         tracemalloc.start()
         storage = A.store(matrix)
@@ -63,7 +80,7 @@ def build(rows: int, nnz: int) -> Iterator[tuple[str, float, float, float]]:
         yield name, seconds, peak / own, storage.padding
 
 
-def _seconds(A: t2s.Parameter, matrix: sparse.csr_array) -> float:
+def _seconds(A: MatrixParam, matrix: sparse.csr_array) -> float:
     start = time.process_time()
     A.store(matrix)
     return time.process_time() - start
@@ -73,19 +90,29 @@ def schedules(folder: Path, machines: tuple[int, ...]) -> Iterator[list[str]]:
     """A row for each matrix: name, size, and padding with balance of every policy."""
     for path in matrix_files(folder):
         try:
-            matrix = t2s.read_matrix(path, Float(32))
-        except t2s.UserError:
+            matrix = read_matrix(path, Float(32))
+        except t2s.errors.UserError:
             continue  # complex numbers
         row = [path.stem, f"{matrix.shape[0]} x {matrix.shape[1]}", str(matrix.nnz)]
         for count in machines:
             for policy in POLICIES.values():
                 row_len, col_idx, job = Var("row_len"), Var("col_idx"), Var("job")
                 chain = (
-                    t2s.dense()
-                    .pack(t2s.Columns, t2s.Length(row_len), t2s.Index(col_idx))
-                    .schedule(t2s.Rows, count, policy, t2s.Zero, t2s.Index(job))
+                    dense_matrix()
+                    .pack(
+                        Columns,
+                        Length(row_len),
+                        Index(col_idx),
+                    )
+                    .schedule(
+                        Rows,
+                        count,
+                        policy,
+                        Zero,
+                        Index(job),
+                    )
                 )
-                storage = t2s.Parameter(Float(32), 2, chain, name="A").store(matrix)
+                storage = MatrixParam(Float(32), 2, chain, name="A").store(matrix)
                 row.append(f"{storage.padding:6.1%} {storage.balance:6.1%}")
         yield row
 

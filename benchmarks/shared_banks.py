@@ -18,7 +18,7 @@ from t2s.core.expr import Expr, Index, Local, apply, const
 from t2s.core.ops import Array, Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Role
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule, SpaceDimension
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.banked import Banked
@@ -56,9 +56,9 @@ def gatherers(machines: int, vectors: int) -> Graph:
         type=INT32,
         shape=(machines, vectors * LANES),
         role=TensorRole.INPUT,
-        place=Place.CHIP,
+        place=MemorySpace.CHIP,
     )
-    x = replace(take, name="x", shape=(WORDS,), place=Place.SHARED)
+    x = replace(take, name="x", shape=(WORDS,), place=MemorySpace.SHARED)
     head = Head(channel="c", value="got")
     nodes = (
         _counting("gather", machines, vectors, gather),

@@ -50,6 +50,7 @@ from scipy import sparse
 import t2s
 from t2s import Float, Int
 from t2s.report.product_report import ProductReport
+from t2s.representation import product_report, read_matrix, structure
 from t2s.simulator.devices import DEVICES
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "spmv"
@@ -161,7 +162,7 @@ def matrix_of(folder: Path, name: str) -> sparse.csr_array:
     """A matrix by its name."""
     if name == GENERATED:
         return trefethen(20_000)
-    return t2s.read_matrix(matrix_file(folder, name), Float(32))
+    return read_matrix(matrix_file(folder, name), Float(32))
 
 
 def trefethen(size: int) -> sparse.csr_array:
@@ -195,7 +196,7 @@ def measure(name: str, design: str, count: int, folder: Path) -> Row:
     generator = np.random.default_rng(7)
     x = generator.standard_normal(matrix.shape[1]).astype(np.float32)
     y = make(count, Float(32))
-    graph, arrays = t2s.lower(y, A=matrix), t2s.structure(y, A=matrix)
+    graph, arrays = t2s.lower(y, A=matrix), structure(y, A=matrix)
     inputs = {**arrays, "x": x}
     t2s.simulate(graph, inputs, device=DEVICE)  # compiles the design
     start = time.process_time()
@@ -204,7 +205,7 @@ def measure(name: str, design: str, count: int, folder: Path) -> Row:
     return Row(
         **row,
         fits=True,
-        **account(t2s.product_report(y, result, A=matrix)),
+        **account(product_report(y, result, A=matrix)),
         padding=1 - matrix.nnz / max(1, arrays["A_values"].size),
         balance=balance(arrays["A_col_idx"]),
         integers=integers_agree(matrix, make(count, Int(32))),

@@ -22,6 +22,7 @@ from spmv import FOLDER, example, matrix_file, matrix_files
 
 import t2s
 from t2s import Float
+from t2s.representation import read_matrix
 
 TIME_LIMIT = 600
 
@@ -58,7 +59,7 @@ def main() -> None:
         table.add_column(head, justify="right", no_wrap=True)
     wrong = 0
     for name in chosen.only:
-        matrix = t2s.read_matrix(matrix_file(chosen.matrices, name), Float(32))
+        matrix = read_matrix(matrix_file(chosen.matrices, name), Float(32))
         for design, make in designs.items():
             same, error, seconds = compare(make(), matrix)
             wrong += not same or error > 1

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Float, Func, ImageParam, UnsupportedError, UserError, Var
+from t2s import Float, Func, ImageParam, Var
 from t2s.backends.base import RunOptions, Unsupported, refusal
 from t2s.core.ops import Array
 from t2s.driver import hardware
+from t2s.errors import UnsupportedError, UserError
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.printer import print_graph

@@ -102,7 +102,7 @@ def run_block(document: Path, block: Block, namespace: dict[str, object]) -> str
         if block.info == "python":
             exec(code, namespace)
         else:
-            with pytest.raises(t2s.UserError) as caught:
+            with pytest.raises(t2s.errors.UserError) as caught:
                 exec(code, namespace)
             raised = str(caught.value)
     if raised is not None and printed.getvalue():

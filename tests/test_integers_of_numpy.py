@@ -9,23 +9,21 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import (
+from t2s import Float, Func, ImageParam, Int, RDom, Var, sparse
+from t2s.graph.serialize import graph_to_json
+from t2s.representation import (
+    ASAP,
+    Chain,
     Columns,
-    Float,
-    Func,
-    ImageParam,
     Index,
-    Int,
     Length,
     Longest,
-    RDom,
+    MatrixParam,
     Rows,
-    Var,
     Zero,
+    dense_matrix,
     gallery,
-    sparse,
 )
-from t2s.graph.serialize import graph_to_json
 from t2s.simulator.devices import Device
 from tests.sampling import sampled
 
@@ -80,18 +78,18 @@ def transformed(n: Integer) -> Func:
     return gemm(n, steps)
 
 
-def chain(n: Integer) -> t2s.Chain:
+def chain(n: Integer) -> Chain:
     col_idx, width, slices = Var("col_idx"), Var("width"), Var("slices")
-    packed = t2s.dense().pack(Columns, Index(col_idx))
+    packed = dense_matrix().pack(Columns, Index(col_idx))
     blocked = packed.block(Rows, n(4), Zero, Length(slices)).block(
         Columns, n(1), Longest, Length(width)
     )
-    return blocked.schedule(slices, n(2), t2s.ASAP, Zero)
+    return blocked.schedule(slices, n(2), ASAP, Zero)
 
 
-def product(made: t2s.Chain) -> Func:
+def product(made: Chain) -> Func:
     A, x, y = (
-        t2s.Parameter(Float(32), 2, made, name="A"),
+        MatrixParam(Float(32), 2, made, name="A"),
         ImageParam(Float(32), 1, name="x"),
         Func("y"),
     )
@@ -102,7 +100,7 @@ def product(made: t2s.Chain) -> Func:
     return y
 
 
-def lowered(made: t2s.Chain) -> str:
+def lowered(made: Chain) -> str:
     return graph_to_json(t2s.lower(product(made), A=MATRIX))
 
 
@@ -199,7 +197,7 @@ def test_same_result(name: str, integer: Integer) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in ("subscripts",)])
 def test_truth_values_are_no_integers(name: str) -> None:
-    with pytest.raises((t2s.UserError, ValueError)):
+    with pytest.raises((t2s.errors.UserError, ValueError)):
         CALLS[name](lambda value: True)
 
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse as scipy_sparse
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, T2SWarning, Type, UInt, Var, sparse
+from t2s import Func, ImageParam, Int, RDom, Type, UInt, Var, sparse
+from t2s.errors import T2SWarning
 from t2s.func import overflow
 
 Array = np.ndarray[Any, Any]

@@ -1,4 +1,4 @@
-"""``t2s.place``: what is simulated is the text that was written."""
+"""``t2s.cgra.place``: what is simulated is the text that was written."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, RDom, UnsupportedError, UserError, Var, sparse
+from t2s import Float, Func, ImageParam, Int, RDom, Var, sparse
 from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
 from t2s.driver.placement import find_fabric
+from t2s.errors import UnsupportedError, UserError
 
 A4 = np.arange(16.0).reshape(4, 4) - 7
 X4 = np.array([3.0, -1.0, 4.0, 1.0])
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::t2s.T2SWarning")  # a ring that is not full
+pytestmark = pytest.mark.filterwarnings("ignore::t2s.errors.T2SWarning")  # a ring that is not full
 DOUBLE = Float(64)
 
 
@@ -34,12 +35,14 @@ def _product(size: int = 4, type: t2s.Type = DOUBLE) -> Func:
 
 
 @pytest.fixture(scope="module")
-def placed() -> t2s.Placement:
-    return t2s.place(_product(), fabric="cgra8")
+def placed() -> t2s.cgra.Placement:
+    return t2s.cgra.place(_product(), fabric="cgra8")
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
-def test_instructions_and_graph_run_to_the_same_cycle(placed: t2s.Placement, engine: str) -> None:
+def test_instructions_and_graph_run_to_the_same_cycle(
+    placed: t2s.cgra.Placement, engine: str
+) -> None:
     stepped = placed.run({"A": A4, "x": X4})
     result = t2s.simulate(placed, {"A": A4, "x": X4}, engine=engine)
     np.testing.assert_array_equal(result.outputs["y"], A4 @ X4)
@@ -47,14 +50,14 @@ def test_instructions_and_graph_run_to_the_same_cycle(placed: t2s.Placement, eng
     assert result.cycles == stepped.cycles == t2s.cycles(placed)
 
 
-def test_a_folder_is_read_to_the_same_design(placed: t2s.Placement, tmp_path: Path) -> None:
+def test_a_folder_is_read_to_the_same_design(placed: t2s.cgra.Placement, tmp_path: Path) -> None:
     paths = placed.write(tmp_path / "there")
     assert sorted(path.name for path in paths) == [
         "y.placement.json",
         "y.placement.svg",
         "y.tia",
     ]
-    again = t2s.read_placement(tmp_path / "there")
+    again = t2s.cgra.read_placement(tmp_path / "there")
     assert again.placed == placed.placed
     assert again.files == placed.files
     result = t2s.simulate(again, {"A": A4, "x": X4})
@@ -63,14 +66,14 @@ def test_a_folder_is_read_to_the_same_design(placed: t2s.Placement, tmp_path: Pa
 
 
 def test_emit_writes_the_files_of_the_smallest_fabric(
-    placed: t2s.Placement, tmp_path: Path
+    placed: t2s.cgra.Placement, tmp_path: Path
 ) -> None:
     t2s.emit(_product(), "cgra_tia", tmp_path)
     assert {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir()} == placed.files
 
 
-def test_seeds_give_other_places_and_the_same_values(placed: t2s.Placement) -> None:
-    other = t2s.place(_product(), fabric="cgra8", seed=7)
+def test_seeds_give_other_places_and_the_same_values(placed: t2s.cgra.Placement) -> None:
+    other = t2s.cgra.place(_product(), fabric="cgra8", seed=7)
     assert other.placed.sites != placed.placed.sites
     found = t2s.simulate(other, {"A": A4, "x": X4})
     np.testing.assert_array_equal(found.outputs["y"], A4 @ X4)
@@ -80,7 +83,7 @@ def test_a_fabric_of_ones_own() -> None:
     from t2s.backends.cgra_tia.fabric import CgraFabric
 
     own = CgraFabric(name="own", rows=4, columns=6, pattern=("cf", "fc"), fma_latency=2)
-    found = t2s.place(_product(), fabric=own)
+    found = t2s.cgra.place(_product(), fabric=own)
     assert found.placed.fabric is own
     result = t2s.simulate(found, {"A": A4, "x": X4})
     np.testing.assert_array_equal(result.outputs["y"], A4 @ X4)
@@ -90,9 +93,9 @@ def test_values_without_contraction_are_those_of_numpy_bit_by_bit() -> None:
     generator = np.random.default_rng(3)
     inputs = {"A": generator.random((4, 4)), "x": generator.random(4)}
     exact = t2s.interpret(_product(), inputs)
-    apart = t2s.place(_product(), fabric="cgra8", contract=False)
+    apart = t2s.cgra.place(_product(), fabric="cgra8", contract=False)
     np.testing.assert_array_equal(t2s.simulate(apart, inputs).outputs["y"], exact)
-    fused = t2s.simulate(t2s.place(_product(), fabric="cgra8"), inputs).outputs["y"]
+    fused = t2s.simulate(t2s.cgra.place(_product(), fabric="cgra8"), inputs).outputs["y"]
     np.testing.assert_allclose(fused, exact, rtol=1e-15)
 
 
@@ -104,7 +107,7 @@ def test_scalars_of_the_user() -> None:
         Func("y"),
     )
     y[i] = X[i] * a + 1.0
-    found = t2s.place(y.bound(i, 0, 6), fabric="cgra8")
+    found = t2s.cgra.place(y.bound(i, 0, 6), fabric="cgra8")
     x = np.arange(6.0)
     for factor in (2.0, -0.5):
         inputs = {"X": x, "a": factor}
@@ -114,7 +117,7 @@ def test_scalars_of_the_user() -> None:
         assert found.run(inputs).cycles == result.cycles
 
 
-def test_it_can_be_looked_at(placed: t2s.Placement) -> None:
+def test_it_can_be_looked_at(placed: t2s.cgra.Placement) -> None:
     text = str(placed)
     assert "cells with an FMA" in text
     assert "FMA usage" in text
@@ -135,7 +138,7 @@ def _shapes(picture: object) -> dict[str, ElementTree.Element]:
     return found
 
 
-def test_pictures_of_a_run(placed: t2s.Placement, tmp_path: Path) -> None:
+def test_pictures_of_a_run(placed: t2s.cgra.Placement, tmp_path: Path) -> None:
     run = placed.run({"A": A4, "x": X4})
     for kind in ("busy", "starved", "blocked", "waiting", "idle"):
         picture = placed.picture_of_run(run, kind)
@@ -151,7 +154,7 @@ def test_pictures_of_a_run(placed: t2s.Placement, tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == placed.picture_of_run(run)._repr_svg_()
 
 
-def test_pictures_of_a_simulation(placed: t2s.Placement) -> None:
+def test_pictures_of_a_simulation(placed: t2s.cgra.Placement) -> None:
     """Parts that are alike have the mean of all of them."""
     inputs = {"A": A4, "x": X4}
     shares = placed.run(inputs).shares()
@@ -168,7 +171,7 @@ def test_pictures_of_a_simulation(placed: t2s.Placement) -> None:
 def test_pictures_of_a_sparse_run() -> None:
     kernel = sparse.compile(sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}))
     inputs = {"A": np.diag([1.0, 2.0, 0.0]), "x": np.arange(3.0)}
-    placed = t2s.place(kernel, inputs)
+    placed = t2s.cgra.place(kernel, inputs)
     for run in (placed.run(inputs), t2s.simulate(placed, inputs)):
         shapes = _shapes(placed.picture_of_run(run))
         assert set(shapes) == set(placed.placed.sites)
@@ -178,7 +181,7 @@ def test_pictures_of_a_sparse_run() -> None:
         placed.picture_of_run(other)
 
 
-def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.Placement) -> None:
+def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.cgra.Placement) -> None:
     parts = set(placed.placed.sites)
     assert parts < set(_shapes(placed.picture()))
     for group in placed.groups:
@@ -207,7 +210,7 @@ def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.Placement) -> None:
         ),
         (lambda p, run: p.picture_of_run("run"), "the run", "what Placement.run gives"),
         (
-            lambda p, run: t2s.place(_product(8), fabric="cgra8").picture_of_run(
+            lambda p, run: t2s.cgra.place(_product(8), fabric="cgra8").picture_of_run(
                 replace(run, cells={})
             ),
             "the run of 'y' is not of this placement of 'y'",
@@ -217,7 +220,7 @@ def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.Placement) -> None:
     ],
 )
 def test_pictures_that_there_are_not(
-    placed: t2s.Placement, wrong: Any, says: str, expected: str
+    placed: t2s.cgra.Placement, wrong: Any, says: str, expected: str
 ) -> None:
     run = placed.run({"A": A4, "x": X4})
     with pytest.raises(UserError) as caught:
@@ -230,7 +233,7 @@ def test_other_inputs_than_those_it_was_placed_for() -> None:
     X, i, y, N = ImageParam(DOUBLE, 1, name="X"), Var("i"), Func("y"), t2s.Param(Int(32), name="N")
     y[i] = X[i] * 2.0
     y.bound(i, 0, N)
-    found = t2s.place(y, {"N": 4}, fabric="cgra8")
+    found = t2s.cgra.place(y, {"N": 4}, fabric="cgra8")
     given = {"N": 4, "X": np.ones(4)}
     np.testing.assert_array_equal(t2s.simulate(found, given).outputs["y"], np.full(4, 2.0))
     for use in (t2s.simulate, lambda design, inputs: design.run(inputs)):
@@ -239,7 +242,7 @@ def test_other_inputs_than_those_it_was_placed_for() -> None:
 
 
 @pytest.mark.parametrize("verb", [t2s.simulate, t2s.cycles, t2s.fit_depths, t2s.verilate])
-def test_latencies_are_those_of_the_fabric(placed: t2s.Placement, verb: Any) -> None:
+def test_latencies_are_those_of_the_fabric(placed: t2s.cgra.Placement, verb: Any) -> None:
     with pytest.raises(UserError) as caught:
         verb(placed, {"A": A4, "x": X4}, device="cgra8")
     assert "the latencies of 'y' are those of its fabric" in str(caught.value)
@@ -253,11 +256,11 @@ def test_refusals(tmp_path: Path) -> None:
         find_fabric("cgra9")
     assert "one of cgra8, cgra16, cgra32, or a CgraFabric" in str(caught.value)
     with pytest.raises(UserError, match="no such folder"):
-        t2s.read_placement(tmp_path / "nothing")
+        t2s.cgra.read_placement(tmp_path / "nothing")
     with pytest.raises(UserError, match="placement"):
-        t2s.read_placement(tmp_path)
+        t2s.cgra.read_placement(tmp_path)
     with pytest.raises(UnsupportedError) as caught:
-        t2s.place(_product(type=Float(32)))
+        t2s.cgra.place(_product(type=Float(32)))
     assert "float32" in str(caught.value)
     assert caught.value.location is not None
     staged = t2s.sparse.compile(
@@ -266,7 +269,7 @@ def test_refusals(tmp_path: Path) -> None:
     )
     eye = np.eye(2)
     with pytest.raises(UnsupportedError, match="graphs, which run one after the other"):
-        t2s.place(staged, {"A": eye, "B": eye})
+        t2s.cgra.place(staged, {"A": eye, "B": eye})
 
 
 @pytest.mark.verilator
@@ -274,7 +277,7 @@ def test_refusals(tmp_path: Path) -> None:
 def test_a_larger_array_runs_as_verilog_to_the_same_cycle() -> None:
     """Sixteen FMAs with virtual buffers, rings, units and wires."""
     namespace = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "cgra" / "ladder.py"))
-    placed = t2s.place(namespace["design"](), fabric="cgra8")
+    placed = t2s.cgra.place(namespace["design"](), fabric="cgra8")
     generator = np.random.default_rng(3)
     inputs = {name: generator.integers(-9, 10, (16, 16)).astype(float) for name in "AB"}
     found = t2s.verilate(placed, inputs)

@@ -12,7 +12,9 @@ import pytest
 import scipy.sparse as scipy
 
 import t2s
-from t2s import Float, Func, ImageParam, RDom, UnsupportedError, Var, sparse
+from t2s import Float, Func, ImageParam, RDom, Var, sparse
+from t2s.errors import UnsupportedError
+from t2s.representation import MatrixParam, gallery, structure
 
 MATRIX = scipy.csr_array(np.array([[1, 0, 2], [0, 3, 0], [4, 5, 6]], np.float32))
 VECTOR = np.array([1, 2, 3], np.float32)
@@ -50,7 +52,7 @@ def assignment() -> Kind:
 
 
 def product() -> Kind:
-    A = t2s.Parameter(Float(32), 2, t2s.gallery.csr(2), name="A")
+    A = MatrixParam(Float(32), 2, gallery.csr(2), name="A")
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -74,7 +76,7 @@ def placement() -> Kind:
     y[i] += A[i, k] * x[k]
     y.bound(i, 0, 3).unroll(k)
     inputs = {"A": MATRIX.toarray().astype(float), "x": VECTOR.astype(float)}
-    return Kind(t2s.place(y, fabric="cgra8"), inputs, {})
+    return Kind(t2s.cgra.place(y, fabric="cgra8"), inputs, {})
 
 
 KINDS = {make.__name__: make for make in (dense, kernel, assignment, product, graph, placement)}
@@ -99,7 +101,7 @@ def given_or_none(kind: Kind) -> dict[str, Any] | None:
 VERBS: dict[str, Callable[[Kind, Path], Any]] = {
     "lower": lambda kind, _: t2s.lower(kind.design, **kind.constants).nodes[0].name,
     "print_loop_nest": lambda kind, _: t2s.print_loop_nest(kind.design, **kind.constants),
-    "structure": lambda kind, _: t2s.structure(kind.design, **kind.constants),
+    "structure": lambda kind, _: structure(kind.design, **kind.constants),
     "interpret": lambda kind, _: values(t2s.interpret(kind.design, kind.inputs)),
     "simulate": lambda kind, _: values(
         t2s.simulate(kind.design, kind.inputs, stalls=t2s.RandomStalls(seed=1, one_in=7))
@@ -161,7 +163,7 @@ def test_all_kinds_agree_on_cycles_of_one_graph() -> None:
     for make in (kernel, product, dense):
         made = make()
         lowered = t2s.lower(made.design, **made.constants)
-        arrays = t2s.structure(made.design, **made.constants)
+        arrays = structure(made.design, **made.constants)
         others = {
             name: value
             for name, value in made.inputs.items()

@@ -47,7 +47,7 @@ def main() -> None:
             if tensor.role.value == "input"
         }
         start = time.process_time()
-        placed = t2s.place(func, fabric=fabric)
+        placed = t2s.cgra.place(func, fabric=fabric)
         seconds = [time.process_time() - start]
         cycles = 0
         for _ in range(2):

@@ -17,32 +17,37 @@ from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.judge import graph_agrees, same
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
-from t2s import Float, Func, ImageParam, Int, Param, RDom, UInt, Var
+from t2s import Float, Func, ImageParam, Int, Param, RDom, UInt, Var, representation
+from t2s.representation import Chain, MatrixParam
 
 TYPES = (Float(32), Int(32), Float(64), Int(64), Int(16), UInt(8), Float(16))
 
 
 def _steps(c: Choices) -> list[str]:
     """The steps of a chain in text, those that fit."""
-    said = ["t2s.dense()"]
-    targets, second, fresh = ["t2s.Rows", "t2s.Columns"], "t2s.Columns", iter(range(99))
+    said = ["dense_matrix()"]
+    targets, second, fresh = (
+        ["Rows", "Columns"],
+        "Columns",
+        iter(range(99)),
+    )
 
     def extend(step: str) -> bool:
         try:
             _chain([*said, step])
-        except t2s.UserError:
+        except t2s.errors.UserError:
             return False
         said.append(step)
         return True
 
-    if c.chance(5) and extend("skew(t2s.Columns)"):
-        second = "t2s.Diagonals"
+    if c.chance(5) and extend("skew(Columns)"):
+        second = "Diagonals"
         targets[1] = second
 
     def block(factors: list[str]) -> None:
-        padding = c.one_of(["t2s.Zero", "t2s.Longest"])
+        padding = c.one_of(["Zero", "Longest"])
         name = f"s{next(fresh)}" if c.chance(3) else None
-        length = f", t2s.Length(Var({name!r}))" if name else ""
+        length = f", Length(Var({name!r}))" if name else ""
         step = f"block({c.one_of(targets)}, {c.one_of(factors)}, {padding}{length})"
         step = step.replace("Var('s", "V('s")
         if extend(step) and name:
@@ -50,34 +55,41 @@ def _steps(c: Choices) -> list[str]:
 
     numbers = ["1", "2", "3", "4"]
     for _ in range(c.below(3)):
-        block([*numbers, "t2s.Whole"])
+        block([*numbers, "Whole"])
     if not c.chance(6):
-        first = c.one_of(["t2s.Rows", second])
-        structure = f"t2s.Index(V('s{next(fresh)}'))"
+        first = c.one_of(["Rows", second])
+        structure = f"Index(V('s{next(fresh)}'))"
         if not c.chance(4):
-            structure += f", t2s.Length(V('s{next(fresh)}'))"
+            structure += f", Length(V('s{next(fresh)}'))"
         extend(f"pack({first}, {structure})")
         if c.chance(5):
-            other = second if first == "t2s.Rows" else "t2s.Rows"
-            extend(f"pack({other}, t2s.Index(V('s{next(fresh)}')))")
+            other = second if first == "Rows" else "Rows"
+            extend(f"pack({other}, Index(V('s{next(fresh)}')))")
         for _ in range(c.below(4)):
             block(numbers)
     machines = c.between(1, 5)
-    policy = c.one_of(["t2s.ASAP", "t2s.ASAP", "t2s.RoundRobin", "t2s.LongestFirst"])
-    index = f", t2s.Index(V('s{next(fresh)}'))" if c.chance(3) or "Longest" in policy else ""
+    policy = c.one_of(
+        [
+            "ASAP",
+            "ASAP",
+            "RoundRobin",
+            "LongestFirst",
+        ]
+    )
+    index = f", Index(V('s{next(fresh)}'))" if c.chance(3) or "Longest" in policy else ""
     for target in c.shuffled(targets):
-        if extend(f"schedule({target}, {machines}, {policy}, t2s.Zero{index})"):
+        if extend(f"schedule({target}, {machines}, {policy}, Zero{index})"):
             return said
     return [
-        "t2s.dense()",
-        "pack(t2s.Columns, t2s.Index(V('column')), t2s.Length(V('length')))",
-        f"schedule(t2s.Rows, {machines}, {policy}, t2s.Zero, t2s.Index(V('job')))",
+        "dense_matrix()",
+        "pack(Columns, Index(V('column')), Length(V('length')))",
+        f"schedule(Rows, {machines}, {policy}, Zero, Index(V('job')))",
     ]
 
 
-def _chain(steps: list[str]) -> t2s.Chain:
+def _chain(steps: list[str]) -> Chain:
     variables: dict[str, Var] = {}
-    names = {"t2s": t2s, "V": lambda name: variables.setdefault(name, Var(name))}
+    names = {**vars(representation), "V": lambda name: variables.setdefault(name, Var(name))}
     return eval(".".join(steps), names)
 
 
@@ -118,7 +130,7 @@ def _judge(
     factor: str,
     hardware: bool,
 ) -> None:
-    parameter = t2s.Parameter(type, 2, _chain(steps), name="A")
+    parameter = MatrixParam(type, 2, _chain(steps), name="A")
     x, x0 = ImageParam(type, 1, name="x"), ImageParam(type, 1, name="x0")
     alpha = Param(type, name="alpha")
     p, q, r = Var("p"), RDom(0, parameter.values.extent(1), name="q"), Var("r")
@@ -143,7 +155,10 @@ def _judge(
         inputs["alpha"] = scale
     same("interpret", t2s.interpret(y, inputs), expected)
     graph = t2s.lower(y, A=given)
-    arrays = {**{n: v for n, v in inputs.items() if n != "A"}, **t2s.structure(y, A=given)}
+    arrays = {
+        **{n: v for n, v in inputs.items() if n != "A"},
+        **t2s.representation.structure(y, A=given),
+    }
     for name, engine in (("native engine", "native"), ("plain engine", "python")):
         result = t2s.simulate(y, inputs, engine=engine, progress=False)
         same(name, result.outputs["y"], expected)

@@ -194,7 +194,7 @@ def legal_beginning(program: Program) -> tuple[str, Any, Verdict | None]:
         text = program.text(count)
         try:
             graph = t2s.lower(executed(text), **program.given)
-        except t2s.T2SError as error:
+        except t2s.errors.T2SError as error:
             if program.declared(str(error)):
                 return legal_beginning(program)
             verdict = verdict_of(error)

@@ -21,6 +21,7 @@ from benchmarks.hunt.verdict import Kind, Verdict
 from t2s import Float, Func, ImageParam, Int, RDom, Var, sparse
 from t2s.graph.arrays import TensorRole
 from t2s.graph.serialize import graph_from_json, graph_to_json
+from t2s.representation import read_matrix
 
 MATRICES = (
     "%%MatrixMarket matrix coordinate real general\n3 4 3\n1 1 1.5\n2 3 -2\n3 4 1e3\n",
@@ -139,8 +140,8 @@ def _reads(suffix: str) -> Any:
             path = Path(folder) / f"a{suffix}"
             path.write_text(text, encoding="utf-8")
             if suffix == ".mtx":
-                with contextlib.suppress(t2s.UserError):
-                    t2s.read_matrix(path, Float(32))
+                with contextlib.suppress(t2s.errors.UserError):
+                    read_matrix(path, Float(32))
             sparse.read(path)
 
     return read

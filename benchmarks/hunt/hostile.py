@@ -24,7 +24,22 @@ import t2s
 from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict
-from t2s import Float, Func, ImageParam, Int, Param, Parameter, RDom, Var, sparse
+from t2s import Float, Func, ImageParam, Int, Param, RDom, Var, sparse
+from t2s.representation import (
+    ASAP,
+    Columns,
+    Index,
+    MatrixParam,
+    Rows,
+    Whole,
+    Zero,
+    dense_matrix,
+    gallery,
+    product_report,
+    read_matrix,
+    structure,
+    write_matrix,
+)
 
 Call = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 
@@ -42,7 +57,7 @@ class World:
         self.C[self.i, self.j] += self.A[self.i, self.k] * self.B[self.k, self.j]
         self.C.bound(self.i, 0, 4).bound(self.j, 0, 4)
         self.inputs = {"A": np.ones((4, 4), np.float32), "B": np.eye(4, dtype=np.float32)}
-        self.M = Parameter(Float(32), 2, t2s.gallery.csr(2), name="M")
+        self.M = MatrixParam(Float(32), 2, gallery.csr(2), name="M")
         x = ImageParam(Float(32), 1, name="x")
         p, q, r = Var("p"), RDom(0, self.M.values.extent(1), name="q"), Var("r")
         row, column = self.M.inverse_map(p, q)
@@ -77,9 +92,9 @@ class World:
         add("resources", t2s.resources, C, device="arria10")
         add("fit_depths", t2s.fit_depths, C, progress=False)
         add("emit", t2s.emit, C, "opencl_fpga", "out")
-        add("structure", t2s.structure, self.y, M=self.matrix)
+        add("structure", structure, self.y, M=self.matrix)
         result = t2s.simulate(self.y, self.product)
-        add("product_report", t2s.product_report, self.y, result, M=self.matrix)
+        add("product_report", product_report, self.y, result, M=self.matrix)
         runs = [t2s.Run(C, self.inputs)]
         add("simulate_many", t2s.simulate_many, runs, workers=1, progress=False)
         add("Run", t2s.Run, C, self.inputs)
@@ -90,7 +105,7 @@ class World:
         add("Param", Param, Int(32), name="alpha")
         add("Var", Var, "v")
         add("RDom", RDom, 0, 4, name="r")
-        add("Parameter", Parameter, Float(32), 2, t2s.gallery.csr(2), name="M2")
+        add("MatrixParam", MatrixParam, Float(32), 2, gallery.csr(2), name="M2")
         for name in ("Int", "UInt", "Float"):
             add(name, getattr(t2s, name), 32)
         add("cast", t2s.cast, Int(32), i)
@@ -101,15 +116,33 @@ class World:
         add("max", t2s.max, i, j)
         add("min", t2s.min, i, j)
         add("RandomStalls", t2s.RandomStalls, seed=1, one_in=2)
-        add("read_matrix", t2s.read_matrix, "a.mtx", Float(32))
-        add("write_matrix", t2s.write_matrix, "b.mtx", self.matrix)
+        add("read_matrix", read_matrix, "a.mtx", Float(32))
+        add("write_matrix", write_matrix, "b.mtx", self.matrix)
         for name in ("csr", "csc", "cisr", "dcsr", "coo", "dia", "ell", "sliced_ell"):
-            add(f"gallery.{name}", getattr(t2s.gallery, name), 2)
-        add("gallery.blocked_csr", t2s.gallery.blocked_csr, 2, 2, 3)
-        add("chain.block", t2s.dense().block, t2s.Rows, 2, t2s.Zero)
-        add("chain.pack", t2s.dense().pack, t2s.Columns, t2s.Index(Var("s")))
-        add("chain.skew", t2s.dense().skew, t2s.Columns)
-        add("chain.schedule", t2s.dense().schedule, t2s.Rows, 2, t2s.ASAP, t2s.Zero)
+            add(f"gallery.{name}", getattr(gallery, name), 2)
+        add("gallery.blocked_csr", gallery.blocked_csr, 2, 2, 3)
+        add(
+            "chain.block",
+            dense_matrix().block,
+            Rows,
+            2,
+            Zero,
+        )
+        add(
+            "chain.pack",
+            dense_matrix().pack,
+            Columns,
+            Index(Var("s")),
+        )
+        add("chain.skew", dense_matrix().skew, Columns)
+        add(
+            "chain.schedule",
+            dense_matrix().schedule,
+            Rows,
+            2,
+            ASAP,
+            Zero,
+        )
         for name, given in (
             ("split", (i, i, w.ii, 2)),
             ("tile", (j, i, w.ii, w.p, 2, 2)),
@@ -242,8 +275,22 @@ def _hostile(w: World) -> list[Any]:
         *(scipy.sparse.eye_array(3), scipy.sparse.eye_array(3).todok(), w.matrix),
         *(Int(32), Float(64), t2s.BFloat(), t2s.Bool(), Path("x"), Path("/nowhere/at/all")),
         *(w.i, w.k, w.A, w.C, w.M, w.y, undefined, w.A[w.i, w.j], w.i + 1, w.i > 0),
-        *(w.kernel, sparse.csr, sparse.Tensor("Q", "ds"), t2s.dense(), t2s.gallery.csr(2)),
-        *(t2s.Rows, t2s.Zero, t2s.ASAP, t2s.Whole, t2s.lower(w.C), w.inputs, w.sparse),
+        *(
+            w.kernel,
+            sparse.csr,
+            sparse.Tensor("Q", "ds"),
+            dense_matrix(),
+            gallery.csr(2),
+        ),
+        *(
+            Rows,
+            Zero,
+            ASAP,
+            Whole,
+            t2s.lower(w.C),
+            w.inputs,
+            w.sparse,
+        ),
     ]
 
 

@@ -19,8 +19,9 @@ from benchmarks.hunt.described import drawn_function, function_of_part
 from benchmarks.hunt.notation import PLUS_TIMES, RINGS, Ring, Term
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
-from t2s import UserError, external, sparse
+from t2s import external, sparse
 from t2s.capability.ir import print_capability
+from t2s.errors import UserError
 from t2s.plan.ir import LoopsStep
 from t2s.plan.search import parts_of
 from t2s.sparse_repr.notation.ir import (

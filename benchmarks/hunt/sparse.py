@@ -20,7 +20,8 @@ from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.notation import PLUS_TIMES, RINGS, Ring, Term
 from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
-from t2s import UserError, sparse
+from t2s import sparse
+from t2s.errors import UserError
 
 VARIABLES = "ijkl"
 DTYPES = (

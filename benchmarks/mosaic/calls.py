@@ -34,12 +34,12 @@ def _empty(folder: Path) -> external.ExternalFunction | None:
     made = folder / "libnothing.so"
     command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(folder / "nothing.c")]
     subprocess.run(command, check=True)
-    arguments = (external.DataOf(tensor="x"), external.DataOf(tensor="z"))
+    arguments = (external.call.DataOf(tensor="x"), external.call.DataOf(tensor="z"))
     return external.make_function(
         "nothing",
         "z(i) = x(i)",
-        call=external.ExternalCall(symbol="nothing", arguments=arguments),
-        library=external.LibraryOf(name="nothing", path=str(made)),
+        call=external.call.ExternalCall(symbol="nothing", arguments=arguments),
+        library=external.call.LibraryOf(name="nothing", path=str(made)),
         types="float64",
         strides="dense",
         trusted=True,

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from t2s import Float, UserError, external, sparse
+from t2s import Float, external, sparse
+from t2s.errors import UserError
 from t2s.libraries.calling import availability
 from t2s.libraries.registry import LIBRARIES
 from t2s.sparse_repr.notation.ir import Assignment

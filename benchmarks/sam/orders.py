@@ -29,7 +29,7 @@ from inputs import Array, left, matrix, right
 from rich.console import Console
 from rich.table import Table
 
-from t2s import UserError
+from t2s.errors import UserError
 from t2s.sparse import Kernel, Schedule, SparseResult, parse
 from t2s.sparse_repr.streams import UNBOUNDED
 

@@ -98,8 +98,8 @@ def _mappings(values: Values) -> tuple[Any, ...]:
 def _placed(values: Values) -> tuple[Any, ...]:
     """Cells and wires of a small placement."""
     inputs = {"A": values["matrix"](), "x": np.arange(64.0)}
-    fabric = t2s.CgraFabric(name="small", rows=8, columns=8)
-    return (t2s.place(values["y"], inputs, fabric=fabric).picture(),)
+    fabric = t2s.cgra.CgraFabric(name="small", rows=8, columns=8)
+    return (t2s.cgra.place(values["y"], inputs, fabric=fabric).picture(),)
 
 
 def _public(values: Values) -> tuple[Any, ...]:

@@ -53,7 +53,7 @@ def main() -> list[int]:
         options |= step
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the rings that are not full yet
-            placed = t2s.place(design(**options), fabric="cgra8")
+            placed = t2s.cgra.place(design(**options), fabric="cgra8")
         result = t2s.simulate(placed, {"A": a, "B": b}, memory="hbm2e")
         assert np.allclose(result.outputs["C"], a @ b)
         gain = f"{cycles[-1] / result.cycles:5.2f} x" if cycles else ""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 import t2s
-from t2s import CgraFabric, sparse
+from t2s import sparse
+from t2s.cgra import CgraFabric
 
 i, j = t2s.variables("i j")
 A = sparse.Tensor("A", sparse.csr)
@@ -39,7 +40,7 @@ def main() -> list[int]:
     print(f"{'SAM graph':34}{graph.cycles:7} cycles{graph.cycles / entries:7.2f} for an entry")
     for latency in (4, 2, 1):
         fabric = CgraFabric(name=f"fma{latency}", rows=8, columns=8, fma_latency=latency)
-        placed = t2s.place(y, inputs, fabric=fabric)
+        placed = t2s.cgra.place(y, inputs, fabric=fabric)
         result = t2s.simulate(placed, inputs)
         assert np.array_equal(result.output, wanted)
         assert placed.run(inputs).cycles == result.cycles  # instruction by instruction

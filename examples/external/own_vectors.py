@@ -45,12 +45,12 @@ def from_c(folder: Path) -> external.ExternalFunction:
     vectors = ["-mavx"] if platform.machine() in ("x86_64", "AMD64") else []
     command = ["cc", "-O2", *vectors, "-shared", "-fPIC", "-o", str(made), str(folder / "add8.c")]
     subprocess.run(command, check=True)
-    arguments = tuple(external.DataOf(tensor=name) for name in "xyz")
+    arguments = tuple(external.call.DataOf(tensor=name) for name in "xyz")
     return external.make_function(
         "add8",
         STATEMENT,
-        call=external.ExternalCall(symbol="add8", arguments=arguments),
-        library=external.LibraryOf(name="add8", path=str(made)),
+        call=external.call.ExternalCall(symbol="add8", arguments=arguments),
+        library=external.call.LibraryOf(name="add8", path=str(made)),
         **SAID,
     )
 

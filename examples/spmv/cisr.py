@@ -9,7 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 import t2s
-from t2s import ASAP, Columns, Float, Func, ImageParam, Index, Length, RDom, Rows, Type, Var, Zero
+from t2s import Float, Func, ImageParam, RDom, Type, Var
+from t2s.representation import (
+    ASAP,
+    Columns,
+    Index,
+    Length,
+    MatrixParam,
+    Policy,
+    Representation,
+    Rows,
+    Zero,
+)
 
 FLOAT = Float(32)
 
@@ -18,15 +29,15 @@ def spmv(
     machines: int = 4,
     type: Type = FLOAT,
     fused: int = 2,
-    policy: t2s.Policy = ASAP,
+    policy: Policy = ASAP,
     banks: int | None = None,
 ) -> Func:
     """y = A x, with A in CISR; inputs ``A`` (a sparse matrix) and ``x``.
 
     Every multiplier has a copy of x, or all share one in ``banks``.
     """
-    CISR = t2s.Representation("CISR")
-    A = t2s.Parameter(type, 2, CISR, name="A")
+    CISR = Representation("CISR")
+    A = MatrixParam(type, 2, CISR, name="A")
     x = ImageParam(type, 1, name="x")
     col_idx, row_len = Var("col_idx"), Var("row_len")
     CISR.define(

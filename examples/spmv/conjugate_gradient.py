@@ -10,18 +10,29 @@ import numpy as np
 from scipy import sparse
 
 import t2s
-from t2s import Columns, Float, Func, ImageParam, Index, Length, RDom, RoundRobin, Rows, Var, Zero
+from t2s import Float, Func, ImageParam, RDom, Var
+from t2s.representation import (
+    Columns,
+    Index,
+    Length,
+    MatrixParam,
+    RoundRobin,
+    Rows,
+    Zero,
+    dense_matrix,
+    structure,
+)
 
 
 def product(machines: int = 8) -> Func:
     """p = A d, with rows dealt to the machines in turn."""
     col_idx, row_len = Var("col_idx"), Var("row_len")
     chain = (
-        t2s.dense()
+        dense_matrix()
         .pack(Columns, Length(row_len), Index(col_idx))
         .schedule(Rows, machines, RoundRobin, Zero)
     )
-    A = t2s.Parameter(Float(32), 2, chain, name="A")
+    A = MatrixParam(Float(32), 2, chain, name="A")
     d = ImageParam(Float(32), 1, name="d")
     ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")
     i, j = A.inverse_map(ip, jp)
@@ -47,7 +58,7 @@ def solve(
 ) -> tuple[np.ndarray, int, int]:
     """x with A x = b; also the number of products, and their cycles together."""
     p = product()
-    graph, arrays = t2s.lower(p, A=matrix), t2s.structure(p, A=matrix)
+    graph, arrays = t2s.lower(p, A=matrix), structure(p, A=matrix)
     x, residual = np.zeros_like(b), b.copy()
     direction, square = residual.copy(), residual @ residual
     cycles = products = 0

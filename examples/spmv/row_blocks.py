@@ -10,15 +10,27 @@ from __future__ import annotations
 import numpy as np
 
 import t2s
-from t2s import ASAP, Columns, Float, Func, ImageParam, Index, Length, RDom, Type, Var, Zero
+from t2s import Float, Func, ImageParam, RDom, Type, Var
+from t2s.representation import (
+    ASAP,
+    Columns,
+    Index,
+    Length,
+    LinearArray,
+    MatrixParam,
+    MaybeDifferentTarget,
+    Representation,
+    SameTarget,
+    Zero,
+)
 
 FLOAT = Float(32)
 
 
 def spmv(k: int = 4, type: Type = FLOAT, levels: int = 4) -> Func:
     """y = A x, with the rows of A in blocks of k / 2; inputs ``A`` (a sparse matrix) and ``x``."""
-    rep = t2s.Representation("rep")
-    A = t2s.Parameter(type, 2, rep, name="A")
+    rep = Representation("rep")
+    A = MatrixParam(type, 2, rep, name="A")
     x = ImageParam(type, 1, name="x")
     col_idx, row_blocks = Var("col_idx"), Var("row_blocks")
     rep.define(
@@ -39,9 +51,9 @@ def spmv(k: int = 4, type: Type = FLOAT, levels: int = 4) -> Func:
     jpp = Var("jpp")
     Y.isolate_producer(x, x_loader).unroll(ip).tile(jp, jpp, k // 2).unroll(jpp)
     Y.isolate_producer(A.values, A_loader)
-    Y.combine_reduction(jpp, t2s.SameTarget).combine_reduction(ip, t2s.MaybeDifferentTarget)
+    Y.combine_reduction(jpp, SameTarget).combine_reduction(ip, MaybeDifferentTarget)
     y.is_continuous_reduction(ip)
-    y.reduction_circuit(t2s.LinearArray, levels)
+    y.reduction_circuit(LinearArray, levels)
     A_loader.load_structure(col_idx).unroll(ip, jpp)
     row_blocks_loader = Func("row_blocks_loader")
     row_blocks_loader.load_structure(row_blocks, design=y)

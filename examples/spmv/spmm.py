@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import t2s
-from t2s import ASAP, Columns, Float, Func, ImageParam, Index, Length, RDom, Rows, Type, Var, Zero
+from t2s import Float, Func, ImageParam, RDom, Type, Var
+from t2s.representation import ASAP, Columns, Index, Length, MatrixParam, Rows, Zero, dense_matrix
 
 FLOAT = Float(32)
 
@@ -18,11 +19,11 @@ def spmm(width: int = 4, machines: int = 4, type: Type = FLOAT) -> Func:
     """Y = A X for a dense X of ``width`` columns; inputs ``A`` (a sparse matrix) and ``X``."""
     col_idx, row_len = Var("col_idx"), Var("row_len")
     chain = (
-        t2s.dense()
+        dense_matrix()
         .pack(Columns, Length(row_len), Index(col_idx))
         .schedule(Rows, machines, ASAP, Zero)
     )
-    A = t2s.Parameter(type, 2, chain, name="A")
+    A = MatrixParam(type, 2, chain, name="A")
     X = ImageParam(type, 2, name="X")
     ip, jp, r, n = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r"), Var("n")
     i, j = A.inverse_map(ip, jp)

@@ -363,10 +363,10 @@ def types_over(capability: Capability, ring: Semiring) -> tuple[Type, ...]:
 TERMS = get_args(CallTerm)
 
 PARTS = (
-    ("call", ExternalCall, "external.ExternalCall(symbol=..., arguments=(...))"),
-    ("library", LibraryOf, "external.LibraryOf(name=..., path=...)"),
-    ("status", ReturnedStatus, "external.ReturnedStatus(good=(0,))"),
-    ("stored", StoredResult, "external.StoredResult(pos=..., crd=..., values=..., index=...)"),
+    ("call", ExternalCall, "external.call.ExternalCall(symbol=..., arguments=(...))"),
+    ("library", LibraryOf, "external.call.LibraryOf(name=..., path=...)"),
+    ("status", ReturnedStatus, "external.call.ReturnedStatus(good=(0,))"),
+    ("stored", StoredResult, "external.call.StoredResult(pos=..., crd=..., values=..., index=...)"),
 )
 
 
@@ -387,7 +387,7 @@ def verify_call(function: ExternalFunction) -> None:
         raise _error(
             function,
             "its symbol is of no library",
-            'library=external.LibraryOf(name=..., path="..."), or files=... that are installed',
+            'library=external.call.LibraryOf(name=..., path="..."), or files=... that are there',
             function.call.symbol,
         )
     if function.status is not None and function.call.returns is None:
@@ -403,7 +403,7 @@ def verify_call(function: ExternalFunction) -> None:
         raise _error(
             function,
             f"{result} is stored as {formats[0]}" if formats else f"{result} is dense",
-            "stored=external.StoredResult(...), which says where its arrays are"
+            "stored=external.call.StoredResult(...), which says where its arrays are"
             if formats
             else f'formats={{"{result}": "ds"}} beside stored=',
         )
@@ -439,8 +439,8 @@ class _Described:
     def check(self, term: Any) -> None:
         """Raise ``UserError`` for a term, or one below it, that names what is not there."""
         if not isinstance(term, TERMS):
-            expected = "terms such as external.DataOf and external.DimensionOf, or "
-            expected += "external.CallNumber(value=..., type=...)"
+            expected = "terms such as external.call.DataOf and external.call.DimensionOf, or "
+            expected += "external.call.CallNumber(value=..., type=...)"
             raise self._error("an argument is none", expected, repr(term)[:80])
         if isinstance(term, CallLetter) and (len(term.letter) != 1 or not term.letter.isascii()):
             raise self._error("a letter is none", "one character of ASCII", repr(term.letter))
@@ -506,7 +506,7 @@ class _Described:
             known = ", ".join(name for name in names if name not in lists)
             raise self._error(
                 f"the extent of {term.variable}, which {what}, is asked for",
-                f"one of {known}" if known else "external.ExtentsOf(tensor=...), of all modes",
+                f"one of {known}" if known else "external.call.ExtentsOf(tensor=...), of all modes",
                 f"DimensionOf(variable={term.variable!r})",
             )
 
@@ -526,7 +526,7 @@ class _Described:
         elif stored and isinstance(term, StepOf | StepsOf | LeadOf | LayoutOf | LabelsOf | OrderOf):
             raise self._error(
                 f"{name} is stored as {stored[0]}, which has no steps",
-                "external.ArrayOfLevelOf(tensor=..., level=..., array=...), and DataOf",
+                "external.call.ArrayOfLevelOf(tensor=..., level=..., array=...), and DataOf",
                 shown,
             )
         lists = self.function.capability.lists

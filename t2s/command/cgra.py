@@ -66,7 +66,7 @@ def _place_and_run(
             design = design[0] if isinstance(design, tuple) and len(design) == 1 else design
             inputs = graph_inputs(t2s.lower(design), seed, given)
     sparse = isinstance(design, Kernel) or (isinstance(design, t2s.Func) and is_sparse(design))
-    placed = t2s.place(design, inputs if sparse else None, **options)
+    placed = t2s.cgra.place(design, inputs if sparse else None, **options)
     console.out(str(placed))
     result: Any = t2s.simulate(placed, inputs)
     console.out(str(result).rstrip())

@@ -254,7 +254,7 @@ def product_inputs(
     if chosen is None:
         chosen = random_sparse(np.random.default_rng(seed), matrix.type, (size, size))
     graph = t2s.lower(design, **{matrix.name: chosen})
-    arrays = t2s.structure(design, **{matrix.name: chosen})
+    arrays = t2s.representation.structure(design, **{matrix.name: chosen})
     inputs = graph_inputs(graph, seed, {**arrays, **given})
     others = {name: value for name, value in inputs.items() if name not in arrays}
     return graph, {**others, matrix.name: chosen}

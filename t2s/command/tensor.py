@@ -268,7 +268,7 @@ def _run_on_cells(
     page: Path | None,
 ) -> _Ran:
     """Place the blocks on cells, run and check them, and write the assembly."""
-    placed = t2s.place(kernel, inputs, seed=seed)
+    placed = t2s.cgra.place(kernel, inputs, seed=seed)
     console.out(str(placed))
     result = t2s.simulate(placed, inputs)
     console.out(str(result).rstrip())

@@ -189,8 +189,8 @@ def _check_origin(spec: ArraySpec, given: tuple[str, ...]) -> None:
             notes=_declared(spec),
             expected=", with ".join(spec.origin),
             given=", with ".join(given),
-            hint="take the graph and its arrays of one Func: t2s.lower(y, ...), t2s.structure(y,"
-            " ...)",
+            hint="take the graph and its arrays of one Func: t2s.lower(y, ...), "
+            "t2s.representation.structure(y, ...)",
         )
 
 

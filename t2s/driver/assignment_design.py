@@ -24,7 +24,7 @@ from t2s.driver.page_writer import write_page
 from t2s.driver.plan_inputs import run_loops
 from t2s.func.overflow import NarrowSum, range_of
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
+from t2s.graph.graph import LARGEST, Graph, MemorySpace, TensorRole
 from t2s.sparse_repr.adaptation import looks_up_more, stored_temporaries, sums_apart
 from t2s.sparse_repr.binding import (
     Binding,
@@ -463,8 +463,8 @@ def given_in_memory(graph: Graph) -> Graph:
     def moved() -> Graph:
         tensors = tuple(
             tensor
-            if tensor.role is TensorRole.INTERMEDIATE or tensor.place is Place.SHARED
-            else replace(tensor, place=Place.MEMORY)
+            if tensor.role is TensorRole.INTERMEDIATE or tensor.place is MemorySpace.SHARED
+            else replace(tensor, place=MemorySpace.MEMORY)
             for tensor in graph.tensors
         )
         return replace(graph, tensors=tensors)

@@ -24,7 +24,7 @@ def lower(design: object, **constants: Any) -> Graph:
     """The PE/channel graph of a design, with its directives.
 
     ``constants`` gives what the graph itself depends on, by name: values of the integer ``Param``
-    objects that bounds use; the matrix of a ``Parameter``; the tensors that an assignment reads,
+    objects that bounds use; the matrix of a ``MatrixParam``; the tensors that an assignment reads,
     whose shapes and types the graph is for.  Raises ``UserError`` with the user's line for a
     directive that is not legal, and ``UnsupportedError`` for an assignment of several stages.
     """
@@ -35,7 +35,8 @@ def lower(design: object, **constants: Any) -> Graph:
 def structure(design: object, **matrices: Any) -> dict[str, Array]:
     """The arrays that the graph of a design takes for its sparse operands, by name.
 
-    They may be used for many runs: ``t2s.simulate(graph, t2s.structure(y, A=matrix) | {"x": x})``.
+    They may be used for many runs: with ``arrays = structure(y, {"A": matrix})``,
+    ``t2s.simulate(graph, arrays | {"x": x})``.
     For an assignment these are the arrays of all its operands; other designs have none.
     """
     return design_of(design).structure(matrices)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProductDesign(Design):
-    """A Func that reads the values of a ``t2s.Parameter``; its graph depends on the matrix."""
+    """A Func that reads the values of a ``MatrixParam``; its graph depends on the matrix."""
 
     func: ScheduledFunc
 
@@ -82,7 +82,7 @@ def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], .
 
 
 def product_report(func: ScheduledFunc, matrices: Mapping[str, Any], result: Any) -> ProductReport:
-    """Where the cycles of a run of a product went; see ``t2s.product_report``."""
+    """Where the cycles of a run of a product went; see ``t2s.representation.product_report``."""
     from t2s.report.product_report import report_product
 
     product = product_of(func, split_inputs(func, matrices)[0])

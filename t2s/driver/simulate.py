@@ -237,7 +237,7 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
         raise UserError(
             f"{design!r} is not a product of a sparse matrix",
             location=user_location(),
-            expected="a Func that reads the values of a t2s.Parameter",
+            expected="a Func that reads the values of a t2s.representation.MatrixParam",
             given=repr(design),
         )
     checked_kind("the result", result, SimResult, f"what t2s.simulate({found.name}, ...) returned")

@@ -23,7 +23,7 @@ from t2s.graph.body import (
     Statement,
     Store,
 )
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import Machine, MemoryAdd, MemoryFirst, MemorySize, Path, PEArray, Search
 
 LatencyOf = Callable[[Expr], int]
@@ -180,11 +180,11 @@ def path_bytes(graph: Graph, path: Path) -> tuple[int, int]:
     loaded = stored = 0
     for statement in path.statements:
         match statement:
-            case Load(tensor=name, type=type) if graph.tensor(name).place is Place.MEMORY:
+            case Load(tensor=name, type=type) if graph.tensor(name).place is MemorySpace.MEMORY:
                 loaded += type.bytes
-            case Search(tensor=name, value=value) if graph.tensor(name).place is Place.MEMORY:
+            case Search(tensor=name, value=value) if graph.tensor(name).place is MemorySpace.MEMORY:
                 loaded += value.type.bytes
-            case Store(tensor=name, value=value) if graph.tensor(name).place is Place.MEMORY:
+            case Store(tensor=name, value=value) if graph.tensor(name).place is MemorySpace.MEMORY:
                 stored += value.type.bytes
     return loaded, stored
 
@@ -215,7 +215,7 @@ def machine_latencies(
         for statement in path.statements:
             _advance(graph, statement, ready, latency_of, load_latency, fresh=True)
             if isinstance(statement, Store):
-                in_memory = graph.tensor(statement.tensor).place is Place.MEMORY
+                in_memory = graph.tensor(statement.tensor).place is MemorySpace.MEMORY
                 stored = max(stored, store_latency if in_memory else 0)
         for put in path.rule.puts:
             values = [value for value in (put.value, put.tag) if value is not None]
@@ -276,11 +276,11 @@ def _advance(
         case Let(target=target, value=value):
             ready[target] = longest_path(value, ready, latency_of)
         case Load(target=target, tensor=name, indices=indices):
-            latency = load_latency if graph.tensor(name).place is Place.MEMORY else 0
+            latency = load_latency if graph.tensor(name).place is MemorySpace.MEMORY else 0
             address = _latest((longest_path(index, ready, latency_of) for index in indices), start)
             ready[target] = None if address is None else address + latency
         case Search(target=target, tensor=name, begin=begin, end=end, value=value):
-            latency = load_latency if graph.tensor(name).place is Place.MEMORY else 0
+            latency = load_latency if graph.tensor(name).place is MemorySpace.MEMORY else 0
             sources = (longest_path(expr, ready, latency_of) for expr in (begin, end, value))
             address = _latest(sources, start)
             ready[target] = None if address is None else address + latency

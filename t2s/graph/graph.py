@@ -99,7 +99,7 @@ class TensorRole(Enum):
     INTERMEDIATE = "intermediate"
 
 
-class Place(Enum):
+class MemorySpace(Enum):
     """Where a tensor is while a design runs.
 
     Accesses to the device's memory take its latency and share its bandwidth.  A tensor on the chip
@@ -168,7 +168,7 @@ class Tensor(Term):
     padded: tuple[int, ...] | None = None
     layout: Layout | None = None
     open: bool = False
-    place: Place = Place.MEMORY
+    place: MemorySpace = MemorySpace.MEMORY
     swizzled: bool = False
     streamed: bool = False
     in_parts: bool = False
@@ -205,11 +205,11 @@ class Tensor(Term):
     def place_text(self) -> str:
         """Where it is, unless that is the device's memory; begins with a space."""
         match self.place:
-            case Place.MEMORY:
+            case MemorySpace.MEMORY:
                 return " streamed" * self.streamed + " stored in parts" * self.in_parts
-            case Place.CHIP:
+            case MemorySpace.CHIP:
                 return " on the chip"
-            case Place.SHARED:
+            case MemorySpace.SHARED:
                 return " in shared banks" + (", swizzled" if self.swizzled else "")
 
 
@@ -245,7 +245,8 @@ class Region(Term):
 class Graph(Term, NotebookDisplay):
     """A whole design.  Immutable; look things up with ``node``, ``channel`` and ``tensor``.
 
-    ``t2s.graph.printer`` prints it, ``t2s.graph.serialize`` writes and reads it as JSON.
+    ``text`` is all of it to read, ``summary`` a line per node and channel, ``to_dot`` a picture for
+    Graphviz, and ``to_json`` what ``Graph.from_json`` reads.
     """
 
     name: str
@@ -290,6 +291,43 @@ class Graph(Term, NotebookDisplay):
     def tensor(self, name: str) -> Tensor:
         """The tensor of that name; ``KeyError`` if there is none."""
         return self._tensors[name]
+
+    def to_json(self) -> str:
+        """The graph as JSON; equal graphs give equal text.
+
+        Raises ``UserError`` if the graph holds a value that has no place in one, a numpy scalar.
+        """
+        from t2s.graph.serialize import graph_to_json
+
+        return graph_to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> Graph:
+        """Read a graph that ``to_json`` wrote.  It is not verified: what runs it does that.
+
+        Raises ``UserError`` for text that is not such a graph.
+        """
+        from t2s.graph.serialize import graph_from_json
+
+        return graph_from_json(text)
+
+    def to_dot(self) -> str:
+        """The graph in the DOT language of Graphviz."""
+        from t2s.graph.printer import graph_to_dot
+
+        return graph_to_dot(self)
+
+    def text(self) -> str:
+        """Nodes with their loops and statements, channels, tensors: the whole graph, to read."""
+        from t2s.graph.printer import print_graph
+
+        return print_graph(self)
+
+    def summary(self) -> str:
+        """A line per node and per channel, and how many there are of what."""
+        from t2s.graph.printer import summarize_graph
+
+        return summarize_graph(self)
 
     def picture(self) -> SvgPicture | None:
         """Nodes in layers and the channels between them; ``None`` where there are too many."""

@@ -17,7 +17,7 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.sigint import import_deferring_sigint
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamKind, StreamType, Tensor
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamKind, StreamType, Tensor
 from t2s.graph.nodes import (
     Choice,
     Head,
@@ -420,7 +420,7 @@ def _node_line(graph: Graph, node: Node) -> str:
         label.append(show_kind(node))
     elif node.loops:
         label.append(f"loops {show_loops(node)}")
-    shared = [t for t in sorted(accesses_of(node)) if graph.tensor(t).place is Place.SHARED]
+    shared = [t for t in sorted(accesses_of(node)) if graph.tensor(t).place is MemorySpace.SHARED]
     if shared:
         label.append(f"shared banks {', '.join(shared)}")
     return f"  {dot_text(node.name)} [shape={_SHAPES[node.role]}, label={dot_text(*label)}];"

@@ -44,7 +44,7 @@ from t2s.graph.graph import (
     Channel,
     Graph,
     Layout,
-    Place,
+    MemorySpace,
     Region,
     RegionKind,
     ScalarParameter,
@@ -86,7 +86,7 @@ _DATACLASSES: tuple[type[Any], ...] = (
     *(MemoryAdd, MemoryDrop, MemoryFirst, MemorySize),
     *(SourceLocation, Type),
 )
-_ENUMS: tuple[type[Enum], ...] = (Kind, Op, Place, RegionKind, Role, StreamKind, TensorRole)
+_ENUMS: tuple[type[Enum], ...] = (Kind, Op, MemorySpace, RegionKind, Role, StreamKind, TensorRole)
 
 
 _OPTIONAL = (

@@ -27,7 +27,15 @@ from t2s.core.types import Type
 from t2s.graph.arrays import verify_arrays, verify_layout
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import LARGEST, Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
+from t2s.graph.graph import (
+    LARGEST,
+    Channel,
+    Graph,
+    MemorySpace,
+    ScalarParameter,
+    Tensor,
+    TensorRole,
+)
 from t2s.graph.machine_shapes import firsts_of_shapes
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_expr import (
@@ -162,25 +170,25 @@ def _verify_regions(graph: Graph) -> None:
 def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     """Open tensors have one dimension and lie as they are; they, those on the chip and those in
     shared banks belong to machines."""
-    if tensor.swizzled and tensor.place is not Place.SHARED:
+    if tensor.swizzled and tensor.place is not MemorySpace.SHARED:
         raise subject.error(
             "it is swizzled and in no shared banks",
             expected="Place.SHARED, or a tensor that is not swizzled",
             given=str(tensor.place),
         )
-    if tensor.streamed and tensor.place is not Place.MEMORY:
+    if tensor.streamed and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
             "it is streamed and not in the device's memory",
             expected="Place.MEMORY, or a tensor that is not streamed",
             given=str(tensor.place),
         )
-    if tensor.in_parts and tensor.place is not Place.MEMORY:
+    if tensor.in_parts and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
             "it is stored in parts and not in the device's memory",
             expected="Place.MEMORY, or a tensor that is not stored in parts",
             given=str(tensor.place),
         )
-    if not tensor.open and tensor.place is Place.MEMORY:
+    if not tensor.open and tensor.place is MemorySpace.MEMORY:
         return
     if tensor.open and (
         tensor.shape != (0,) or tensor.padded is not None or tensor.layout is not None

@@ -17,7 +17,7 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store, by_lanes
-from t2s.graph.graph import Graph, Place, Tensor, TensorRole
+from t2s.graph.graph import Graph, MemorySpace, Tensor, TensorRole
 from t2s.graph.nodes import (
     Choice,
     Machine,
@@ -431,12 +431,12 @@ def verify_promises(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     right = [
         t
         for t in copied
-        if t.copy_of is None and t.layout is None and t.place is Place.MEMORY
+        if t.copy_of is None and t.layout is None and t.place is MemorySpace.MEMORY
         if (t.role, t.type, t.shape, t.padded, t.open)
         == (TensorRole.INPUT, tensor.type, tensor.shape, tensor.padded, tensor.open)
     ]
     alike = tensor.role is TensorRole.INPUT and tensor.layout is None
-    if not right or not alike or tensor.place is Place.MEMORY:
+    if not right or not alike or tensor.place is MemorySpace.MEMORY:
         raise subject.error(
             f"it is not a copy of {tensor.copy_of!r}",
             expected="an input on the chip, of the type and the shape of an input in memory",

@@ -22,7 +22,7 @@ from t2s.core.types import Int, Type
 from t2s.core.walk import children, walk
 from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import Channel, Graph, Place
+from t2s.graph.graph import Channel, Graph, MemorySpace
 from t2s.graph.nodes import Choice, Machine, Node, Role, Rule, Search
 from t2s.simulator.devices import DEVICES, Device, Fabric, find_device
 
@@ -211,7 +211,7 @@ def _check_memories(graph: Graph, machine: Machine) -> None:
     for statement in machine.statements():
         match statement:
             case Load(tensor=name) | Search(tensor=name) | Store(tensor=name):
-                if graph.tensor(name).place is not Place.MEMORY:
+                if graph.tensor(name).place is not MemorySpace.MEMORY:
                     kept.append(f"{name!r}, which is{graph.tensor(name).place_text}")
     if kept:
         raise UnsupportedError(

@@ -19,7 +19,7 @@ from t2s.core.ops import Array
 from t2s.graph.analysis import path_bytes
 from t2s.graph.arrays import outputs_of
 from t2s.graph.body import Load, Store
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
 from t2s.graph.interpret import Recording, allocate, record_graph
 from t2s.graph.nodes import Machine, Node, PEArray
 from t2s.graph.semantics import (
@@ -517,7 +517,7 @@ class PlainBanks:
             if not isinstance(timing.node, Machine):
                 continue
             for place, machine in enumerate(recorded.machines(timing.node)):
-                rules = [rule.at(Place.SHARED) for rule in machine.rules]
+                rules = [rule.at(MemorySpace.SHARED) for rule in machine.rules]
                 if not any(rule.accesses for rule in rules):
                     continue
                 firings = BankedFirings(
@@ -600,7 +600,7 @@ class Ports:
         streamed = frozenset(t.name for t in self.program.graph.tensors if t.streamed)
         in_parts = frozenset(t.name for t in self.program.graph.tensors if t.in_parts)
         for place, found in enumerate(recorded.machines(node)):
-            rules = [rule.at(Place.MEMORY) for rule in found.rules]
+            rules = [rule.at(MemorySpace.MEMORY) for rule in found.rules]
             if not any(rule.accesses for rule in rules):
                 continue
             machine = MachineFirings(

@@ -18,7 +18,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.validate import as_int
 from t2s.core.walk import Term
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
 from t2s.sparse_repr.levels import (
     KINDS,
     Compressed,
@@ -105,17 +105,17 @@ class Format(Term):
 
     levels: tuple[Level, ...]
     parts: tuple[Part, ...]
-    place: Place = Place.MEMORY
+    place: MemorySpace = MemorySpace.MEMORY
 
     @property
     def on_chip(self) -> Format:
         """The same levels in memories of the accelerator [Stardust, sec. 5.1]."""
-        return replace(self, place=Place.CHIP)
+        return replace(self, place=MemorySpace.CHIP)
 
     @property
     def off_chip(self) -> Format:
         """The same levels in the memory that the host sees, which is where tensors are."""
-        return replace(self, place=Place.MEMORY)
+        return replace(self, place=MemorySpace.MEMORY)
 
     @property
     def order(self) -> int:
@@ -144,7 +144,7 @@ class Format(Term):
         return isinstance(first, CompressedNonUnique) and all(level.branchless for level in rest)
 
     def __str__(self) -> str:
-        return self._storage + (" on chip" if self.place is Place.CHIP else "")
+        return self._storage + (" on chip" if self.place is MemorySpace.CHIP else "")
 
     @property
     def _storage(self) -> str:

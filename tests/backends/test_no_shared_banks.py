@@ -13,7 +13,7 @@ from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
 from t2s.backends.opencl_fpga.support import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.errors import UnsupportedError
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from tests.backends.cgra import refused_designs
 from tests.graph.gathers import Gathering
 from tests.graph.machines import copying
@@ -22,7 +22,7 @@ GRAPH = Gathering().graph
 BANKED = replace(
     GRAPH,
     tensors=tuple(
-        replace(tensor, place=Place.SHARED) if tensor.name == "x" else tensor
+        replace(tensor, place=MemorySpace.SHARED) if tensor.name == "x" else tensor
         for tensor in GRAPH.tensors
     ),
 )
@@ -45,7 +45,7 @@ def shared() -> Graph:
     """A design for the CGRA whose input is in banks, which no PE array reaches."""
     made = refused_designs.on_the_chip()
     x, y = made.tensors
-    return replace(made, tensors=(replace(x, place=Place.SHARED), y))
+    return replace(made, tensors=(replace(x, place=MemorySpace.SHARED), y))
 
 
 def test_cells() -> None:
@@ -60,7 +60,7 @@ def test_blocks_of_cells() -> None:
 
 
 def test_resources() -> None:
-    graph = copying(place=Place.CHIP)
-    closed = replace(graph.tensors[0], open=False, shape=(4,), place=Place.SHARED)
+    graph = copying(place=MemorySpace.CHIP)
+    closed = replace(graph.tensors[0], open=False, shape=(4,), place=MemorySpace.SHARED)
     with pytest.raises(UnsupportedError, match="'x', which is in shared banks"):
         t2s.resources(replace(graph, tensors=(closed, graph.tensors[1])), device="arria10")

@@ -21,7 +21,7 @@ from t2s.core.expr import Expr, Local, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Type
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import (
     DONE,
     Choice,
@@ -133,7 +133,7 @@ def test_types_without_operators() -> None:
 
 
 def test_no_times_without_inputs() -> None:
-    with pytest.raises(t2s.UserError, match="the times of 'copying' depend on its data"):
+    with pytest.raises(t2s.errors.UserError, match="the times of 'copying' depend on its data"):
         t2s.verilate(copying())
 
 
@@ -234,7 +234,9 @@ def trouble() -> Graph:
         )
         for name in "ab"
     )
-    x = Tensor(name="x", type=INT32, shape=(0,), role=TensorRole.INPUT, open=True, place=Place.CHIP)
+    x = Tensor(
+        name="x", type=INT32, shape=(0,), role=TensorRole.INPUT, open=True, place=MemorySpace.CHIP
+    )
     return Graph(name="troubles", nodes=(maker, sink), channels=channels, tensors=(x,))
 
 

@@ -128,7 +128,7 @@ def test_types_without_operators() -> None:
     why = "there are no operators for bfloat16 in the simulation; use float32"
     assert problems(graph)[0] == f"node 'A_load': {why}"
     assert f"tensor 'C': {why}" in problems(graph)
-    with pytest.raises(t2s.UnsupportedError) as caught:
+    with pytest.raises(t2s.errors.UnsupportedError) as caught:
         BACKEND.emit(graph)
     assert str(caught.value).startswith(
         f"the verilog backend cannot emit 'gemm': node 'A_load': {why}"

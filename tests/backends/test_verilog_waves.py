@@ -241,5 +241,5 @@ def test_several_graphs(tmp_path: Path) -> None:
     schedule = t2s.sparse.schedule("precompute(A(i,j)*x(j),T)")
     kernel = t2s.sparse.compile(assignment, schedule)
     inputs = {"A": np.eye(3), "x": np.ones(3)}
-    with pytest.raises(t2s.UnsupportedError, match="is 2 graphs, and waveforms are of one"):
+    with pytest.raises(t2s.errors.UnsupportedError, match="is 2 graphs, and waveforms are of one"):
         t2s.verilate(kernel, inputs, waves=tmp_path / "a.vcd")

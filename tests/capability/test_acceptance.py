@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, UserError, Var, external, sparse
+from t2s import Float, Var, external, sparse
+from t2s.errors import UserError
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import add8, described, saxpy, sdot
 from tests.errors.refusal import refused

@@ -13,9 +13,10 @@ import pytest
 import scipy.linalg.cython_blas  # here, so that no child has to import it
 import scipy.sparse
 
-from t2s import Float, Int, UserError, Var, external, sparse
+from t2s import Float, Int, Var, external, sparse
 from t2s.capability.description import ArrayOfLevelOf, CallNumber, LibraryOf
 from t2s.core.types import INT32
+from t2s.errors import UserError
 from t2s.libraries.calling import CallFrame, DoesNotFit, call
 from t2s.libraries.child import ChildCrash, in_child
 from t2s.sparse import Schedule, Tensor, dense
@@ -73,16 +74,16 @@ def test_a_transposed_operand_that_is_not() -> None:
 def test_a_leading_dimension_that_is_the_number_of_rows() -> None:
     made = external.blas.sgemm
     assert made.call is not None
-    rows = external.AddressOf(value=external.DimensionOf(variable="i"))
+    rows = external.call.AddressOf(value=external.call.DimensionOf(variable="i"))
     arguments = list(made.call.arguments)
     leads = [
         at
         for at, one in enumerate(arguments)
-        if one == external.AddressOf(value=external.LeadOf(tensor="z"))
+        if one == external.call.AddressOf(value=external.call.LeadOf(tensor="z"))
     ]
     for at in leads:
         arguments[at] = rows
-    call = external.ExternalCall(symbol="sgemm", arguments=tuple(arguments))
+    call = external.call.ExternalCall(symbol="sgemm", arguments=tuple(arguments))
     lie = _changed(made, statement="z(i,k) = x(i,j) * y(j,k)", call=call)
     with pytest.raises(UserError, match=r"sgemm (does not compute|was killed by)"):
         external.check(lie)  # a step that is too long writes behind the result
@@ -161,7 +162,7 @@ def test_a_wrong_address_is_a_crash() -> None:
     broken = external.make_function(
         "broken",
         "s = x(i) * y(i)",
-        call=external.ExternalCall(symbol="sdot", arguments=(zero,) * 5, returns=Float(32)),
+        call=external.call.ExternalCall(symbol="sdot", arguments=(zero,) * 5, returns=Float(32)),
         library=LibraryOf(name="scipy's BLAS", capsules="scipy.linalg.cython_blas"),
         index=INT32,
         types="float32",
@@ -233,8 +234,8 @@ def test_arrays_of_levels_in_the_integers_of_an_interface() -> None:
     function = external.make_function(
         "memcmp",
         "z = x(i,j) * y(j)",
-        call=external.ExternalCall(
-            symbol="memcmp", arguments=(crd, external.DataOf(tensor="y"), size), returns=INT32
+        call=external.call.ExternalCall(
+            symbol="memcmp", arguments=(crd, external.call.DataOf(tensor="y"), size), returns=INT32
         ),
         library=LibraryOf(name="the C library", path="libc.so.6"),
         index=INT32,
@@ -257,7 +258,7 @@ def test_a_library_that_is_not_there_is_refused_where_it_is_bound() -> None:
     missing = external.make_function(
         "copy",
         "z(i) = x(i)",
-        call=external.ExternalCall(symbol="copy", arguments=()),
+        call=external.call.ExternalCall(symbol="copy", arguments=()),
         library=LibraryOf(name="nowhere", path="/nowhere.so", how_to_get="apt install nowhere"),
     )
     with refused("""
@@ -292,11 +293,11 @@ def test_libraries_say_whether_they_are_there() -> None:
     assert found["numpy"].there
     assert found["numpy"].version == np.__version__
     assert found["scipy's BLAS"].there
-    missing = external.LibraryOf(name="nothing", path="/nowhere/libnothing.so")
+    missing = external.call.LibraryOf(name="nothing", path="/nowhere/libnothing.so")
     function = external.make_function(
         "nothing_dot",
         "s = x(i) * y(i)",
-        call=external.ExternalCall(symbol="dot", arguments=()),
+        call=external.call.ExternalCall(symbol="dot", arguments=()),
         library=missing,
     )
     with pytest.raises(UserError, match="nothing_dot is not available: nothing is not there"):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.mosaic.tiles import CASES
-from t2s import UserError, Var, sparse
+from t2s import Var, sparse
 from t2s.capability import solver as solving
 from t2s.capability import tiles as tiling
 from t2s.capability.conditions import Answer, compiled, holds, instantiated, names_of
@@ -27,6 +27,7 @@ from t2s.capability.ir import (
 from t2s.capability.solver import Solver
 from t2s.capability.tiles import MOST_TRIALS, TileOf, tiles_of
 from t2s.driver.external_plan import PlanResolver
+from t2s.errors import UserError
 from t2s.plan.build import build_plan
 from t2s.sparse import Schedule, Tensor, dense
 from tests.capability.functions import described

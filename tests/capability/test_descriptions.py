@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, Int, UserError, external, sparse
+from t2s import Float, Int, external, sparse
 from t2s.core.types import INT32
+from t2s.errors import UserError
 from t2s.sparse import Schedule
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.errors.refusal import refused
 
-LIBC = external.LibraryOf(name="the C library", path="libc.so.6")
-NOWHERE = external.CallNumber(value=0, type=Int(64))
-STORED = external.StoredResult(pos=NOWHERE, crd=NOWHERE, values=NOWHERE, index=INT32)
+LIBC = external.call.LibraryOf(name="the C library", path="libc.so.6")
+NOWHERE = external.call.CallNumber(value=0, type=Int(64))
+STORED = external.call.StoredResult(pos=NOWHERE, crd=NOWHERE, values=NOWHERE, index=INT32)
 STATEMENT = "z(i,j) = x(i,j) * y(j)"
 
 
-def _call(*arguments: Any, **said: Any) -> external.ExternalCall:
-    return external.ExternalCall(symbol="labs", arguments=arguments, **said)
+def _call(*arguments: Any, **said: Any) -> external.call.ExternalCall:
+    return external.call.ExternalCall(symbol="labs", arguments=arguments, **said)
 
 
 def _made(*arguments: Any, **said: Any) -> external.ExternalFunction:
@@ -30,63 +31,63 @@ def _made(*arguments: Any, **said: Any) -> external.ExternalFunction:
 
 REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     (
-        (external.DataOf(tensor="w"),),
+        (external.call.DataOf(tensor="w"),),
         {},
         "it is given w, which is not in the statement",
         "one of x, y, z",
         "DataOf(tensor='w')",
     ),
     (
-        (external.AddressOf(value=external.DimensionOf(variable="k")),),
+        (external.call.AddressOf(value=external.call.DimensionOf(variable="k")),),
         {},
         "the extent of k, which is not in the statement, is asked for",
         "one of i, j",
         "DimensionOf(variable='k')",
     ),
     (
-        (external.StepOf(tensor="y", mode=1),),
+        (external.call.StepOf(tensor="y", mode=1),),
         {},
         "y has no mode 1",
         "a mode from 0 to 0",
         "StepOf(tensor='y', mode=1)",
     ),
     (
-        (external.LeadOf(tensor="y"),),
+        (external.call.LeadOf(tensor="y"),),
         {},
         "y has no leading dimension: it is not a matrix",
         "a tensor of order 2",
         "LeadOf(tensor='y')",
     ),
     (
-        (external.ArrayOfLevelOf(tensor="x", level=1, array="pos"),),
+        (external.call.ArrayOfLevelOf(tensor="x", level=1, array="pos"),),
         {},
         "x has no arrays of levels: it is dense",
         'formats={"x": "ds"}, or another format, of the function',
         "level=1, array='pos'",
     ),
     (
-        (external.BytesOf(tensor="x", level=0, array="crd"),),
+        (external.call.BytesOf(tensor="x", level=0, array="crd"),),
         {"formats": {"x": "ds"}},
         "x as ds:0,1 has no such array",
         "level=1, array='pos'; level=1, array='crd'",
         "level=0, array='crd'",
     ),
     (
-        (external.StructOf(fields=(external.StepsOf(tensor="x"),)),),
+        (external.call.StructOf(fields=(external.call.StepsOf(tensor="x"),)),),
         {"formats": {"x": "ds"}},
         "x is stored as ds:0,1, which has no steps",
-        "external.ArrayOfLevelOf(tensor=..., level=..., array=...), and DataOf",
+        "external.call.ArrayOfLevelOf(tensor=..., level=..., array=...), and DataOf",
         "StepsOf(tensor='x')",
     ),
     (
-        (external.ForType(terms=((Float(32), external.CallLetter(letter="s")),)),),
+        (external.call.ForType(terms=((Float(32), external.call.CallLetter(letter="s")),)),),
         {},
         "nothing is there for the type float64",
         "a term for each type that the function computes",
         "terms for 1 of 2",
     ),
     (
-        (external.ForSemiring(terms=()),),
+        (external.call.ForSemiring(terms=()),),
         {"semirings": (sparse.MIN_PLUS,)},
         "nothing is there for the semiring min, +",
         "a term for each semiring that the function computes",
@@ -96,26 +97,26 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
         ("x", 3),
         {},
         "an argument is none",
-        "terms such as external.DataOf and external.DimensionOf, or "
-        "external.CallNumber(value=..., type=...)",
+        "terms such as external.call.DataOf and external.call.DimensionOf, or "
+        "external.call.CallNumber(value=..., type=...)",
         "'x'",
     ),
     (
-        (external.CallLetter(letter="No"),),
+        (external.call.CallLetter(letter="No"),),
         {},
         "a letter is none",
         "one character of ASCII",
         "'No'",
     ),
     (
-        (external.CallNumber(value="3", type=INT32),),  # type: ignore[arg-type]
+        (external.call.CallNumber(value="3", type=INT32),),  # type: ignore[arg-type]
         {},
         "a number is none",
         "an integer, or a float of a type of floats",
         "CallNumber(value='3', type=int32)",
     ),
     (
-        (external.AddressOf(value=external.StructOf(fields=())),),
+        (external.call.AddressOf(value=external.call.StructOf(fields=())),),
         {},
         "the address of an address is asked for",
         "the address of a number, a letter or an array",
@@ -136,7 +137,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     ((), {"library": None}, "its symbol is of no library", "", "labs"),
     (
         (),
-        {"status": external.ReturnedStatus()},
+        {"status": external.call.ReturnedStatus()},
         "its status is a number that the call does not return",
         "returns=t2s.Int(32), or another integer, of the call",
         "labs",
@@ -162,29 +163,31 @@ def test_the_extent_of_a_list() -> None:
     with refused("""
         labs cannot be called: the extent of I, which is a list, is asked for
           --> external.make_function("labs", "z(I) = x(I)", call=call, library=LIBC)
-          expected: external.ExtentsOf(tensor=...), of all modes
+          expected: external.call.ExtentsOf(tensor=...), of all modes
           given:    DimensionOf(variable='I')
     """):
-        call = _call(external.DimensionOf(variable="I"))
+        call = _call(external.call.DimensionOf(variable="I"))
         external.make_function("labs", "z(I) = x(I)", call=call, library=LIBC)
 
 
 def test_terms_of_all_kinds_are_described() -> None:
     terms = (
         *(
-            external.ExtentsOf(tensor="x"),
-            external.StepsOf(tensor="x"),
-            external.OrderOf(tensor="x"),
+            external.call.ExtentsOf(tensor="x"),
+            external.call.StepsOf(tensor="x"),
+            external.call.OrderOf(tensor="x"),
         ),
         *(
-            external.LabelsOf(tensor="x"),
-            external.BytesOf(tensor="y"),
-            external.CountOf(tensor="z"),
+            external.call.LabelsOf(tensor="x"),
+            external.call.BytesOf(tensor="y"),
+            external.call.CountOf(tensor="z"),
         ),
-        external.StructOf(fields=(external.DataOf(tensor="x"), external.LeadOf(tensor="x"))),
-        external.AddressOf(value=external.CallNumber(value=1.5, type=Float(64))),
-        external.LayoutOf(tensor="x", rows="R", columns="C"),
-        _call(external.CallNumber(value=3, type=Int(64)), returns=Int(64)),
+        external.call.StructOf(
+            fields=(external.call.DataOf(tensor="x"), external.call.LeadOf(tensor="x"))
+        ),
+        external.call.AddressOf(value=external.call.CallNumber(value=1.5, type=Float(64))),
+        external.call.LayoutOf(tensor="x", rows="R", columns="C"),
+        _call(external.call.CallNumber(value=3, type=Int(64)), returns=Int(64)),
     )
     assert _made(*terms).call == _call(*terms)
 
@@ -240,7 +243,7 @@ def test_results_that_are_stored_are_returned() -> None:
     with refused("""
         labs cannot be called: z is stored as ds:0,1
           --> external.make_function("labs", "z(i,j) = x(i,j)", call=_call(), library=LIBC, **said)
-          expected: stored=external.StoredResult(...), which says where its arrays are
+          expected: stored=external.call.StoredResult(...), which says where its arrays are
           given:    z(i,j) = x(i,j)
     """):
         external.make_function("labs", "z(i,j) = x(i,j)", call=_call(), library=LIBC, **said)

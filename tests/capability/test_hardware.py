@@ -10,11 +10,12 @@ import pytest
 
 import t2s
 from examples.gemm.chains import TINY, gemm
-from t2s import Float, Func, ImageParam, Int, Param, RDom, UserError, Var, external, sparse
+from t2s import Float, Func, ImageParam, Int, Param, RDom, Var, external, sparse
 from t2s.capability.description import HardwareKind
 from t2s.capability.ir import print_capability
 from t2s.core.errors import UnsupportedError
 from t2s.driver.plan_inputs import bind_plan, facts_of_binding
+from t2s.errors import UserError
 from t2s.plan.cost import predict
 from t2s.plan.ir import CallStep, ConvertStep, MoveStep
 from t2s.sparse import Schedule, Tensor, csr, dense
@@ -521,14 +522,14 @@ def test_patterns_on_capstan_are_a_function() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::t2s.T2SWarning")  # a ring that is not full
+@pytest.mark.filterwarnings("ignore::t2s.errors.T2SWarning")  # a ring that is not full
 def test_a_placement_is_a_function() -> None:
     x, w, y = ImageParam(Float(64), 2, name="x"), ImageParam(Float(64), 1, name="w"), Func("y")
     n, inner = RDom(0, 4, name="n"), Var("inner")
     y[i] = 0.0
     y[i] += x[i, n] * w[n]
     y.bound(i, 0, 3).split(n, n, inner, 2).reorder(inner, i, n).unroll(inner)
-    placed = t2s.place(y, fabric="cgra8")
+    placed = t2s.cgra.place(y, fabric="cgra8")
     made = external.from_design(placed, device="ideal")
     assert print_capability(made.capability) == "y(i) = x(i,n)*w(n) when i == 3 and n == 4"
     a, v, u = Tensor("a", dense(1)), Tensor("v", dense(1)), Tensor("u", dense(2))

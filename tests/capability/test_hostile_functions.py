@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import UserError, external, sparse
+from t2s import external, sparse
+from t2s.errors import UserError
 from t2s.libraries.child import in_child
 from t2s.sparse import Schedule
 from tests.capability.functions import described

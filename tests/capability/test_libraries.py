@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import t2s.loops.machine  # here, so that no child has to import it
-from t2s import Float, Int, UserError, Var, external, sparse
+from t2s import Float, Int, Var, external, sparse
 from t2s.capability.description import NULL, ForType, enumerator
 from t2s.core.types import INT32
+from t2s.errors import UserError
 from t2s.libraries.blas import OPENBLAS
 from t2s.libraries.calling import CallFrame, availability, call, threads_of_libraries
 from t2s.libraries.registry import LIBRARIES
@@ -244,7 +245,7 @@ def test_a_mask_says_which_places_are_computed() -> None:
 
 # -- what is not there, what breaks, what lies ----------------------------------------------------
 
-MISSING = external.LibraryOf(
+MISSING = external.call.LibraryOf(
     name="nothing",
     files=(
         external.LibraryFile(wheel="no-such-wheel", name="libnothing"),
@@ -258,11 +259,13 @@ WHY = (
 )
 
 
-def _product_of(library: external.LibraryOf, name: str = "product") -> external.ExternalFunction:
+def _product_of(
+    library: external.call.LibraryOf, name: str = "product"
+) -> external.ExternalFunction:
     return external.make_function(
         name,
         "z(i,k) = x(i,j) * y(j,k)",
-        call=external.ExternalCall(symbol="product", arguments=()),
+        call=external.call.ExternalCall(symbol="product", arguments=()),
         library=library,
     )
 
@@ -303,8 +306,8 @@ def test_a_missing_library_of_ours_says_how_to_get_it() -> None:
 
 
 def test_a_library_that_aborts_where_it_is_loaded() -> None:
-    start = external.ExternalCall(symbol="abort", arguments=())
-    aborts = external.LibraryOf(
+    start = external.call.ExternalCall(symbol="abort", arguments=())
+    aborts = external.call.LibraryOf(
         name="a library that aborts",
         files=(external.LibraryFile(name="libc.so.6"),),
         start=(start,),
@@ -316,8 +319,8 @@ def test_a_library_that_aborts_where_it_is_loaded() -> None:
 
 def test_a_probe_that_fails_says_why() -> None:
     """As that of cuSPARSE does where no GPU is: a status that is not 0."""
-    probe = external.ExternalCall(symbol="abs", arguments=(enumerator(3),), returns=INT32)
-    library = external.LibraryOf(
+    probe = external.call.ExternalCall(symbol="abs", arguments=(enumerator(3),), returns=INT32)
+    library = external.call.LibraryOf(
         name="some device",
         files=(external.LibraryFile(name="libc.so.6"),),
         probe=probe,
@@ -354,7 +357,7 @@ def _exchanged(term: Any, one: Any, other: Any) -> Any:
 def test_a_struct_with_extents_in_place_of_steps() -> None:
     made = _function("tblis.smult")
     wrong = [
-        _exchanged(one, external.ExtentsOf(tensor="x"), external.StepsOf(tensor="x"))
+        _exchanged(one, external.call.ExtentsOf(tensor="x"), external.call.StepsOf(tensor="x"))
         for one in made.setup
     ]
     with pytest.raises(
@@ -369,11 +372,11 @@ def test_a_struct_of_gsl_with_its_sizes_exchanged() -> None:
     matrix = next(
         one
         for one in made.call.arguments
-        if isinstance(one, external.StructOf) and len(one.fields) == 6
+        if isinstance(one, external.call.StructOf) and len(one.fields) == 6
     )
     rows, columns, *rest = matrix.fields
     given = tuple(
-        external.StructOf(fields=(columns, rows, *rest)) if one == matrix else one
+        external.call.StructOf(fields=(columns, rows, *rest)) if one == matrix else one
         for one in made.call.arguments
     )
     lie = replace(made, call=replace(made.call, arguments=given))
@@ -435,7 +438,9 @@ def test_results_that_are_no_compressed_rows() -> None:
 def test_a_call_that_fails_before_the_function() -> None:
     """No result is read, and what was made is freed."""
     made = _function("graphblas.mxm")
-    failing = external.ExternalCall(symbol="GrB_Matrix_new", arguments=(NULL,) * 4, returns=INT32)
+    failing = external.call.ExternalCall(
+        symbol="GrB_Matrix_new", arguments=(NULL,) * 4, returns=INT32
+    )
     stored = sparse.tensor(np.eye(2, dtype=np.float32), "ds")
     frame = CallFrame(
         replace(made, setup=(*made.setup, failing)),
@@ -530,8 +535,8 @@ def test_terms_for_types() -> None:
     function = external.make_function(
         "abs",
         "s = x(i)",
-        call=external.ExternalCall(symbol="abs", arguments=(sizes,), returns=INT32),
-        library=external.LibraryOf(name="the C library", path="libc.so.6"),
+        call=external.call.ExternalCall(symbol="abs", arguments=(sizes,), returns=INT32),
+        library=external.call.LibraryOf(name="the C library", path="libc.so.6"),
     )
     for type in (Float(32), Float(64), Int(8)):
         assert call(CallFrame(function, {"x": np.ones(3, type.numpy)}, {"i": 3})) == type.bytes

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, Int, UInt, UserError, Var, external, sparse
+from t2s import Float, Int, UInt, Var, external, sparse
 from t2s.capability.conditions import mode_name
 from t2s.capability.ir import print_capability
 from t2s.capability.operands import symmetric_in
 from t2s.capability.parts import find_part, part_form
 from t2s.capability.reshape import EVERYTHING, Reshape, fewest, mappings
+from t2s.errors import UserError
 from t2s.sparse import Schedule, Tensor, csr, dense
 from t2s.sparse_repr.notation.ir import Assignment, print_expression
 from t2s.sparse_repr.notation.parse import parse_expression

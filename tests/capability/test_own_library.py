@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, Int, UserError, Var, external, sparse
+from t2s import Float, Int, Var, external, sparse
 from t2s.core.types import INT32, Type
+from t2s.errors import UserError
 from t2s.sparse import Schedule, Tensor, dense
 from tests.errors.refusal import refused
 from tests.sampling import sampled
@@ -67,7 +68,7 @@ a[i] = b[i] + c[i]
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> external.LibraryOf:
+def library(tmp_path_factory: pytest.TempPathFactory) -> external.call.LibraryOf:
     compiler = which("cc")
     if compiler is None:
         pytest.skip("there is no compiler of C")
@@ -76,18 +77,20 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> external.LibraryOf:
     made = folder / "libown.so"
     command = [compiler, "-O1", "-w", "-shared", "-fPIC", "-o", str(made), str(folder / "own.c")]
     subprocess.run(command, check=True)
-    return external.LibraryOf(name="own", path=str(made))
+    return external.call.LibraryOf(name="own", path=str(made))
 
 
 def _vectors(
-    library: external.LibraryOf, symbol: str, *, returns: Type | None = None, **said: Any
+    library: external.call.LibraryOf, symbol: str, *, returns: Type | None = None, **said: Any
 ) -> external.ExternalFunction:
-    data = tuple(external.DataOf(tensor=name) for name in "xyz")
+    data = tuple(external.call.DataOf(tensor=name) for name in "xyz")
     return external.make_function(
         symbol,
         ADD,
-        call=external.ExternalCall(
-            symbol=symbol, arguments=(external.DimensionOf(variable="i"), *data), returns=returns
+        call=external.call.ExternalCall(
+            symbol=symbol,
+            arguments=(external.call.DimensionOf(variable="i"), *data),
+            returns=returns,
         ),
         library=library,
         index=Int(64),
@@ -96,7 +99,7 @@ def _vectors(
     )
 
 
-def test_a_good_one(library: external.LibraryOf) -> None:
+def test_a_good_one(library: external.call.LibraryOf) -> None:
     plan = sparse.compile(a, Schedule().bind(b[i] + c[i], _vectors(library, "good")))
     given = {"b": np.arange(5.0), "c": np.ones(5)}
     assert np.array_equal(plan.run(given).output, np.arange(5.0) + 1)
@@ -116,7 +119,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("symbol", "said"), HOSTILE)
-def test_hostile_ones(library: external.LibraryOf, symbol: str, said: str) -> None:
+def test_hostile_ones(library: external.call.LibraryOf, symbol: str, said: str) -> None:
     """Refused where they are bound, before they see anything of the user's."""
     given = {"b": np.arange(5.0), "c": np.ones(5)}
     with pytest.raises(UserError, match=said) as caught:
@@ -127,13 +130,13 @@ def test_hostile_ones(library: external.LibraryOf, symbol: str, said: str) -> No
     assert np.array_equal(given["c"], np.ones(5))
 
 
-def test_one_that_does_not_end(library: external.LibraryOf) -> None:
+def test_one_that_does_not_end(library: external.call.LibraryOf) -> None:
     with pytest.raises(UserError, match=r"spins did not end within 0\.3 seconds"):
         external.check(_vectors(library, "spins"), seconds=0.3)
 
 
-def test_one_that_says_that_it_failed(library: external.LibraryOf) -> None:
-    status = external.ReturnedStatus(meanings=((42, "too long"),))
+def test_one_that_says_that_it_failed(library: external.call.LibraryOf) -> None:
+    status = external.call.ReturnedStatus(meanings=((42, "too long"),))
     function = _vectors(library, "refuses", returns=INT32, status=status)
     with pytest.raises(UserError, match="given:    refuses failed: status 42, too long"):
         external.check(function)
@@ -144,23 +147,23 @@ def test_one_that_says_that_it_failed(library: external.LibraryOf) -> None:
         plan.run({"b": np.ones(6), "c": np.ones(6)})
 
 
-def test_one_that_is_not_there(library: external.LibraryOf) -> None:
+def test_one_that_is_not_there(library: external.call.LibraryOf) -> None:
     with refused("""
         lost is not available: own has no function lost
           --> lost = external.make_function("lost", "z(i) = x(i)", call=call, library=library)
           expected: the name of one of its functions
           given:    lost
     """):
-        call = external.ExternalCall(symbol="lost", arguments=())
+        call = external.call.ExternalCall(symbol="lost", arguments=())
         lost = external.make_function("lost", "z(i) = x(i)", call=call, library=library)
         external.check(lost)
 
 
 @sampled("type", [Float(32), Int(64), None], quick=2)
-def test_a_result_of_another_type(library: external.LibraryOf, type: Type | None) -> None:
-    data = (external.DataOf(tensor="x"), external.DataOf(tensor="y"))
-    call = external.ExternalCall(
-        symbol="dot", arguments=(external.DimensionOf(variable="i"), *data), returns=type
+def test_a_result_of_another_type(library: external.call.LibraryOf, type: Type | None) -> None:
+    data = (external.call.DataOf(tensor="x"), external.call.DataOf(tensor="y"))
+    call = external.call.ExternalCall(
+        symbol="dot", arguments=(external.call.DimensionOf(variable="i"), *data), returns=type
     )
     with pytest.raises(UserError, match="dot does not compute"):
         external.check(
@@ -174,12 +177,12 @@ def test_a_result_of_another_type(library: external.LibraryOf, type: Type | None
         )
 
 
-def _gemv(library: external.LibraryOf, *fields: Any) -> external.ExternalFunction:
-    arguments = (external.StructOf(fields=fields), *map(_data, "yz"))
+def _gemv(library: external.call.LibraryOf, *fields: Any) -> external.ExternalFunction:
+    arguments = (external.call.StructOf(fields=fields), *map(_data, "yz"))
     return external.make_function(
         "gemv",
         "z(i) = x(i,j) * y(j)",
-        call=external.ExternalCall(symbol="gemv", arguments=arguments),
+        call=external.call.ExternalCall(symbol="gemv", arguments=arguments),
         library=library,
         index=Int(64),
         types="float64",
@@ -187,13 +190,13 @@ def _gemv(library: external.LibraryOf, *fields: Any) -> external.ExternalFunctio
     )
 
 
-def _data(name: str) -> external.DataOf:
-    return external.DataOf(tensor=name)
+def _data(name: str) -> external.call.DataOf:
+    return external.call.DataOf(tensor=name)
 
 
-def test_structs(library: external.LibraryOf) -> None:
-    rows, columns = (external.DimensionOf(variable=name) for name in "ij")
-    lead = external.LeadOf(tensor="x")
+def test_structs(library: external.call.LibraryOf) -> None:
+    rows, columns = (external.call.DimensionOf(variable=name) for name in "ij")
+    lead = external.call.LeadOf(tensor="x")
     right = _gemv(library, rows, columns, _data("x"), lead)
     assert external.check(right).trials == 200
     how = r"gemv (does not compute|was killed by SIG|did not end within 10 seconds)"
@@ -203,13 +206,15 @@ def test_structs(library: external.LibraryOf) -> None:
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_driver_that_does_not_survive_a_fork(library: external.LibraryOf, fresh: bool) -> None:
+def test_a_driver_that_does_not_survive_a_fork(
+    library: external.call.LibraryOf, fresh: bool
+) -> None:
     """The process has used it before, as any import of a framework for GPUs may do."""
     assert ctypes.CDLL(library.path).starts() == 0
-    driver = external.LibraryOf(
+    driver = external.call.LibraryOf(
         name="driver",
         path=library.path,
-        probe=external.ExternalCall(symbol="starts", arguments=(), returns=INT32),
+        probe=external.call.ExternalCall(symbol="starts", arguments=(), returns=INT32),
         probe_fails="it makes no handle",
         fresh=fresh,
     )
@@ -229,14 +234,14 @@ def test_libraries_of_cuda_are_found_in_the_wheels_of_today() -> None:
     assert {"libcudart.so.12", "libcudart.so.13"} <= {file.name for file in CUSPARSE.beside}
 
 
-def test_integers_of_two_widths_in_one_call(library: external.LibraryOf) -> None:
+def test_integers_of_two_widths_in_one_call(library: external.call.LibraryOf) -> None:
     arguments = (
-        external.DimensionOf(variable="i", type=Int(32)),
-        external.DimensionOf(variable="j"),
-        external.LeadOf(tensor="x", type=Int(32)),
-        *(external.DataOf(tensor=name) for name in "xyz"),
+        external.call.DimensionOf(variable="i", type=Int(32)),
+        external.call.DimensionOf(variable="j"),
+        external.call.LeadOf(tensor="x", type=Int(32)),
+        *(external.call.DataOf(tensor=name) for name in "xyz"),
     )
-    call = external.ExternalCall(symbol="mixed", arguments=arguments)
+    call = external.call.ExternalCall(symbol="mixed", arguments=arguments)
     said: dict[str, Any] = {
         "types": "float64",
         "strides": {"x": "rows", "y": "dense", "z": "dense"},
@@ -245,12 +250,12 @@ def test_integers_of_two_widths_in_one_call(library: external.LibraryOf) -> None
         "mixed", "z(i) = x(i,j)*y(j)", call=call, library=library, index=Int(64), **said
     )
     assert external.check(function, 50).trials == 50
-    first = external.DimensionOf(variable="i", type=Float(32))
+    first = external.call.DimensionOf(variable="i", type=Float(32))
     wrong = replace(call, arguments=(first, *arguments[1:]))
     with pytest.raises(UserError, match="the type of an integer is none"):
         external.make_function("mixed", "z(i) = x(i,j)*y(j)", call=wrong, library=library, **said)
 
 
-def test_a_crash_names_the_width_of_integers(library: external.LibraryOf) -> None:
+def test_a_crash_names_the_width_of_integers(library: external.call.LibraryOf) -> None:
     with pytest.raises(UserError, match="extents and steps of 64 bits: index= says another width"):
         external.check(_vectors(library, "aborts"))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from t2s import Float, UnsupportedError, UserError, Var, external, sparse
+from t2s import Float, Var, external, sparse
 from t2s.capability.description import CallNumber, DeclaredObject
 from t2s.core.types import INT32
+from t2s.errors import UnsupportedError, UserError
 from t2s.sparse import Schedule, Tensor, coo, csr, dense
 from t2s.sparse_repr.notation.ir import accesses
 from t2s.sparse_repr.notation.parse import parse_expression
@@ -190,33 +191,33 @@ def _part(text: str) -> sparse.Notation:
 
 def test_setup_teardown_and_status() -> None:
     """An object that a setup fills, a result by address, and a number that says how it went."""
-    libc = external.LibraryOf(name="the C library", path="libc.so.6")
-    value = external.AddressOf(value=CallNumber(value=1, type=INT32))
+    libc = external.call.LibraryOf(name="the C library", path="libc.so.6")
+    value = external.call.AddressOf(value=CallNumber(value=1, type=INT32))
     held = DeclaredObject(name="held", bytes=64)
 
-    def made(status: external.ReturnedStatus | None) -> external.ExternalFunction:
-        count = external.DimensionOf(variable="i")
+    def made(status: external.call.ReturnedStatus | None) -> external.ExternalFunction:
+        count = external.call.DimensionOf(variable="i")
         size = CallNumber(value=4, type=INT32)
         return external.make_function(
             "memcmp",
             "z(i) = x(i)",
             setup=(
-                external.ExternalCall(symbol="memset", arguments=(held, *(size, size))),
-                external.ExternalCall(
+                external.call.ExternalCall(symbol="memset", arguments=(held, *(size, size))),
+                external.call.ExternalCall(
                     symbol="memcpy",
                     arguments=(
-                        external.DataOf(tensor="z"),
-                        external.DataOf(tensor="x"),
+                        external.call.DataOf(tensor="z"),
+                        external.call.DataOf(tensor="x"),
                         _bytes("i"),
                     ),
                 ),
             ),
-            call=external.ExternalCall(
+            call=external.call.ExternalCall(
                 symbol="memcmp",
                 arguments=(held, held, count),
                 returns=INT32,
             ),
-            teardown=(external.ExternalCall(symbol="abs", arguments=(size,)),),
+            teardown=(external.call.ExternalCall(symbol="abs", arguments=(size,)),),
             status=status,
             library=libc,
             types="int8",
@@ -224,14 +225,14 @@ def test_setup_teardown_and_status() -> None:
         )
 
     assert value is not None
-    function = made(external.ReturnedStatus(good=(0,)))
+    function = made(external.call.ReturnedStatus(good=(0,)))
     assert external.check(function, trials=20).trials == 20
     a, b = Tensor("a", dense(1)), Tensor("b", dense(1))
     a[i] = b[i]
     plan = sparse.compile(a, Schedule().bind(b[i], function))
     values = np.array([3, -1, 4], np.int8)
     assert np.array_equal(plan.run({"b": values}).output, values)
-    bad = made(external.ReturnedStatus(good=(1,), meanings=((0, "alike"),)))
+    bad = made(external.call.ReturnedStatus(good=(1,), meanings=((0, "alike"),)))
     with refused("""
         memcmp failed
           --> failing = Schedule().bind(b[i], bad)
@@ -246,7 +247,7 @@ def test_setup_teardown_and_status() -> None:
 
 def _bytes(variable: str) -> Any:
     """Bytes of as many values of one byte as a variable has."""
-    return external.DimensionOf(variable=variable)
+    return external.call.DimensionOf(variable=variable)
 
 
 def test_windows_and_transposed_operands_are_read_where_they_are() -> None:

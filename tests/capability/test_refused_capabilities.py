@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from t2s import Float, UserError, external, sparse
+from t2s import Float, external, sparse
 from t2s.capability import solver
 from t2s.core.location import SourceLocation
+from t2s.errors import UserError
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.errors.refusal import refused
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import UserError, external, sparse
+from t2s import external, sparse
 from t2s.driver.external_search import schedule_text
+from t2s.errors import UserError
 from t2s.sparse import Schedule
 from t2s.sparse_repr.notation.parse import parse_expression
 from tests.capability.functions import described

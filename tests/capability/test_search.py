@@ -247,7 +247,7 @@ def test_what_computes_nothing_says_why() -> None:
 
 
 def test_functions_of_libraries_that_are_not_there_are_skipped() -> None:
-    nowhere = external.LibraryOf(name="nowhere", package="no_such_package_at_all")
+    nowhere = external.call.LibraryOf(name="nowhere", package="no_such_package_at_all")
     missing = described("missing", "z(i,k) = x(i,j) * y(j,k)", _product, library=nowhere)
     found = external.search(A, [missing, "blas.sgemm"], shapes=SHAPES, densities={"B": 0.1})
     assert len(found.pairs) == 2

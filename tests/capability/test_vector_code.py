@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, Int, UserError, Var, external, sparse
+from t2s import Float, Int, Var, external, sparse
+from t2s.errors import UserError
 from t2s.sparse import Tensor, dense
 
 i = Var("i")

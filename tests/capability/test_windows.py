@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from t2s import UserError, Var, external, sparse
+from t2s import Var, external, sparse
+from t2s.errors import UserError
 from t2s.sparse import Schedule, Tensor, csr, dense
 from tests.capability.functions import described
 

@@ -33,7 +33,7 @@ for wanted in (
 ):
     try:
         wanted()
-    except t2s.UnsupportedError as error:
+    except t2s.errors.UnsupportedError as error:
         print(error.message)
 """
 

@@ -103,7 +103,7 @@ def test_ctrl_c_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
     kernel = spmv()
     monkeypatch.setattr(Progress, "advanced", press)
-    with pytest.raises(t2s.RunInterrupted, match="was interrupted"):
+    with pytest.raises(t2s.errors.RunInterrupted, match="was interrupted"):
         kernel.simulate(INPUTS)
     monkeypatch.undo()
     assert kernel.simulate(INPUTS).tensor.to_dense().tolist() == [13, 0]

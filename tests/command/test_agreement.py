@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import T2SError
 from t2s.command.output import compare
+from t2s.errors import T2SError
 
 ONE = np.array([1.0, 2.0])
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from t2s.command.main import app
 
-pytestmark = pytest.mark.filterwarnings("ignore::t2s.T2SWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::t2s.errors.T2SWarning")
 
 DESIGN = """\
 import t2s

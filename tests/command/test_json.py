@@ -201,7 +201,7 @@ def test_interrupts_print_no_json(design: Path, monkeypatch: pytest.MonkeyPatch)
     part = t2s.simulate(made, inputs, max_cycles=5)
 
     def interrupted(*_: object, **__: object) -> None:
-        raise t2s.RunInterrupted(part)
+        raise t2s.errors.RunInterrupted(part)
 
     monkeypatch.setattr(t2s, "simulate", interrupted)
     for arguments in (("run", design), ("compare", design, design)):

@@ -56,7 +56,7 @@ def test_verbs_leave_it_on_whether_they_succeed_or_not() -> None:
     assert gc.isenabled()
     g = t2s.Func("g", type=INT32)
     g[i] = i + 1
-    with pytest.raises(t2s.UserError):
+    with pytest.raises(t2s.errors.UserError):
         t2s.lower(g)
     assert gc.isenabled()
 

@@ -99,7 +99,7 @@ def test_an_error_that_nobody_catches_is_shown_without_frames() -> None:
 
 @pytest.mark.slow
 def test_other_errors_keep_their_traceback() -> None:
-    for statement in ("1 / 0", "raise t2s.InternalError('lost')"):
+    for statement in ("1 / 0", "raise t2s.errors.InternalError('lost')"):
         code, text = printed("", statement)
         assert code == 1
         assert text.startswith("Traceback")

@@ -119,5 +119,5 @@ def test_users_say_when() -> None:
             found = t2s.simulate(func, inputs, engine=engine).outputs[func.name]
             np.testing.assert_array_equal(found, np.full(6, value))
         np.testing.assert_array_equal(t2s.interpret(func, inputs), np.full(6, value))
-    with pytest.raises(t2s.UserError, match="the operator fma is not defined on bool"):
+    with pytest.raises(t2s.errors.UserError, match="the operator fma is not defined on bool"):
         t2s.fma(A[i] < 1, B[i] < 1, C[i] < 1)

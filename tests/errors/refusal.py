@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from t2s import UserError
+from t2s.errors import UserError
 
 _SNIPPET = re.compile(r"^  --> (?P<file>.*):(?P<line>\d+)\n   (?P=line) \| (?P<text>.*)$", re.M)
 

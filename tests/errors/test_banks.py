@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 import t2s
-from t2s import Float, Func, ImageParam, RDom, UnsupportedError, Var
+from t2s import Float, Func, ImageParam, RDom, Var
+from t2s.errors import UnsupportedError
+from t2s.representation import MatrixParam, gallery
 from tests.errors.refusal import refused
 
 ONES = np.ones((3, 3), np.float32)
 
 
 def in_banks(banks: object, machines: int = 2, width: int = 0) -> t2s.Func:
-    A = t2s.Parameter(Float(32), 2, t2s.gallery.cisr(machines), name="A")
+    A = MatrixParam(Float(32), 2, gallery.cisr(machines), name="A")
     x = ImageParam(Float(32), 2 if width else 1, name="x")
     p, q, r, side = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r"), Var("side")
     i, j = A.inverse_map(p, q)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, Param, RDom, UnsupportedError, Var
+from t2s import Float, Func, ImageParam, Int, Param, RDom, Var
+from t2s.errors import UnsupportedError
 from tests.errors.refusal import refused
 
 i, j = Var("i"), Var("j")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Func, UnsupportedError, Var
+from t2s import Func, Var
+from t2s.errors import UnsupportedError
 from tests.errors.designs import product
 from tests.errors.refusal import refused
 

@@ -23,10 +23,10 @@ def test_a_count_that_the_limit_cuts_short() -> None:
               given:    14 firings made when it was cut short
               hint:     give more max_cycles; print(error.result) shows what was measured until then
             """,
-        t2s.CycleLimitError,
+        t2s.errors.CycleLimitError,
     ):
         t2s.cycles(C, max_cycles=5)
-    with pytest.raises(t2s.CycleLimitError) as caught:
+    with pytest.raises(t2s.errors.CycleLimitError) as caught:
         t2s.cycles(C, max_cycles=6)
     assert caught.value.result.limit_reached
     assert caught.value.result.cycles == 6
@@ -43,7 +43,7 @@ def test_a_sparse_product_that_the_limit_cuts_short() -> None:
               given:    6 firings made when it was cut short
               hint:     give more max_cycles; print(error.result) shows what was measured until then
             """,
-        t2s.CycleLimitError,
+        t2s.errors.CycleLimitError,
     ):
         sparse.simulate(y, inputs, max_cycles=3)
 
@@ -53,12 +53,12 @@ def test_a_count_that_the_keyboard_cuts_short(monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "advanced", press)
-    with pytest.raises(t2s.RunInterrupted) as caught:
+    with pytest.raises(t2s.errors.RunInterrupted) as caught:
         t2s.cycles(systolic_gemm(10, 8, 1 << 12), stalls=t2s.RandomStalls())
     assert isinstance(caught.value, KeyboardInterrupt)
     assert caught.value.result.interrupted
     assert "was interrupted after" in str(caught.value)
-    with pytest.raises(t2s.RunInterrupted):
+    with pytest.raises(t2s.errors.RunInterrupted):
         sparse.simulate(
             sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}), {"A": np.eye(4), "x": np.ones(4)}
         )

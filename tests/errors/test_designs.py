@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UnsupportedError, Var
+from t2s import Func, ImageParam, Int, RDom, Var
+from t2s.errors import UnsupportedError
 from tests.errors.designs import product
 from tests.errors.refusal import refused
 

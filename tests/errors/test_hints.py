@@ -18,6 +18,7 @@ import pytest
 
 import t2s
 from t2s import external, sparse
+from t2s.representation import Chain, Representation, gallery
 from t2s.simulator.devices import Device
 
 ROOT = Path(t2s.__file__).parent
@@ -28,8 +29,8 @@ OWNERS: dict[str, Any] = {
     "t2s.sparse": sparse,
     "external": external,
     "sparse": sparse,
-    "placement": t2s.Placement,
-    "t2s.gallery": t2s.gallery,
+    "placement": t2s.cgra.Placement,
+    "t2s.representation.gallery": gallery,
     "dataclasses": dataclasses,
     "pathlib": pathlib,
     "array": np.ma.MaskedArray,
@@ -39,7 +40,7 @@ OWNERS: dict[str, Any] = {
     "plan": external.ExternalPlan,
     "Type": t2s.Type,
 }
-ANY = (t2s.Func, sparse.Schedule, t2s.Chain, t2s.Representation)
+ANY = (t2s.Func, sparse.Schedule, Chain, Representation)
 
 
 def hints_of(path: Path) -> Iterator[tuple[int, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import t2s
-from t2s import Func, ImageParam, Int, Place, UnsupportedError, Var
+from t2s import Func, ImageParam, Int, Place, Var
+from t2s.errors import UnsupportedError
 from tests.errors.designs import product, triangle
 from tests.errors.refusal import refused
 

@@ -14,6 +14,7 @@ import pytest
 import t2s
 from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var, sparse
 from t2s.core.errors import InternalError
+from t2s.representation import read_matrix, write_matrix
 from tests.errors.refusal import refused
 from tests.sampling import sampled
 
@@ -54,7 +55,7 @@ def _attempt(action: Callable[[], object], what: list[object]) -> None:
         action()
     except InternalError:
         raise AssertionError(f"internal error after {what}") from None
-    except t2s.T2SError:
+    except t2s.errors.T2SError:
         pass
     except TypeError as error:
         if "positional argument" not in str(error):
@@ -173,7 +174,7 @@ def test_fractions_are_not_cut_off(number: float) -> None:
     F[i] = 0
     F[i] += number
     F.bound(i, 0, 3)
-    with pytest.raises(t2s.UserError, match=f"the number {number} does not fit int32"):
+    with pytest.raises(t2s.errors.UserError, match=f"the number {number} does not fit int32"):
         F.lower()
 
 
@@ -193,21 +194,24 @@ NO_PATHS = (
 
 
 @pytest.mark.parametrize("path", NO_PATHS)
-@pytest.mark.parametrize("call", [sparse.write, sparse.read, t2s.write_matrix, t2s.read_matrix])
+@pytest.mark.parametrize(
+    "call",
+    [sparse.write, sparse.read, write_matrix, read_matrix],
+)
 def test_what_is_no_place_for_a_file(call: Callable[..., object], path: object) -> None:
     """Raw exceptions of pathlib and of the operating system are not answers."""
     more = {
         sparse.write: (sparse.tensor(np.eye(2)),),
-        t2s.write_matrix: (np.eye(2),),
-        t2s.read_matrix: (Float(32),),
+        write_matrix: (np.eye(2),),
+        read_matrix: (Float(32),),
     }.get(call, ())
-    with pytest.raises(t2s.UserError):
+    with pytest.raises(t2s.errors.UserError):
         call(path, *more)
 
 
 @pytest.mark.parametrize("given", [None, 3, np.eye(2), [[1.0]], "x"])
 def test_what_is_no_tensor_is_not_written(given: object) -> None:
-    with pytest.raises(t2s.UserError, match="write needs a tensor"):
+    with pytest.raises(t2s.errors.UserError, match="write needs a tensor"):
         sparse.write("never_written.tns", given)  # type: ignore[arg-type]
 
 
@@ -249,7 +253,7 @@ def test_progress_is_wanted_or_not() -> None:
 )
 def test_what_is_of_another_kind(call: Callable[[object], object], given: object) -> None:
     """Runs, results, folders, times and inputs."""
-    with pytest.raises(t2s.T2SError) as raised:
+    with pytest.raises(t2s.errors.T2SError) as raised:
         call(given)
     assert not isinstance(raised.value, InternalError)
 
@@ -263,7 +267,7 @@ def _design() -> Func:
 @pytest.mark.parametrize("given", [3, object(), {1: 2}, [None], "x", Int(32), {"A": 5}])
 @pytest.mark.parametrize("what", ["formats", "shapes"])
 def test_what_is_no_mapping_of_names(what: str, given: Any) -> None:
-    with pytest.raises(t2s.UserError):
+    with pytest.raises(t2s.errors.UserError):
         sparse.parse("y(i) = A(i,j) * x(j)", **{what: given})
 
 
@@ -274,8 +278,8 @@ def test_numbers_of_matrix_market_files_are_whole(end: str, tmp_path: Path) -> N
     """The reader of scipy takes ``0x1`` for 0, and crashes where a file ends in ``1e``."""
     path = tmp_path / "damaged.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 4 1\n1 1 {end}")
-    for read in (sparse.read, lambda path: t2s.read_matrix(path, Float(32))):
-        with pytest.raises(t2s.UserError, match="line 3 has something that is not a number"):
+    for read in (sparse.read, lambda path: read_matrix(path, Float(32))):
+        with pytest.raises(t2s.errors.UserError, match="line 3 has something that is not a number"):
             read(path)
 
 

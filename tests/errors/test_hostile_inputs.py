@@ -12,6 +12,7 @@ import sparse as pydata
 
 import t2s
 from t2s import Float, Func, ImageParam, Param, RDom, Var, sparse
+from t2s.representation import MatrixParam, gallery, read_matrix
 from tests.sampling import sampled
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # numpy and scipy about these objects
@@ -91,7 +92,7 @@ def dense() -> Func:
 
 
 def product() -> Func:
-    A = t2s.Parameter(Float(32), 2, t2s.gallery.csr(2), name="A")
+    A = MatrixParam(Float(32), 2, gallery.csr(2), name="A")
     b = ImageParam(Float(32), 1, name="b")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -102,7 +103,10 @@ def product() -> Func:
 
 
 Y, M = dense(), product()
-GRAPH, A = t2s.lower(Y), t2s.Parameter(Float(32), 2, t2s.gallery.csr(2), name="A")
+GRAPH, A = (
+    t2s.lower(Y),
+    MatrixParam(Float(32), 2, gallery.csr(2), name="A"),
+)
 K = sparse.compile(sparse.parse("s(i) = M(i,j) * c(j)", {"M": "ds"}))
 
 
@@ -128,7 +132,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "engine": lambda v: run({"x": GRID, "scale": 2.0}, engine=v),
     "device": lambda v: run({"x": GRID, "scale": 2.0}, device=v),
     "read": sparse.read,
-    "read_matrix": lambda v: t2s.read_matrix(v, Float(32)),
+    "read_matrix": lambda v: read_matrix(v, Float(32)),
     "from_dense": lambda v: sparse.from_dense(v, sparse.csr),
     "coordinates": lambda v: sparse.from_coordinates(v, [1.0], (3, 4)),
     "values": lambda v: sparse.from_coordinates([[0, 0]], v, (3, 4)),
@@ -158,8 +162,8 @@ def test_a_refusal_or_the_right_value(call: str) -> None:
         shown = f"value {number}, a {type(value).__name__}"
         try:
             found = CALLS[call](value)
-        except t2s.T2SError as error:
-            if isinstance(error, t2s.InternalError):
+        except t2s.errors.T2SError as error:
+            if isinstance(error, t2s.errors.InternalError):
                 wrong.append(f"{shown}: {error}")
             continue
         except Exception as error:  # noqa: BLE001 - raw errors are what this looks for

@@ -62,7 +62,7 @@ def test_member_of_a_system_of_recurrences() -> None:
         t2s.lower(H)
     G, H, _ = running_sums()
     H.isolate_producer(G[i], Func("P"))
-    with pytest.raises(t2s.UserError, match="H computes G itself"):
+    with pytest.raises(t2s.errors.UserError, match="H computes G itself"):
         t2s.lower(H)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UserError
+from t2s import Func, ImageParam, Int, RDom
+from t2s.errors import UserError
 from t2s.graph.verify import GraphError, verify_graph
 
 

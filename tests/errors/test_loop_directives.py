@@ -88,7 +88,7 @@ def test_split_into_one_name() -> None:
 @pytest.mark.parametrize("factor", [0, -2, 2.0, True])
 def test_split_factor_that_is_no_positive_integer(factor: object) -> None:
     p = product()
-    with pytest.raises(t2s.UserError) as caught:
+    with pytest.raises(t2s.errors.UserError) as caught:
         p.C.split(p.j, p.j, jj, factor)  # type: ignore[arg-type]
     assert caught.value.message == "the factor of split on C has to be a positive integer"
     assert caught.value.given == repr(factor)

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, UnsupportedError, UserError, Var
+from t2s import Func, ImageParam, Int, Var
+from t2s.errors import UnsupportedError, UserError
+from t2s.representation import structure
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.spec import MEMORIES, Coordinate, Timing, Units
 from t2s.simulator.values import machine_values as address_record
@@ -225,7 +227,7 @@ def test_machines_on_a_dram() -> None:
     ):
         t2s.simulate(
             graph,
-            t2s.structure(kernel, **arrays),
+            structure(kernel, **arrays),
             device=DEVICES["arria10"].with_memory("ddr4-2133"),
         )
 

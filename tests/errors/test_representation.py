@@ -5,28 +5,31 @@ from __future__ import annotations
 from scipy import sparse
 
 import t2s
-from t2s import (
+from t2s import Float, RDom, Var
+from t2s.representation import (
     ASAP,
+    Chain,
     Columns,
     Diagonals,
-    Float,
     Index,
     Length,
     Longest,
     LongestFirst,
-    RDom,
+    MatrixParam,
+    Representation,
     Rows,
-    Var,
     Whole,
     Zero,
+    dense_matrix,
+    gallery,
 )
 from tests.errors.refusal import refused
 
 idx, row, n, b, c, s, job = t2s.variables("idx row n b c s job")
 
 
-def parameter(chain: t2s.Chain, name: str = "A") -> t2s.Parameter:
-    return t2s.Parameter(Float(32), 2, chain, name=name)
+def parameter(chain: Chain, name: str = "A") -> MatrixParam:
+    return MatrixParam(Float(32), 2, chain, name=name)
 
 
 CSR = sparse.csr_array
@@ -53,7 +56,7 @@ def test_length_needs_a_var() -> None:
 
 
 def test_skew_after_a_step() -> None:
-    chain = t2s.dense().block(Rows, 2, Zero)
+    chain = dense_matrix().block(Rows, 2, Zero)
     with refused("""
             skew(Columns) comes too late
               --> chain.skew(Columns)
@@ -66,45 +69,45 @@ def test_skew_after_a_step() -> None:
 def test_skew_of_rows() -> None:
     with refused("""
             skew(Rows) has no meaning
-              --> t2s.dense().skew(Rows)
+              --> dense_matrix().skew(Rows)
               expected: skew(Columns)
               given:    Rows
             """):
-        t2s.dense().skew(Rows)
+        dense_matrix().skew(Rows)
 
 
 def test_pack_without_index() -> None:
     with refused("""
             pack(Columns, Length(n)) loses the column of every value
-              --> t2s.dense().pack(Columns, Length(n))
+              --> dense_matrix().pack(Columns, Length(n))
               expected: an Index that records it, as in pack(Columns, Index(idx))
               given:    after dense()
             """):
-        t2s.dense().pack(Columns, Length(n))
+        dense_matrix().pack(Columns, Length(n))
 
 
 def test_pack_of_an_unknown_dimension() -> None:
     with refused("""
             pack('rows', Index(idx)) names a dimension that is not there
-              --> t2s.dense().pack("rows", Index(idx))
+              --> dense_matrix().pack("rows", Index(idx))
               expected: one of Rows, Columns
               given:    'rows'
             """):
-        t2s.dense().pack("rows", Index(idx))
+        dense_matrix().pack("rows", Index(idx))
 
 
 def test_pack_of_diagonals_that_are_not_there() -> None:
     with refused("""
             pack(Diagonals, Index(idx)) names a dimension that is not there
-              --> t2s.dense().pack(Diagonals, Index(idx))
+              --> dense_matrix().pack(Diagonals, Index(idx))
               expected: one of Rows, Columns
               given:    Diagonals
             """):
-        t2s.dense().pack(Diagonals, Index(idx))
+        dense_matrix().pack(Diagonals, Index(idx))
 
 
 def test_pack_of_columns_that_are_diagonals() -> None:
-    chain = t2s.dense().skew(Columns)
+    chain = dense_matrix().skew(Columns)
     with refused("""
             pack(Columns, Index(idx)) names a dimension that is not there
               --> chain.pack(Columns, Index(idx))
@@ -115,7 +118,7 @@ def test_pack_of_columns_that_are_diagonals() -> None:
 
 
 def test_pack_twice() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             pack(Columns, Index(row)) packs Columns a second time
               --> chain.pack(Columns, Index(row))
@@ -126,7 +129,7 @@ def test_pack_twice() -> None:
 
 
 def test_pack_after_block() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).block(Columns, 2, Zero)
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n)).block(Columns, 2, Zero)
     with refused("""
             pack(Rows, Index(row)) comes after a block of what is packed
               --> chain.pack(Rows, Index(row))
@@ -137,7 +140,7 @@ def test_pack_after_block() -> None:
 
 
 def test_pack_of_rows_with_a_length() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             pack(Rows, Index(row), Length(b)) cannot record Length(b): there is one sequence of
                         rows only
@@ -149,7 +152,7 @@ def test_pack_of_rows_with_a_length() -> None:
 
 
 def test_a_name_used_twice() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(Columns, 2, Zero, Length(n)) uses the name n a second time
               --> chain.block(Columns, 2, Zero, Length(n))
@@ -162,25 +165,25 @@ def test_a_name_used_twice() -> None:
 def test_two_indices() -> None:
     with refused("""
             pack(Columns, Index(idx), Index(row)) has two parts of kind Index
-              --> t2s.dense().pack(Columns, Index(idx), Index(row))
+              --> dense_matrix().pack(Columns, Index(idx), Index(row))
               expected: one Index
               given:    Index(idx), Index(row)
             """):
-        t2s.dense().pack(Columns, Index(idx), Index(row))
+        dense_matrix().pack(Columns, Index(idx), Index(row))
 
 
 def test_something_else_as_structure() -> None:
     with refused("""
             pack(Columns, idx) names structure in an unknown way
-              --> t2s.dense().pack(Columns, idx)
+              --> dense_matrix().pack(Columns, idx)
               expected: Index(variable) or Length(variable)
               given:    idx
             """):
-        t2s.dense().pack(Columns, idx)
+        dense_matrix().pack(Columns, idx)
 
 
 def test_index_of_blocks() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(Columns, 2, Zero, Index(b)) names structure in an unknown way
               --> chain.block(Columns, 2, Zero, Index(b))
@@ -191,7 +194,7 @@ def test_index_of_blocks() -> None:
 
 
 def test_length_of_a_schedule() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             schedule(Rows, 2, ASAP, Zero, Length(job)) names structure in an unknown way
               --> chain.schedule(Rows, 2, ASAP, Zero, Length(job))
@@ -202,7 +205,7 @@ def test_length_of_a_schedule() -> None:
 
 
 def test_schedule_twice() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).schedule(Rows, 4, ASAP, Zero)
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n)).schedule(Rows, 4, ASAP, Zero)
     with refused("""
             schedule(Rows, 2, ASAP, Zero) comes after the schedule
               --> chain.schedule(Rows, 2, ASAP, Zero)
@@ -214,7 +217,7 @@ def test_schedule_twice() -> None:
 
 
 def test_rows_packed_twice() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).pack(Rows, Index(row))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n)).pack(Rows, Index(row))
     with refused("""
             pack(Rows, Index(s)) packs Rows a second time
               --> chain.pack(Rows, Index(s))
@@ -225,7 +228,7 @@ def test_rows_packed_twice() -> None:
 
 
 def test_block_of_zero() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(Columns, 0, Zero, Length(b)) has a factor that is not a number of elements
               --> chain.block(Columns, 0, Zero, Length(b))
@@ -236,7 +239,7 @@ def test_block_of_zero() -> None:
 
 
 def test_block_without_padding() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(Columns, 2, None) has no padding
               --> chain.block(Columns, 2, None)
@@ -247,7 +250,7 @@ def test_block_without_padding() -> None:
 
 
 def test_whole_block_after_pack() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(Columns, Whole, Zero) blocks a whole dimension that is packed
               --> chain.block(Columns, Whole, Zero)
@@ -260,15 +263,15 @@ def test_whole_block_after_pack() -> None:
 def test_dense_blocks_padded_to_the_longest() -> None:
     with refused("""
             block(Rows, 2, Longest) pads dense blocks
-              --> t2s.dense().block(Rows, 2, Longest)
+              --> dense_matrix().block(Rows, 2, Longest)
               expected: Zero: all blocks of a dense dimension are equally long
               given:    after dense()
             """):
-        t2s.dense().block(Rows, 2, Longest)
+        dense_matrix().block(Rows, 2, Longest)
 
 
 def test_two_blocks_of_a_whole() -> None:
-    chain = t2s.dense().block(Rows, Whole, Zero)
+    chain = dense_matrix().block(Rows, Whole, Zero)
     with refused("""
             block(Rows, 2, Zero) blocks Rows again, of which there is one block
               --> chain.block(Rows, 2, Zero)
@@ -279,7 +282,7 @@ def test_two_blocks_of_a_whole() -> None:
 
 
 def test_columns_blocked_twice() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).block(Columns, 2, Zero, Length(b))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n)).block(Columns, 2, Zero, Length(b))
     with refused("""
             block(Columns, 2, Zero) blocks Columns a second time
               --> chain.block(Columns, 2, Zero)
@@ -291,7 +294,7 @@ def test_columns_blocked_twice() -> None:
 
 
 def test_rows_padded_to_the_longest() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(Rows, 4, Longest, Length(s)) pads blocks of rows to the longest block
               --> chain.block(Rows, 4, Longest, Length(s))
@@ -304,7 +307,7 @@ def test_rows_padded_to_the_longest() -> None:
 
 
 def test_block_of_an_unknown_var() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             block(s, 4, Zero) names a dimension that is not there
               --> chain.block(s, 4, Zero)
@@ -315,7 +318,7 @@ def test_block_of_an_unknown_var() -> None:
 
 
 def test_schedule_to_no_machines() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             schedule(Rows, 0, ASAP, Zero) needs machines
               --> chain.schedule(Rows, 0, ASAP, Zero)
@@ -326,7 +329,7 @@ def test_schedule_to_no_machines() -> None:
 
 
 def test_schedule_without_policy() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             schedule(Rows, 4, 'asap', Zero) has no policy
               --> chain.schedule(Rows, 4, "asap", Zero)
@@ -337,7 +340,7 @@ def test_schedule_without_policy() -> None:
 
 
 def test_schedule_padded_to_the_longest() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             schedule(Rows, 4, ASAP, Longest) has a padding that a schedule cannot have
               --> chain.schedule(Rows, 4, ASAP, Longest)
@@ -350,7 +353,7 @@ def test_schedule_padded_to_the_longest() -> None:
 
 
 def test_schedule_of_an_unknown_var() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             schedule(s, 4, ASAP, Zero) names a dimension that is not there
               --> chain.schedule(s, 4, ASAP, Zero)
@@ -361,7 +364,7 @@ def test_schedule_of_an_unknown_var() -> None:
 
 
 def test_a_step_after_the_schedule() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).schedule(Rows, 4, ASAP, Zero)
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n)).schedule(Rows, 4, ASAP, Zero)
     with refused("""
             block(Rows, 2, Zero) comes after the schedule
               --> chain.block(Rows, 2, Zero)
@@ -373,7 +376,7 @@ def test_a_step_after_the_schedule() -> None:
 
 
 def test_rows_without_ends() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx))
+    chain = dense_matrix().pack(Columns, Index(idx))
     with refused("""
             schedule(Rows, 4, ASAP, Zero) cannot be undone: nothing records where a row ends
               --> chain.schedule(Rows, 4, ASAP, Zero)
@@ -385,7 +388,7 @@ def test_rows_without_ends() -> None:
 
 
 def test_blocks_without_ends() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).block(Columns, 2, Longest)
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n)).block(Columns, 2, Longest)
     with refused("""
             schedule(Rows, 2, ASAP, Zero) cannot be undone: nothing records where a row ends
               --> chain.schedule(Rows, 2, ASAP, Zero)
@@ -397,7 +400,7 @@ def test_blocks_without_ends() -> None:
 
 
 def test_longest_first_without_numbers() -> None:
-    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             schedule(Rows, 4, LongestFirst, Zero) cannot be undone: nothing records which job is
                         which
@@ -412,40 +415,40 @@ def test_longest_first_without_numbers() -> None:
 def test_representation_without_a_name() -> None:
     with refused("""
             a Representation needs a name that is a Python identifier
-              --> t2s.Representation("2nd")
+              --> Representation("2nd")
               expected: a name such as "CISR"
               given:    '2nd'
             """):
-        t2s.Representation("2nd")
+        Representation("2nd")
 
 
 def test_representation_defined_twice() -> None:
-    name = t2s.Representation("name")
-    name.define(t2s.gallery.csr())
+    name = Representation("name")
+    name.define(gallery.csr())
     with refused("""
             Representation name is defined twice
-              --> name.define(t2s.gallery.csc())
+              --> name.define(gallery.csc())
               note:     it was defined as this chain
-              --> name.define(t2s.gallery.csr())
+              --> name.define(gallery.csr())
               hint:     make another Representation
             """):
-        name.define(t2s.gallery.csc())
+        name.define(gallery.csc())
 
 
 def test_representation_without_a_schedule() -> None:
-    name = t2s.Representation("name")
+    name = Representation("name")
     with refused("""
             Representation name does not end with a schedule
-              --> name.define(t2s.dense().pack(Columns, Index(idx), Length(n)))
+              --> name.define(dense_matrix().pack(Columns, Index(idx), Length(n)))
               expected: a last step such as schedule(Rows, 4, ASAP, Zero)
               given:    dense().pack(Columns, Index(idx), Length(n))
               hint:     a schedule gives every value a machine and a position in its stream
             """):
-        name.define(t2s.dense().pack(Columns, Index(idx), Length(n)))
+        name.define(dense_matrix().pack(Columns, Index(idx), Length(n)))
 
 
 def test_representation_that_is_no_chain() -> None:
-    name = t2s.Representation("name")
+    name = Representation("name")
     with refused("""
             Representation name is defined by something that is not a chain
               --> name.define(4)
@@ -456,20 +459,20 @@ def test_representation_that_is_no_chain() -> None:
 
 
 def test_inverse_map_before_the_definition() -> None:
-    name = t2s.Representation("name")
-    A = t2s.Parameter(Float(32), 2, name, name="A")
+    name = Representation("name")
+    A = MatrixParam(Float(32), 2, name, name="A")
     with refused("""
             Representation name is used before it is defined
               --> A.inverse_map(Var("p"), RDom(0, 4, name="q"))
               expected: name.define(A.dense().pack(...).schedule(...)) above this line
               note:     name was declared here
-              --> name = t2s.Representation("name")
+              --> name = Representation("name")
             """):
         A.inverse_map(Var("p"), RDom(0, 4, name="q"))
 
 
 def test_inverse_map_of_numbers() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     with refused("""
             the inverse map of A needs a machine and a position
               --> A.inverse_map(0, 1)
@@ -481,39 +484,44 @@ def test_inverse_map_of_numbers() -> None:
 
 def test_parameter_of_three_dimensions() -> None:
     with refused("""
-            Parameter A needs an element type and two dimensions
-              --> t2s.Parameter(Float(32), 3, t2s.gallery.csr(), name="A")
-              expected: for example Parameter(Float(32), 2, CISR, name="A")
+            MatrixParam A needs an element type and two dimensions
+              --> MatrixParam(Float(32), 3, gallery.csr(), name="A")
+              expected: for example MatrixParam(Float(32), 2, CISR, name="A")
               given:    float32, 3
             """):
-        t2s.Parameter(Float(32), 3, t2s.gallery.csr(), name="A")
+        MatrixParam(Float(32), 3, gallery.csr(), name="A")
 
 
 def test_parameter_of_bools() -> None:
     with refused("""
-            Parameter A is of truth values, which have no products and no sums
-              --> t2s.Parameter(t2s.Bool(), 2, t2s.gallery.csr(3), name="A")
-              expected: numbers, for example Parameter(Float(32), 2, CISR, name="A")
+            MatrixParam A is of truth values, which have no products and no sums
+              --> MatrixParam(t2s.Bool(), 2, gallery.csr(3), name="A")
+              expected: numbers, for example MatrixParam(Float(32), 2, CISR, name="A")
               given:    bool
               hint:     UInt(8) has 0 and 1: a minimum is their and, a maximum their or
             """):
-        t2s.Parameter(t2s.Bool(), 2, t2s.gallery.csr(3), name="A")
+        MatrixParam(t2s.Bool(), 2, gallery.csr(3), name="A")
 
 
 def test_parameter_without_a_schedule() -> None:
     with refused("""
-            Parameter A does not end with a schedule
-              --> t2s.Parameter(Float(32), 2, t2s.dense().pack(Columns, Index(idx), Length(n)),
+            MatrixParam A does not end with a schedule
+              --> MatrixParam(Float(32), 2, dense_matrix().pack(Columns, Index(idx), Length(n)),
                         name="A")
               expected: a last step such as schedule(Rows, 4, ASAP, Zero)
               given:    dense().pack(Columns, Index(idx), Length(n))
               hint:     a schedule gives every value a machine and a position in its stream
             """):
-        t2s.Parameter(Float(32), 2, t2s.dense().pack(Columns, Index(idx), Length(n)), name="A")
+        MatrixParam(
+            Float(32),
+            2,
+            dense_matrix().pack(Columns, Index(idx), Length(n)),
+            name="A",
+        )
 
 
 def test_extent_of_a_third_dimension() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     with refused("""
             A has no dimension 2
               --> A.values.extent(2)

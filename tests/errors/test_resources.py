@@ -7,7 +7,7 @@ from dataclasses import replace
 import t2s
 from t2s.core.errors import UnsupportedError
 from t2s.core.location import user_location
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
 from tests.errors.designs import product
 from tests.errors.refusal import refused
 from tests.graph.machines import copying
@@ -25,7 +25,7 @@ def test_a_device_without_blocks() -> None:
 
 
 def test_a_machine_with_a_memory_that_depends_on_data() -> None:
-    graph = copying(place=Place.CHIP)
+    graph = copying(place=MemorySpace.CHIP)
     source, sink = graph.nodes
     here = replace(source, location=user_location())
     with refused(

@@ -11,7 +11,8 @@ import pytest
 import scipy.sparse
 
 import t2s
-from t2s import UserError, sparse
+from t2s import sparse
+from t2s.errors import UserError
 from t2s.sparse import Kernel, Schedule, Tensor, parse
 from tests.errors.refusal import refused
 
@@ -467,7 +468,7 @@ def test_splits() -> None:
 
 def test_a_split_that_goes_too_far() -> None:
     kernel = Kernel(parse("y = (x(i) + 1) * 2"), Schedule().split("i", "i0", "i1", 4))
-    with pytest.raises(t2s.UserError, match="the split of i goes beyond its end"):
+    with pytest.raises(t2s.errors.UserError, match="the split of i goes beyond its end"):
         kernel.bind({"x": np.ones(6)})
     assert kernel.interpret({"x": np.ones(8)}, level="blocks") == 32
 

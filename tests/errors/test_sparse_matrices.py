@@ -11,37 +11,35 @@ import pytest
 from scipy import sparse
 
 import t2s
-from t2s import (
-    Float,
-    Int,
-    UserError,
-)
+from t2s import Float, Int
+from t2s.errors import UserError
+from t2s.representation import Chain, MatrixParam, gallery, read_matrix, write_matrix
 from tests.errors.refusal import refused
 
 idx, row, n, b, c, s, job = t2s.variables("idx row n b c s job")
 
 
-def parameter(chain: t2s.Chain, name: str = "A") -> t2s.Parameter:
-    return t2s.Parameter(Float(32), 2, chain, name=name)
+def parameter(chain: Chain, name: str = "A") -> MatrixParam:
+    return MatrixParam(Float(32), 2, chain, name=name)
 
 
 CSR = sparse.csr_array
 
 
 def test_matrix_that_is_none() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     with refused("""
             the matrix for A is not a matrix
               --> A.store([[1.0]])
               expected: a matrix of scipy.sparse or pydata/sparse, or a two-dimensional array
               given:    list
-              hint:     t2s.read_matrix reads a Matrix Market file
+              hint:     t2s.representation.read_matrix reads a Matrix Market file
             """):
         A.store([[1.0]])
 
 
 def test_matrix_of_another_type() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     with refused("""
             the matrix for A has elements of another type
               --> A.store(np.eye(3))
@@ -53,7 +51,7 @@ def test_matrix_of_another_type() -> None:
 
 
 def test_array_of_one_dimension() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     with refused("""
             the matrix for A has no rows and columns
               --> A.store(np.ones(3, np.float32))
@@ -64,7 +62,7 @@ def test_array_of_one_dimension() -> None:
 
 
 def test_column_out_of_range() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     matrix = CSR(np.eye(2, dtype=np.float32))
     matrix.indices[1] = 7
     with refused("""
@@ -78,7 +76,7 @@ def test_column_out_of_range() -> None:
 
 def test_more_rows_than_hardware_counts() -> None:
     """Coordinates of 2**31 and more wrapped."""
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     far = sparse.coo_array((np.ones(1, np.float32), ([2**32 + 1], [1])), shape=(2**33, 3))
     with refused("""
             the matrix for A is too large for hardware
@@ -90,7 +88,7 @@ def test_more_rows_than_hardware_counts() -> None:
 
 
 def test_masked_elements() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     masked = np.ma.masked_less(np.ones((2, 2), np.float32), 2)
     with refused("""
             the matrix for A has masked elements
@@ -102,7 +100,7 @@ def test_masked_elements() -> None:
 
 
 def test_damaged_pointers() -> None:
-    A = parameter(t2s.gallery.csr())
+    A = parameter(gallery.csr())
     matrix = CSR(np.eye(2, dtype=np.float32))
     matrix.indptr[1] = 9
     with refused("""
@@ -120,9 +118,9 @@ def test_too_much_padding() -> None:
         (ones, (np.arange(70000) // 2, np.arange(70000))), shape=(70000, 70000)
     ).tolil()
     matrix[0, :] = 1
-    A = parameter(t2s.gallery.ell())
+    A = parameter(gallery.ell())
     with refused("""
-            Parameter A does not fit: its values, with padding, are too many
+            MatrixParam A does not fit: its values, with padding, are too many
               --> A.store(matrix.tocsr())
               expected: at most 2147483647 values
               given:    4900000000 values for the 139998 entries of a 70000 x 70000 matrix
@@ -152,11 +150,11 @@ DENSE = {
 def test_matrix_market_there_and_back(variant: str, tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text(VARIANTS[variant])
-    matrix = t2s.read_matrix(path, Float(32))
+    matrix = read_matrix(path, Float(32))
     np.testing.assert_array_equal(matrix.toarray(), np.array(DENSE[variant], np.float32))
-    storage = parameter(t2s.gallery.cisr(2)).store(matrix)
-    t2s.write_matrix(path, storage)
-    np.testing.assert_array_equal(t2s.read_matrix(path, Float(32)).toarray(), matrix.toarray())
+    storage = parameter(gallery.cisr(2)).store(matrix)
+    write_matrix(path, storage)
+    np.testing.assert_array_equal(read_matrix(path, Float(32)).toarray(), matrix.toarray())
 
 
 def test_a_file_with_a_fraction_as_integers(tmp_path: Path) -> None:
@@ -164,11 +162,11 @@ def test_a_file_with_a_fraction_as_integers(tmp_path: Path) -> None:
     path.write_text(VARIANTS["general"])
     with refused("""
             the Matrix Market file a.mtx has elements that do not fit int32
-              --> t2s.read_matrix(path, Int(32))
+              --> t2s.representation.read_matrix(path, Int(32))
               expected: elements that can be converted to int32
               given:    fractions, or numbers too large
             """):
-        t2s.read_matrix(path, Int(32))
+        read_matrix(path, Int(32))
 
 
 def test_a_complex_file(tmp_path: Path) -> None:
@@ -176,11 +174,11 @@ def test_a_complex_file(tmp_path: Path) -> None:
     path.write_text("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n")
     with refused("""
             the Matrix Market file a.mtx has elements that do not fit float64
-              --> t2s.read_matrix(path, Float(64))
+              --> t2s.representation.read_matrix(path, Float(64))
               expected: elements that can be converted to float64
               given:    complex elements
             """):
-        t2s.read_matrix(path, Float(64))
+        read_matrix(path, Float(64))
 
 
 def test_a_header_that_promises_too_much(tmp_path: Path) -> None:
@@ -188,11 +186,11 @@ def test_a_header_that_promises_too_much(tmp_path: Path) -> None:
     path.write_text("%%MatrixMarket matrix array real general\n2000000000 2000000000\n1\n")
     with refused("""
             the Matrix Market file a.mtx cannot be read
-              --> t2s.read_matrix(path, Float(64))
+              --> t2s.representation.read_matrix(path, Float(64))
               expected: a file that begins with %%MatrixMarket matrix
               given:    its header promises more than its 65 bytes hold: [2000000000, 2000000000]
             """):
-        t2s.read_matrix(path, Float(64))
+        read_matrix(path, Float(64))
 
 
 def test_a_compressed_file_of_nothing_but_zeros(tmp_path: Path) -> None:
@@ -200,11 +198,11 @@ def test_a_compressed_file_of_nothing_but_zeros(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"%%MatrixMarket matrix array real general\n" + b"\n" * 2**24))
     with refused("""
             the Matrix Market file a.mtx.gz cannot be read
-              --> t2s.read_matrix(path, Float(16))
+              --> t2s.representation.read_matrix(path, Float(16))
               expected: a file that begins with %%MatrixMarket matrix
               given:    it is compressed to less than one byte of 100
             """):
-        t2s.read_matrix(path, Float(16))
+        read_matrix(path, Float(16))
 
 
 def test_a_bomb_of_bzip2(tmp_path: Path) -> None:
@@ -237,4 +235,4 @@ def test_damaged_files(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text(text)
     with pytest.raises(UserError, match=r"the Matrix Market file a\.mtx cannot be read"):
-        t2s.read_matrix(path, Float(32))
+        read_matrix(path, Float(32))

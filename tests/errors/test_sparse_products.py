@@ -6,24 +6,32 @@ import numpy as np
 from scipy import sparse
 
 import t2s
-from t2s import (
-    Float,
-    Func,
-    ImageParam,
-    RDom,
-    UnsupportedError,
-    Var,
+from t2s import Float, Func, ImageParam, RDom, Var
+from t2s.errors import UnsupportedError
+from t2s.representation import (
+    ASAP,
+    Chain,
+    Columns,
+    Index,
+    Length,
+    MatrixParam,
+    MaybeDifferentTarget,
+    Rows,
+    Tree,
+    Zero,
+    dense_matrix,
+    gallery,
 )
 from tests.errors.refusal import refused
 
 idx, row, n, b, c, s, job = t2s.variables("idx row n b c s job")
 
 
-def parameter(chain: t2s.Chain, name: str = "A") -> t2s.Parameter:
-    return t2s.Parameter(Float(32), 2, chain, name=name)
+def parameter(chain: Chain, name: str = "A") -> MatrixParam:
+    return MatrixParam(Float(32), 2, chain, name=name)
 
 
-def product(chain: t2s.Chain):
+def product(chain: Chain):
     """The pieces of y[i] += A.values[p, q] * x[j]."""
     A = parameter(chain)
     x = ImageParam(Float(32), 1, name="x")  # of a product
@@ -48,14 +56,14 @@ def test_sparse_directive_on_a_dense_design() -> None:
     with refused("""
             is_distinct_reduction(i) on C: C reads no sparse matrix
               --> C.is_distinct_reduction(i)
-              expected: a definition with A.values[...] of a t2s.Parameter
+              expected: a definition with A.values[...] of a t2s.representation.MatrixParam
               given:    a dense program
             """):
         t2s.lower(C)
 
 
 def test_matrix_missing() -> None:
-    y, _A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, _p, _q = product(gallery.cisr())
     with refused("""
             the matrix A is missing
               --> y.simulate({"x": ONES["x"]})
@@ -66,7 +74,7 @@ def test_matrix_missing() -> None:
 
 
 def test_two_loops_of_a_promise() -> None:
-    y, _A, _x, p, q = product(t2s.gallery.cisr())
+    y, _A, _x, p, q = product(gallery.cisr())
     with refused("""
             is_distinct_reduction on y takes one loop
               --> y.is_distinct_reduction([p, q])
@@ -77,7 +85,7 @@ def test_two_loops_of_a_promise() -> None:
 
 
 def test_combination_without_target() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, p, _q = product(gallery.cisr())
     with refused("""
             combine_reduction on y needs to know the targets
               --> y.combine_reduction(p, "same")
@@ -88,7 +96,7 @@ def test_combination_without_target() -> None:
 
 
 def test_circuit_without_structure() -> None:
-    y, _A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, _p, _q = product(gallery.cisr())
     with refused("""
             reduction_circuit on y needs a structure
               --> y.reduction_circuit(3, 4)
@@ -99,29 +107,29 @@ def test_circuit_without_structure() -> None:
 
 
 def test_circuit_with_many_levels() -> None:
-    y, _A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, _p, _q = product(gallery.cisr())
     with refused("""
             reduction_circuit on y has too many levels
-              --> y.reduction_circuit(t2s.Tree, 9)
+              --> y.reduction_circuit(Tree, 9)
               expected: 1 to 6: 64 partial sums
               given:    9
             """):
-        y.reduction_circuit(t2s.Tree, 9)
+        y.reduction_circuit(Tree, 9)
 
 
 def test_circuit_without_levels() -> None:
-    y, _A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, _p, _q = product(gallery.cisr())
     with refused("""
             the number of levels of reduction_circuit on y has to be a positive integer
-              --> y.reduction_circuit(t2s.Tree, 0)
+              --> y.reduction_circuit(Tree, 0)
               expected: 1 or more
               given:    0
             """):
-        y.reduction_circuit(t2s.Tree, 0)
+        y.reduction_circuit(Tree, 0)
 
 
 def test_load_structure_of_names() -> None:
-    y, _A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, _p, _q = product(gallery.cisr())
     with refused("""
             load_structure on y needs parts of a structure
               --> y.load_structure("row_len")
@@ -156,7 +164,7 @@ def test_load_structure_for_what_is_no_design() -> None:
 
 
 def test_unknown_structure() -> None:
-    y, A, _x, p, _q = product(t2s.gallery.cisr())
+    y, A, _x, p, _q = product(gallery.cisr())
     loader = Func("loader")
     y.isolate_producer(A.values, loader)
     loader.load_structure(s).unroll(p)
@@ -170,7 +178,7 @@ def test_unknown_structure() -> None:
 
 
 def test_structure_that_nobody_loads() -> None:
-    y, A, _x, p, _q = product(t2s.gallery.cisr())
+    y, A, _x, p, _q = product(gallery.cisr())
     loader = Func("loader")
     y.isolate_producer(A.values, loader)
     loader.load_structure(Var("col_idx")).unroll(p)
@@ -184,7 +192,7 @@ def test_structure_that_nobody_loads() -> None:
 
 
 def test_a_loader_for_all_machines() -> None:
-    y, A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, A, _x, _p, _q = product(gallery.cisr())
     loader = Func("loader")
     y.isolate_producer(A.values, loader)
     with refused("""
@@ -197,7 +205,7 @@ def test_a_loader_for_all_machines() -> None:
 
 
 def test_rows_on_two_machines() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.row_blocks())
+    y, _A, _x, p, _q = product(gallery.row_blocks())
     y.is_distinct_reduction(p)
     with refused("""
             is_distinct_reduction(p) is not true for this matrix
@@ -210,7 +218,7 @@ def test_rows_on_two_machines() -> None:
 
 
 def test_machines_not_divided() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, p, _q = product(gallery.cisr())
     y.tile(p, Var("pp"), 3)
     with refused("""
             tile(p, pp, 3) on y does not divide the machines
@@ -222,7 +230,7 @@ def test_machines_not_divided() -> None:
 
 
 def test_block_left_in_time() -> None:
-    y, _A, _x, _p, q = product(t2s.gallery.row_blocks())
+    y, _A, _x, _p, q = product(gallery.row_blocks())
     y.tile(q, Var("qq"), 2)
     with refused(
         """
@@ -237,7 +245,7 @@ def test_block_left_in_time() -> None:
 
 
 def test_block_of_another_size() -> None:
-    y, _A, _x, _p, q = product(t2s.gallery.row_blocks())
+    y, _A, _x, _p, q = product(gallery.row_blocks())
     qq = Var("qq")
     y.tile(q, qq, 3).unroll(qq)
     with refused("""
@@ -251,12 +259,12 @@ def test_block_of_another_size() -> None:
 
 
 def test_combination_of_four_machines() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.cisr())
-    y.combine_reduction(p, t2s.MaybeDifferentTarget)
+    y, _A, _x, p, _q = product(gallery.cisr())
+    y.combine_reduction(p, MaybeDifferentTarget)
     with refused(
         """
             combine_reduction(p, MaybeDifferentTarget) is not possible here
-              --> y.combine_reduction(p, t2s.MaybeDifferentTarget)
+              --> y.combine_reduction(p, MaybeDifferentTarget)
               expected: SameTarget for the elements of a block, MaybeDifferentTarget for p over
                         two machines
               given:    4 machines
@@ -267,7 +275,7 @@ def test_combination_of_four_machines() -> None:
 
 
 def test_directive_without_meaning() -> None:
-    y, _A, x, _p, _q = product(t2s.gallery.cisr())
+    y, _A, x, _p, _q = product(gallery.cisr())
     y.vload(x)
     with refused(
         """
@@ -282,7 +290,7 @@ def test_directive_without_meaning() -> None:
 
 
 def test_isolation_of_something_else() -> None:
-    y, A, _x, _p, _q = product(t2s.gallery.cisr())
+    y, A, _x, _p, _q = product(gallery.cisr())
     loader = Func("loader")
     y.isolate_producer_chain(A.values, loader, Func("second"))
     with refused(
@@ -298,7 +306,7 @@ def test_isolation_of_something_else() -> None:
 
 
 def test_update_that_is_no_sum() -> None:
-    A = parameter(t2s.gallery.cisr())
+    A = parameter(gallery.cisr())
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -318,7 +326,7 @@ def test_update_that_is_no_sum() -> None:
 
 
 def test_left_side_that_is_no_row() -> None:
-    A = parameter(t2s.gallery.cisr())
+    A = parameter(gallery.cisr())
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     _i, j = A.inverse_map(p, q)
@@ -338,7 +346,7 @@ def test_left_side_that_is_no_row() -> None:
 
 
 def test_some_positions() -> None:
-    A = parameter(t2s.gallery.cisr())
+    A = parameter(gallery.cisr())
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, 2, name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -360,7 +368,7 @@ def test_some_positions() -> None:
 
 
 def test_bound_of_machines() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.cisr())
+    y, _A, _x, p, _q = product(gallery.cisr())
     y.bound(p, 0, 2)
     with refused(
         """
@@ -375,7 +383,7 @@ def test_bound_of_machines() -> None:
 
 
 def test_vector_missing() -> None:
-    y, *_ = product(t2s.gallery.csc())
+    y, *_ = product(gallery.csc())
     with refused("""
             the input x is missing
               --> y.interpret({"A": ONES["A"]})
@@ -389,7 +397,7 @@ def test_vector_missing() -> None:
 
 
 def test_term_with_an_index() -> None:
-    A = parameter(t2s.gallery.cisr())
+    A = parameter(gallery.cisr())
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -409,7 +417,7 @@ def test_term_with_an_index() -> None:
 
 
 def test_term_without_a_vector() -> None:
-    A = parameter(t2s.gallery.cisr())
+    A = parameter(gallery.cisr())
     ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, _j = A.inverse_map(p, q)
@@ -429,7 +437,7 @@ def test_term_without_a_vector() -> None:
 
 
 def test_lanes_fused_of_rows_in_no_order() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y, _A, _x, p, _q = product(gallery.csc(2))
     y.tile(p, Var("pp"), 2).unroll(p)
     with refused(
         """
@@ -445,13 +453,13 @@ def test_lanes_fused_of_rows_in_no_order() -> None:
 
 
 def test_machines_combined_of_rows_in_no_order() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
-    y.combine_reduction(p, t2s.MaybeDifferentTarget)
+    y, _A, _x, p, _q = product(gallery.csc(2))
+    y.combine_reduction(p, MaybeDifferentTarget)
     with refused(
         """
             combine_reduction(p, MaybeDifferentTarget) on y needs the values of a row one after the
                         other
-              --> y.combine_reduction(p, t2s.MaybeDifferentTarget)
+              --> y.combine_reduction(p, MaybeDifferentTarget)
               expected: a chain of rows, or is_continuous_reduction where the matrix allows it
               given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
                         RoundRobin, Zero)
@@ -462,7 +470,7 @@ def test_machines_combined_of_rows_in_no_order() -> None:
 
 
 def test_block_of_several_rows() -> None:
-    y, _A, _x, _p, q = product(t2s.gallery.blocked_csr(1, 2, 2))
+    y, _A, _x, _p, q = product(gallery.blocked_csr(1, 2, 2))
     qq = Var("qq")
     y.tile(q, qq, 6).unroll(qq)
     with refused("""
@@ -477,7 +485,7 @@ def test_block_of_several_rows() -> None:
 
 
 def test_promise_about_positions() -> None:
-    y, _A, _x, _p, q = product(t2s.gallery.cisr())
+    y, _A, _x, _p, q = product(gallery.cisr())
     y.is_distinct_reduction(q)
     with refused(
         """
@@ -492,7 +500,7 @@ def test_promise_about_positions() -> None:
 
 
 def test_rows_that_are_interrupted() -> None:
-    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y, _A, _x, p, _q = product(gallery.csc(2))
     y.is_continuous_reduction(p)
     with refused("""
             is_continuous_reduction(p) is not true for this matrix
@@ -504,7 +512,7 @@ def test_rows_that_are_interrupted() -> None:
 
 
 def test_a_product_inside_of_another_design() -> None:
-    y, *_ = product(t2s.gallery.cisr())
+    y, *_ = product(gallery.cisr())
     z, r = Func("z"), Var("r")
     z[r] = y[r] * 2
     z.bound(r, 0, 3)
@@ -522,13 +530,13 @@ def test_a_product_inside_of_another_design() -> None:
 
 
 def test_too_many_machines() -> None:
-    chain = t2s.dense().pack(t2s.Columns, t2s.Index(idx), t2s.Length(n))
-    many = chain.schedule(t2s.Rows, 1000, t2s.ASAP, t2s.Zero)
+    chain = dense_matrix().pack(Columns, Index(idx), Length(n))
+    many = chain.schedule(Rows, 1000, ASAP, Zero)
     y, *_ = product(many)
     with refused(
         """
         y has too many multipliers
-          --> many = chain.schedule(t2s.Rows, 1000, t2s.ASAP, t2s.Zero)
+          --> many = chain.schedule(Rows, 1000, ASAP, Zero)
           expected: at most 256 of all machines together
           given:    1000 machines
         """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2s import UnsupportedError
+from t2s.errors import UnsupportedError
 from t2s.sparse import Kernel, Schedule, from_coordinates, parse, schedule
 from tests.errors.refusal import refused
 

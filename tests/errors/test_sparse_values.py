@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import UserError, sparse
+from t2s import sparse
+from t2s.errors import UserError
 from t2s.sparse import Schedule, Tensor, parse
 from tests.errors.refusal import refused
 
@@ -271,7 +272,7 @@ def test_a_scalar_with_the_name_of_a_loop_variable() -> None:
                     of its extent
     """):
         sparse.parse("y(i) = X(i,j)*j", {"X": "ds"})
-    with pytest.raises(t2s.UserError, match="j is a loop variable and a scalar"):
+    with pytest.raises(t2s.errors.UserError, match="j is a loop variable and a scalar"):
         sparse.parse("y(i,j) = max(j, X(i,j))", {"X": "ds"})
     weighted = sparse.parse("y(i) = X(i,j)*n(j)", {"X": "ds"})
     result = sparse.simulate(weighted, {"X": np.eye(3), "n": np.arange(3.0)})

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 import t2s
-from t2s import Float, Func, ImageParam, RDom, UnsupportedError, Var
+from t2s import Float, Func, ImageParam, RDom, Var
+from t2s.errors import UnsupportedError
+from t2s.representation import MatrixParam, gallery
 from tests.errors.refusal import refused
 
 ONES = {"A": np.ones((3, 3), np.float32), "x": np.ones(3, np.float32)}
@@ -15,7 +17,7 @@ ONES = {"A": np.ones((3, 3), np.float32), "x": np.ones(3, np.float32)}
 
 def started(start: Callable[[ImageParam, Var], object]) -> Func:
     """A product whose start value reads ``z`` at some place of row ``r``."""
-    A = t2s.Parameter(Float(32), 2, t2s.gallery.cisr(), name="A")
+    A = MatrixParam(Float(32), 2, gallery.cisr(), name="A")
     x, z = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="z")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)

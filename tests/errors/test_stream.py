@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UnsupportedError, Var
+from t2s import Func, ImageParam, Int, RDom, Var
+from t2s.errors import UnsupportedError
 from tests.errors.refusal import refused
 
 i, j, k, m = Var("i"), Var("j"), RDom(0, 8, name="k"), RDom(0, 6, name="m")

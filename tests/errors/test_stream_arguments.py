@@ -62,7 +62,7 @@ def test_every_argument_of_every_method(name: str) -> None:
                 method(*given, **named)
             except InternalError:
                 raise AssertionError(f"internal error after {given} {named}") from None
-            except t2s.T2SError:
+            except t2s.errors.T2SError:
                 pass
             except TypeError as error:
                 if "required argument" not in str(error):
@@ -72,12 +72,12 @@ def test_every_argument_of_every_method(name: str) -> None:
 @pytest.mark.parametrize("function", [sparse.to_scipy, sparse.to_pydata])
 def test_what_is_no_sparse_tensor(function: Any) -> None:
     for given in ("A", 3, None, np.eye(2), 2j):
-        with pytest.raises(t2s.UserError, match="is not a sparse tensor"):
+        with pytest.raises(t2s.errors.UserError, match="is not a sparse tensor"):
             function(given)
 
 
 @pytest.mark.parametrize("function", [sparse.tensor, sparse.from_dense])
 def test_what_is_no_format(function: Any) -> None:
     for format in (np.int64(3), np.eye(2), "A"):
-        with pytest.raises(t2s.UserError, match=r"must be a format|unknown level kind A"):
+        with pytest.raises(t2s.errors.UserError, match=r"must be a format|unknown level kind A"):
             function(np.eye(2), format)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UnsupportedError, UserError, Var
+from t2s import Func, ImageParam, Int, RDom, Var
+from t2s.errors import UnsupportedError, UserError
 from tests.errors.designs import Product, product, triangle
 from tests.errors.refusal import refused
 

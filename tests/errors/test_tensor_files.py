@@ -18,7 +18,9 @@ def test_words_that_spell_no_number(tmp_path: Path, word: str) -> None:
     if word in ("1_0", "١"):  # what Python reads as a number
         assert sparse.read(path).shape[0] in (1, 10)
         return
-    with pytest.raises(t2s.UserError, match=r"line 2 of a.tns is not a coordinate and a value"):
+    with pytest.raises(
+        t2s.errors.UserError, match=r"line 2 of a.tns is not a coordinate and a value"
+    ):
         sparse.read(path)
 
 
@@ -26,7 +28,7 @@ def test_words_that_spell_no_number(tmp_path: Path, word: str) -> None:
 def test_coordinates_count_from_one(tmp_path: Path, zero: str) -> None:
     path = tmp_path / "part.tns"
     path.write_text(f"1 1 2.0\n{zero} 1 3.0\n", encoding="utf-8")
-    with pytest.raises(t2s.UserError) as caught:
+    with pytest.raises(t2s.errors.UserError) as caught:
         sparse.read(path)
     assert caught.value.message == f"line 2 of part.tns has the coordinate {zero}"
     assert caught.value.expected == "coordinates that count from 1"
@@ -36,10 +38,10 @@ def test_coordinates_count_from_one(tmp_path: Path, zero: str) -> None:
 
 @pytest.mark.parametrize("modes", [np.array(3), {0, 1}, (n for n in (0, 1)), 3, "10"])
 def test_modes_that_are_no_list(modes: object) -> None:
-    with pytest.raises(t2s.UserError, match="modes"):
+    with pytest.raises(t2s.errors.UserError, match="modes"):
         sparse.make_format("ds", modes)
 
 
 def test_a_name_that_no_file_can_have() -> None:
-    with pytest.raises(t2s.UserError, match="no such file: xxx"):
+    with pytest.raises(t2s.errors.UserError, match="no such file: xxx"):
         sparse.read("x" * 5000)

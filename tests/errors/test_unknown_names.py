@@ -27,10 +27,10 @@ def shifted() -> Func:
 def test_a_directive_that_is_spelled_wrong() -> None:
     with pytest.raises(AttributeError) as caught:
         shifted().unrol(i)
-    assert isinstance(caught.value, t2s.UserError)
+    assert isinstance(caught.value, t2s.errors.UserError)
     assert str(caught.value).splitlines()[0] == "Func F has no attribute unrol"
     assert caught.value.hint == "did you mean unroll?"
-    with pytest.raises(t2s.UserError, match="did you mean isolate_producer"):
+    with pytest.raises(t2s.errors.UserError, match="did you mean isolate_producer"):
         shifted().isolate_prodcer(x, Func("P"))
     assert not hasattr(shifted(), "nothing_like_it")
     assert not hasattr(shifted(), "__array__")
@@ -39,9 +39,11 @@ def test_a_directive_that_is_spelled_wrong() -> None:
 def test_directives_of_halide_name_what_does_it_here() -> None:
     for name in HALIDE:
         assert not hasattr(Func, name)
-        with pytest.raises(t2s.UserError, match=f"no directive {name}, which is one of Halide"):
+        with pytest.raises(
+            t2s.errors.UserError, match=f"no directive {name}, which is one of Halide"
+        ):
             getattr(shifted(), name)
-    with pytest.raises(t2s.UserError) as caught:
+    with pytest.raises(t2s.errors.UserError) as caught:
         shifted().vectorize(i, 4)
     assert "vload(A, B)" in str(caught.value.hint)
 
@@ -62,9 +64,9 @@ def test_functions_of_numpy() -> None:
               hint:     write t2s.exp(x[i])
             """):
         np.exp(x[i])
-    with pytest.raises(t2s.UserError, match=r"write t2s\.max\(x\[i\], 0\)"):
+    with pytest.raises(t2s.errors.UserError, match=r"write t2s\.max\(x\[i\], 0\)"):
         np.maximum(x[i], 0)
-    with pytest.raises(t2s.UserError, match="operators, and functions of t2s"):
+    with pytest.raises(t2s.errors.UserError, match="operators, and functions of t2s"):
         np.arctan2(x[i], 1.0)
     for here in NUMPY.values():
         assert not here.isidentifier() or hasattr(t2s, here)
@@ -78,7 +80,7 @@ def test_numbers_of_numpy_on_both_sides_of_operators() -> None:
     assert repr(np.int32(3) < n[i]) == "n[i] > 3"
     assert repr(np.int32(3) >= n[i]) == "n[i] <= 3"
     assert repr(np.int32(3) == n[i]) == "n[i] == 3"
-    with pytest.raises(t2s.UserError, match="the exponent n"):
+    with pytest.raises(t2s.errors.UserError, match="the exponent n"):
         np.int32(2) ** n[i]
 
 
@@ -98,10 +100,10 @@ def test_an_input_that_is_spelled_wrong() -> None:
 def test_arguments_of_wrong_kinds(tmp_path: Path) -> None:
     F, given = shifted(), {"n": np.zeros(4, np.int32)}
     for memory in ({}, [], 5):
-        with pytest.raises(t2s.UserError, match="unknown memory "):
+        with pytest.raises(t2s.errors.UserError, match="unknown memory "):
             t2s.simulate(F, given, memory=memory)  # type: ignore[arg-type]
     for text in (None, 5, {}):
-        with pytest.raises(t2s.UserError, match="graph_from_json needs the text of a graph"):
+        with pytest.raises(t2s.errors.UserError, match="graph_from_json needs the text of a graph"):
             graph_from_json(text)  # type: ignore[arg-type]
 
 

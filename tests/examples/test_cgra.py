@@ -39,7 +39,7 @@ def test_they_use_all_fmas_and_give_the_values(name: str) -> None:
     result, _, fmas = KERNELS[name]
     design = runpy.run_path(str(EXAMPLES / f"{name}.py"))[result]
     started = process_time()
-    placed = t2s.place(design)
+    placed = t2s.cgra.place(design)
     assert process_time() - started < 100
     assert placed.placed.fabric.name == "cgra32"
     figures = figures_of(placed.placed)
@@ -66,7 +66,7 @@ def test_they_use_all_fmas_and_give_the_values(name: str) -> None:
 def test_ten_thousand_cycles_of_a_full_fabric_take_seconds() -> None:
     """256 FMAs, some 10,000 cycles: 5 s of a quiet machine, compilation included."""
     design = gemm(8, 8, 4, 10, 10, 100, buffered=True)
-    placed = t2s.place(design)
+    placed = t2s.cgra.place(design)
     generator = np.random.default_rng(5)
     A, B = (generator.integers(-8, 9, shape).astype(float) for shape in ((80, 400), (400, 80)))
     started = process_time()
@@ -79,7 +79,7 @@ def test_ten_thousand_cycles_of_a_full_fabric_take_seconds() -> None:
 @pytest.mark.slow
 def test_a_convolution_keeps_its_weights_in_registers(recwarn: pytest.WarningsRecorder) -> None:
     design = runpy.run_path(str(EXAMPLES / "conv.py"))["O"]
-    placed = t2s.place(design)
+    placed = t2s.cgra.place(design)
     figures = figures_of(placed.placed)
     assert placed.placed.fabric.name == "cgra32"
     assert figures.fma_usage == Fraction(252, 256)
@@ -132,7 +132,7 @@ def test_a_product_on_a_row_of_the_public_tools(capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr().out
     assert "\n87 cycles\n" in printed
     assert printed.endswith("equal to numpy: True\n")
-    t2s.assemble(printed[: printed.index("87 cycles")], strict=True)
+    t2s.triggered.assemble(printed[: printed.index("87 cycles")], strict=True)
 
 
 @pytest.mark.parametrize(("rows", "cycles"), [(0, 37), (1, 57), (2, 67), (8, 139), (24, 331)])
@@ -145,7 +145,7 @@ def test_a_product_on_all_pes_of_the_public_block(rows: int, cycles: int) -> Non
     run = t2s.triggered.run(text, example["memory"](a, b), rows=4, columns=4, trace=True)
     found = np.asarray(run.memory)[16 + 4 * rows : 16 + 8 * rows].astype(np.uint32).view(np.int32)
     np.testing.assert_array_equal(found.reshape(rows, 4), a @ b)
-    programs = t2s.assemble(text, strict=True).programs
+    programs = t2s.triggered.assemble(text, strict=True).programs
     for number, program in enumerate(programs):
         assert len(program.instructions) <= 16
         products = [

@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr
 import row_blocks
 
+from t2s.representation import read_matrix
+
 MATRICES = Path(__file__).parents[1] / "data" / "matrices"
 
 pytestmark = [
@@ -34,7 +36,7 @@ pytestmark = [
     ids=["CISR-Trec5", "CISR-relat3", "blocks-lpi_galenet"],
 )
 def test_values_of_the_simulator(design: t2s.Func, name: str) -> None:
-    matrix = t2s.read_matrix(MATRICES / f"{name}.mtx", t2s.Float(32))
+    matrix = read_matrix(MATRICES / f"{name}.mtx", t2s.Float(32))
     x = np.random.default_rng(7).standard_normal(matrix.shape[1]).astype(np.float32)
     inputs = {"A": matrix, "x": x}
     found = t2s.emulate(design, inputs, time_limit=280)["y"]

@@ -46,7 +46,9 @@ def test_the_specification_has_twenty_lines() -> None:
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore::t2s.T2SWarning")  # some of these tiles are reused too little
+@pytest.mark.filterwarnings(
+    "ignore::t2s.errors.T2SWarning"
+)  # some of these tiles are reused too little
 def test_products_and_tokens(changed: dict[str, int], device: str) -> None:
     n = SMALLEST._replace(**changed)
     func = GEMM(n)
@@ -131,7 +133,7 @@ def test_golden_opencl(golden: Golden, tmp_path: Path) -> None:
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
 @pytest.mark.parametrize("changed", [{}, {"K": 1, "III": 3, "JJJ": 3, "I": 1}], ids=str)
-@pytest.mark.filterwarnings("ignore::t2s.T2SWarning")
+@pytest.mark.filterwarnings("ignore::t2s.errors.T2SWarning")
 def test_emulated(changed: dict[str, int]) -> None:
     func = GEMM(SMALLEST._replace(**changed))
     inputs = random_inputs(func.lower())

@@ -254,6 +254,6 @@ def test_inputs_are_checked_where_no_values_are_needed(inputs: dict[str, Any], t
     i, A, F = t2s.Var("i"), t2s.ImageParam(t2s.Int(32), 1, name="A"), t2s.Func("F")
     F[i] = A[i] + 1
     F.bound(i, 0, 8)
-    with pytest.raises(t2s.UserError, match=text):
+    with pytest.raises(t2s.errors.UserError, match=text):
         t2s.fit_depths(F, inputs, progress=False)
     assert t2s.fit_depths(F, {}, progress=False).cycles == 10

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Bool, Float, Func, ImageParam, Int, RDom, UserError, Var
+from t2s import Bool, Float, Func, ImageParam, Int, RDom, Var
+from t2s.errors import UserError
 from t2s.func.expressions import Expression
 from tests.sampling import sampled
 

@@ -11,7 +11,7 @@ from t2s.core.expr import Expr, Local, apply, const
 from t2s.core.ops import Array, Op
 from t2s.core.types import BOOL, INT32, Float, Int, Type
 from t2s.graph.body import Load, RegisterWrite, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Role, Rule
 
 AT = Local(name="at", type=INT32)
@@ -32,7 +32,7 @@ class Gathering:
     open: bool = False
     element: Type = INT32
     index: Type = INT32
-    place: Place = Place.MEMORY
+    place: MemorySpace = MemorySpace.MEMORY
     width: int = 64
     height: int = 3
 
@@ -129,12 +129,12 @@ class Gathering:
 @st.composite
 def gatherings(draw: st.DrawFn) -> Gathering:
     """Machines that gather and scatter; what is in shared banks is not open."""
-    place = draw(st.sampled_from(Place))
+    place = draw(st.sampled_from(MemorySpace))
     return Gathering(
         lanes=draw(st.sampled_from((2, 3, 4, 16, 33))),
         steps=draw(st.integers(0, 9)) + 1,
         rank=draw(st.sampled_from((1, 2))),
-        open=place is not Place.SHARED and draw(st.booleans()),
+        open=place is not MemorySpace.SHARED and draw(st.booleans()),
         element=draw(st.sampled_from(ELEMENTS)),
         index=draw(st.sampled_from((INT32, Int(8), Int(64)))),
         place=place,

@@ -6,7 +6,7 @@ from t2s.core.expr import Expr, Local, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamKind, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamKind, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import (
     DONE,
     VALUE,
@@ -88,7 +88,7 @@ def sink() -> Machine:
     )
 
 
-def copying(*, place: Place = Place.MEMORY) -> Graph:
+def copying(*, place: MemorySpace = MemorySpace.MEMORY) -> Graph:
     """A graph of two machines that copies ``x`` into ``y`` up to the first 0."""
     return Graph(
         name="copying",

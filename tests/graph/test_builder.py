@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Float, Int, UserError
+from t2s import Float, Int
+from t2s.errors import UserError
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.network import Network

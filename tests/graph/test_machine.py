@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import UserError
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.printer import graph_to_dot, print_graph, summarize_graph
 from t2s.graph.semantics import ProtocolError
@@ -44,7 +44,7 @@ def test_an_empty_output_is_an_empty_array() -> None:
 
 def test_shared_bandwidth_counts_in_memory_but_not_on_the_chip() -> None:
     slow = Device(name="slow", description="", clock_hz=1000, memory_bytes_per_second=2000)
-    on_chip = run(copying(place=Place.CHIP), slow)
+    on_chip = run(copying(place=MemorySpace.CHIP), slow)
     in_memory = run(copying(), slow)
     assert on_chip.cycles == 6
     # Four loads (one sees the 0) and three stores of 4 bytes, at 2 bytes per cycle.
@@ -55,11 +55,11 @@ def test_shared_bandwidth_counts_in_memory_but_not_on_the_chip() -> None:
 def test_a_load_latency_delays_the_tokens_and_not_the_next_firing() -> None:
     far = Device(name="far", description="", clock_hz=1000, load_latency=10)
     assert run(copying(), far).cycles == 16
-    assert run(copying(place=Place.CHIP), far).cycles == 6
+    assert run(copying(place=MemorySpace.CHIP), far).cycles == 6
 
 
 def test_json_round_trip_text_and_picture() -> None:
-    graph = copying(place=Place.CHIP)
+    graph = copying(place=MemorySpace.CHIP)
     assert graph_from_json(graph_to_json(graph)) == graph
     text = print_graph(graph)
     assert "input x: int32[any] on the chip" in text

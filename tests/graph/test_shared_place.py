@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.printer import graph_to_dot, print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError, verify_graph
@@ -24,7 +24,7 @@ def with_x(graph: Graph, **changes: object) -> Graph:
     return replace(graph, tensors=tensors)
 
 
-BANKED = with_x(Gathering().graph, place=Place.SHARED)
+BANKED = with_x(Gathering().graph, place=MemorySpace.SHARED)
 SWIZZLED = with_x(BANKED, swizzled=True)
 
 
@@ -45,7 +45,7 @@ def test_json_says_of_swizzled_tensors_alone_that_they_are() -> None:
 
 
 def test_open_tensors_have_addresses_of_their_own() -> None:
-    graph = with_x(copying(), place=Place.SHARED)
+    graph = with_x(copying(), place=MemorySpace.SHARED)
     verify_graph(graph)
     other = replace(graph.tensors[0], name="other", shape=(5,), open=False)
     both = replace(graph, tensors=(*graph.tensors, other))
@@ -80,7 +80,7 @@ def test_tensors_whose_bursts_controllers_know(name: str, text: str) -> None:
 
 def test_pe_arrays_use_no_banks() -> None:
     graph = systolic_gemm(2, 2, 2)
-    shared = replace(graph.tensors[0], place=Place.SHARED)
+    shared = replace(graph.tensors[0], place=MemorySpace.SHARED)
     with pytest.raises(GraphError) as caught:
         verify_graph(replace(graph, tensors=(shared, *graph.tensors[1:])))
     lines = str(caught.value).splitlines()

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from examples.gemm.chains import TINY, gemm
-from t2s import Float, Int, UserError, Var, external, sparse
+from t2s import Float, Int, Var, external, sparse
 from t2s.capability.description import CallTerm
 from t2s.core.types import INT32, Type
 from t2s.driver.external_c import library_of
+from t2s.errors import UserError
 from t2s.loops.c_text import c_number
 from t2s.sparse import Schedule
 from t2s.sparse_repr.notation.parse import parse_expression
@@ -38,14 +39,14 @@ int32_t add8(const double *x, const double *y, double *z)
 
 
 def _data(name: str) -> CallTerm:
-    return external.DataOf(tensor=name)
+    return external.call.DataOf(tensor=name)
 
 
 def _number(value: float, type: Type = INT32) -> CallTerm:
-    return external.CallNumber(value=value, type=type)
+    return external.call.CallNumber(value=value, type=type)
 
 
-def _openblas() -> external.LibraryOf:
+def _openblas() -> external.call.LibraryOf:
     """The wheel of OpenBLAS with headers, if it is installed."""
     if find_spec("scipy_openblas32") is None:
         pytest.skip("scipy-openblas32 is not installed")
@@ -55,7 +56,7 @@ def _openblas() -> external.LibraryOf:
     found = sorted(folder.glob("libscipy_openblas.*"))
     if not found:
         pytest.skip("scipy-openblas32 has no library to link")
-    return external.LibraryOf(
+    return external.call.LibraryOf(
         name="OpenBLAS",
         path=str(found[0]),
         includes=("cblas.h", scipy_openblas32.get_include_dir()),
@@ -63,13 +64,13 @@ def _openblas() -> external.LibraryOf:
 
 
 def _sgemm() -> external.ExternalFunction:
-    sizes = (external.DimensionOf(variable=name) for name in "ikj")
-    operands = [(_data(name), external.LeadOf(tensor=name)) for name in "xyz"]
+    sizes = (external.call.DimensionOf(variable=name) for name in "ikj")
+    operands = [(_data(name), external.call.LeadOf(tensor=name)) for name in "xyz"]
     one, zero = _number(1, Float(32)), _number(0, Float(32))
     return external.make_function(
         "cblas_sgemm",
         "z(i,k) = x(i,j) * y(j,k)",
-        call=external.ExternalCall(
+        call=external.call.ExternalCall(
             symbol="scipy_cblas_sgemm",
             arguments=(
                 *(_number(101), _number(111), _number(111), *sizes, one),
@@ -84,13 +85,13 @@ def _sgemm() -> external.ExternalFunction:
 
 
 def _sdot() -> external.ExternalFunction:
-    steps = [(_data(name), external.StepOf(tensor=name, mode=0)) for name in "xy"]
+    steps = [(_data(name), external.call.StepOf(tensor=name, mode=0)) for name in "xy"]
     return external.make_function(
         "cblas_sdot",
         "s = x(i) * y(i)",
-        call=external.ExternalCall(
+        call=external.call.ExternalCall(
             symbol="scipy_cblas_sdot",
-            arguments=(external.DimensionOf(variable="i"), *steps[0], *steps[1]),
+            arguments=(external.call.DimensionOf(variable="i"), *steps[0], *steps[1]),
             returns=Float(32),
         ),
         library=_openblas(),
@@ -111,11 +112,11 @@ def _add8(folder: Path) -> external.ExternalFunction:
     return external.make_function(
         "add8",
         "z(i) = x(i) + y(i) when i == 8",
-        call=external.ExternalCall(
+        call=external.call.ExternalCall(
             symbol="add8", arguments=(_data("x"), _data("y"), _data("z")), returns=INT32
         ),
-        library=external.LibraryOf(name="my adds", path=str(made)),
-        status=external.ReturnedStatus(good=(3, 4)),
+        library=external.call.LibraryOf(name="my adds", path=str(made)),
+        status=external.call.ReturnedStatus(good=(3, 4)),
         types="float64",
         strides="dense",
     )
@@ -188,14 +189,14 @@ def test_tiles_of_eight(extent: int, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.parametrize("text", ["A(i,j) = B(i,j)+C(i,j)", "A(i,j) = B(i)+C(i,j)"])
 def test_functions_that_overwrite(text: str, tmp_path: Path) -> None:
-    steps = [(_data(name), external.StepOf(tensor=name, mode=0)) for name in "yx"]
+    steps = [(_data(name), external.call.StepOf(tensor=name, mode=0)) for name in "yx"]
     saxpy = external.make_function(
         "cblas_saxpy",
         "x(i) = x(i) + y(i)",
-        call=external.ExternalCall(
+        call=external.call.ExternalCall(
             symbol="scipy_cblas_saxpy",
             arguments=(
-                external.DimensionOf(variable="i"),
+                external.call.DimensionOf(variable="i"),
                 _number(1, Float(32)),
                 *(*steps[0], *steps[1]),
             ),
@@ -287,8 +288,8 @@ def test_results_that_are_stored_anew_are_refused(tmp_path: Path) -> None:
     function = external.make_function(
         "f",
         "z(i,j) = x(i,j) + y(i,j)",
-        call=external.ExternalCall(symbol="f", arguments=(_data("x"), _data("y"), _data("z"))),
-        library=external.LibraryOf(name="a library", flags=("-lm",)),
+        call=external.call.ExternalCall(symbol="f", arguments=(_data("x"), _data("y"), _data("z"))),
+        library=external.call.LibraryOf(name="a library", flags=("-lm",)),
         trusted=True,
     )
     A[i, j] = D[i, j] * (B[i, j] + C[i, j])
@@ -338,8 +339,8 @@ def test_nothing_of_a_description_becomes_a_command(said: dict[str, Any], tmp_pa
     function = external.make_function(
         "f",
         "z(i) = x(i)",
-        call=external.ExternalCall(symbol="f", arguments=(_data("x"), _data("z"))),
-        library=external.LibraryOf(name="a library", **said),
+        call=external.call.ExternalCall(symbol="f", arguments=(_data("x"), _data("z"))),
+        library=external.call.LibraryOf(name="a library", **said),
         trusted=True,
     )
     with pytest.raises(UserError, match="does not go into a Makefile"):
@@ -350,8 +351,8 @@ def test_symbols_are_names(tmp_path: Path) -> None:
     function = external.make_function(
         "f",
         "z(i) = x(i)",
-        call=external.ExternalCall(symbol="f(); g", arguments=(_data("x"), _data("z"))),
-        library=external.LibraryOf(name="a library", path="lib.so"),
+        call=external.call.ExternalCall(symbol="f(); g", arguments=(_data("x"), _data("z"))),
+        library=external.call.LibraryOf(name="a library", path="lib.so"),
         trusted=True,
     )
     with pytest.raises(UserError, match=r"'f\(\); g' is not a name in C"):

@@ -181,11 +181,11 @@ def test_no_loops_are_made_for_few_calls(monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(made) == wanted
 
 
-def _c_library() -> external.LibraryOf:
+def _c_library() -> external.call.LibraryOf:
     name = ctypes.util.find_library("c")
     if name is None:
         pytest.skip("there is no C library by a name")
-    return external.LibraryOf(name="the C library", path=name)
+    return external.call.LibraryOf(name="the C library", path=name)
 
 
 def test_a_status_ends_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,17 +196,17 @@ def test_a_status_ends_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = external.make_function(
         "strncmp",
         "z(i) = x(i)",
-        call=external.ExternalCall(
+        call=external.call.ExternalCall(
             symbol="strncmp",
             arguments=(
-                external.DataOf(tensor="x"),
-                external.DataOf(tensor="z"),
-                external.DimensionOf(variable="i"),
+                external.call.DataOf(tensor="x"),
+                external.call.DataOf(tensor="z"),
+                external.call.DimensionOf(variable="i"),
             ),
             returns=INT32,
         ),
         library=_c_library(),
-        status=external.ReturnedStatus(good=(0,), meanings=((1, "not alike"),)),
+        status=external.call.ReturnedStatus(good=(0,), meanings=((1, "not alike"),)),
         types="int8",
         trusted=True,
     )
@@ -233,12 +233,12 @@ def test_integers_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
     copied = external.make_function(
         "memcpy",
         "z(i) = x(i)",
-        call=external.ExternalCall(
+        call=external.call.ExternalCall(
             symbol="memcpy",
             arguments=(
-                external.DataOf(tensor="z"),
-                external.DataOf(tensor="x"),
-                external.DimensionOf(variable="i"),
+                external.call.DataOf(tensor="z"),
+                external.call.DataOf(tensor="x"),
+                external.call.DimensionOf(variable="i"),
             ),
         ),
         library=_c_library(),

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s import Float, Int, UserError, Var, external, sparse
+from t2s import Float, Int, Var, external, sparse
 from t2s.core.types import Type
+from t2s.errors import UserError
 from t2s.loops.lower import lower_to_loops
 from t2s.loops.machine import machine_code
 from t2s.loops.running import FIRST_ROOM, LARGEST_WORKSPACE, StageMemory, run_assignment

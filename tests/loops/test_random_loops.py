@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from t2s import Float, Int, UInt, UserError
+from t2s import Float, Int, UInt
 from t2s.core.types import Type
+from t2s.errors import UserError
 from t2s.loops.running import run_program
 from t2s.sparse import MAX_TIMES, MIN_PLUS, Kernel
 from t2s.sparse_repr.concrete.schedule import Precompute

@@ -28,6 +28,7 @@ from t2s.report.comparison import (
     cycle_uses,
     steps_of,
 )
+from t2s.representation import MatrixParam, gallery
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
@@ -138,7 +139,7 @@ def test_the_axis_says_where_it_begins() -> None:
 
 def _multiplied(rows: int) -> SimResult:
     """A product of a sparse matrix on so many machines."""
-    A = t2s.Parameter(t2s.Float(32), 2, t2s.gallery.csr(rows), name="A")
+    A = MatrixParam(t2s.Float(32), 2, gallery.csr(rows), name="A")
     x = t2s.ImageParam(t2s.Float(32), 1, name="x")
     p, q, r = t2s.Var("p"), t2s.RDom(0, A.values.extent(1), name="q"), t2s.Var("r")
     i, j = A.inverse_map(p, q)
@@ -298,7 +299,7 @@ def test_what_cannot_be_compared() -> None:
         """
     ):
         t2s.compare(result, count)
-    with pytest.raises(t2s.UserError, match="the first result cannot be compared"):
+    with pytest.raises(t2s.errors.UserError, match="the first result cannot be compared"):
         t2s.compare(product(), result)
 
 

@@ -41,9 +41,9 @@ def test_links_of_plans() -> None:
 
 
 def test_fabrics_of_placements() -> None:
-    fabric = t2s.CgraFabric(name=HOSTILE, rows=8, columns=8)
+    fabric = t2s.cgra.CgraFabric(name=HOSTILE, rows=8, columns=8)
     inputs = {"A": np.eye(4), "x": np.ones(4)}
-    placed = t2s.place(sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"]), inputs, fabric=fabric)
+    placed = t2s.cgra.place(sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"]), inputs, fabric=fabric)
     result = t2s.simulate(placed, inputs)
     escaped(placed.picture().svg, placed._repr_html_())
     escaped(placed.picture_of_tracks().svg, placed.picture_of_run(result).svg)

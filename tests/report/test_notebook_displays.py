@@ -17,6 +17,7 @@ from scipy import sparse as scipy_sparse
 import t2s
 from t2s import Float, Func, Int, Var
 from t2s.report.product_report import ProductReport
+from t2s.representation import MatrixParam, Representation, dense_matrix, gallery
 from t2s.simulator.report.result import SimResult
 from t2s.sparse_repr.representation import storage
 from t2s.sparse_repr.representation.storage import decode
@@ -75,7 +76,7 @@ def test_a_func_shows_its_loops() -> None:
 def test_a_func_that_has_no_loops_says_why() -> None:
     text = parsed(Func("nothing"), paths=True)[1]  # those of the error
     assert "There is no loop nest yet." in text
-    with pytest.raises(t2s.UserError) as caught:
+    with pytest.raises(t2s.errors.UserError) as caught:
         t2s.print_loop_nest(Func("nothing"))
     assert str(caught.value).splitlines()[0] in text
 
@@ -202,7 +203,7 @@ def test_what_is_too_much_to_draw_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     assert f"nodes {len(graph.nodes):,} of" in parsed(graph)[1]
     assert "There are too many nodes to draw, or none." in parsed(graph)[1]
     monkeypatch.setattr(storage, "MOST_VALUES", 10)
-    stored = t2s.Parameter(Float(64), 2, t2s.gallery.csr(), name="A").store(matrix())
+    stored = MatrixParam(Float(64), 2, gallery.csr(), name="A").store(matrix())
     assert "More than 10 values are not drawn." in parsed(stored)[1]
 
 
@@ -214,9 +215,9 @@ CHAINS = (
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_representations_and_what_they_store(name: str) -> None:
-    chain = getattr(t2s.gallery, name)(machines=3)
+    chain = getattr(gallery, name)(machines=3)
     assert " .".join(chain.written) in parsed(chain)[1]
-    stored = t2s.Parameter(Float(64), 2, chain, name="A").store(matrix())
+    stored = MatrixParam(Float(64), 2, chain, name="A").store(matrix())
     found, text = parsed(stored)
     assert f"padding {stored.padding:.1%} of the stored values" in text
     assert f"balance {stored.balance:.1%} =" in text
@@ -243,18 +244,18 @@ def test_storage_of_any_shape(
 ) -> None:
     rng = np.random.default_rng(rows * 100 + columns)
     values = (rng.random((rows, columns)) < density).astype(np.int32)
-    chain = getattr(t2s.gallery, name)(machines=machines)
+    chain = getattr(gallery, name)(machines=machines)
     try:
-        stored = t2s.Parameter(Int(32), 2, chain, name="A").store(values)
-    except t2s.UserError:
+        stored = MatrixParam(Int(32), 2, chain, name="A").store(values)
+    except t2s.errors.UserError:
         return
     text = parsed(stored)[1]
     assert f"matrix {rows:,} x {columns:,} int32, {int(values.sum()):,} entries" in text
 
 
 def test_a_representation_before_it_is_defined() -> None:
-    assert "chain not defined yet" in parsed(t2s.Representation("Later"))[1]
-    assert "structure none" in parsed(t2s.dense())[1]
+    assert "chain not defined yet" in parsed(Representation("Later"))[1]
+    assert "structure none" in parsed(dense_matrix())[1]
 
 
 def test_reports_of_resources_and_products() -> None:

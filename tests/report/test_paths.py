@@ -25,7 +25,7 @@ WRITERS: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_is_no_path(what: str, tmp_path: Path) -> None:
     result = t2s.simulate(product(), inputs_of())
     for path in (3, None, b"page.html"):
-        with pytest.raises(t2s.UserError) as caught:
+        with pytest.raises(t2s.errors.UserError) as caught:
             WRITERS[what](result, path)
         lines = str(caught.value).splitlines()
         assert lines[0] == f"the file of the {what} must be a path"
@@ -39,5 +39,5 @@ def test_what_is_no_path(what: str, tmp_path: Path) -> None:
 
 
 def test_waveforms_of_hardware() -> None:
-    with pytest.raises(t2s.UserError, match="the file of the waveforms must be a path"):
+    with pytest.raises(t2s.errors.UserError, match="the file of the waveforms must be a path"):
         t2s.verilate(product(), inputs_of(), waves=3)  # type: ignore[arg-type]

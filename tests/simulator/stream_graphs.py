@@ -11,7 +11,7 @@ from t2s.core.expr import Expr, Local, apply, conjunction, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import (
     DONE,
     VALUE,
@@ -55,7 +55,7 @@ def write(register: str, to: Expr) -> RegisterWrite:
 class Builder:
     """Collects the machines of a graph; a stream is a channel without a reader yet."""
 
-    place: Place
+    place: MemorySpace
     nodes: list[Machine] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, str] = field(default_factory=dict)
@@ -419,7 +419,7 @@ _KINDS = ("filter", "repeat", "fork", "diamond", "join", "select", "loop", "sort
 @st.composite
 def stream_graphs(draw: st.DrawFn) -> Graph:
     """A graph; it may come to a deadlock."""
-    builder = Builder(draw(st.sampled_from((Place.MEMORY, Place.CHIP))))
+    builder = Builder(draw(st.sampled_from((MemorySpace.MEMORY, MemorySpace.CHIP))))
     streams = [builder.source(draw(st.integers(0, 12))) for _ in range(draw(st.integers(1, 3)))]
     for _ in range(draw(st.integers(1, 6))):
         stream = streams.pop(draw(st.integers(0, len(streams) - 1)))
@@ -456,7 +456,7 @@ def stream_graphs(draw: st.DrawFn) -> Graph:
 
 def sorted_and_not() -> Graph:
     """A stream and its sorted copy, merged: the plain one waits for all of the other."""
-    builder = Builder(Place.CHIP)
+    builder = Builder(MemorySpace.CHIP)
     left, right = builder.fork(builder.source(9))
     builder.sink(builder.merge(builder.sort(left), right))
     graph = builder.graph(builder.nodes)

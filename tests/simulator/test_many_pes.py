@@ -40,7 +40,7 @@ def test_a_triangle_of_many_pes() -> None:
 @pytest.mark.parametrize("rows", [3000, 40_000])
 def test_more_pes_than_can_be_simulated_are_refused_at_once(rows: int) -> None:
     begin = time.process_time()
-    with pytest.raises(t2s.UserError, match="too many PEs to simulate") as caught:
+    with pytest.raises(t2s.errors.UserError, match="too many PEs to simulate") as caught:
         t2s.cycles(grid(rows))
     assert "at most 4,194,304 PEs" in str(caught.value)
     assert time.process_time() - begin < 200

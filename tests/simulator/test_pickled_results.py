@@ -9,6 +9,7 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, RDom, Var
+from t2s.representation import MatrixParam, gallery
 from tests.sampling import sampled
 
 
@@ -21,7 +22,7 @@ def dense() -> tuple[Func, dict[str, np.ndarray]]:
 
 
 def product() -> tuple[Func, dict[str, np.ndarray]]:
-    A = t2s.Parameter(Float(32), 2, t2s.gallery.cisr(2), name="A")
+    A = MatrixParam(Float(32), 2, gallery.cisr(2), name="A")
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)

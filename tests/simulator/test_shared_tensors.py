@@ -13,7 +13,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
 from t2s.core.walk import Term, rewrite
 from t2s.graph.body import Load, Role, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Rule, SpaceDimension
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.run import retime_on, simulate
@@ -23,7 +23,9 @@ PLACES = 3
 HERE = Index(name="place")
 
 
-def tensor(name: str, role: TensorRole, place: Place = Place.CHIP, **more: object) -> Tensor:
+def tensor(
+    name: str, role: TensorRole, place: MemorySpace = MemorySpace.CHIP, **more: object
+) -> Tensor:
     found = Tensor(name=name, type=INT32, shape=(0,), role=role, open=True, place=place)
     return replace(found, **more)
 
@@ -119,10 +121,10 @@ def doubled() -> Graph:
             link(f"done{at}", "writer", "reader", const(at), (PLACES,)) for at in range(PLACES)
         ),
         tensors=(
-            tensor("x", TensorRole.INPUT, Place.MEMORY),
+            tensor("x", TensorRole.INPUT, MemorySpace.MEMORY),
             tensor("x_here", TensorRole.INPUT, copy_of="x"),
             tensor("z", TensorRole.INTERMEDIATE, once=True),
-            tensor("y", TensorRole.OUTPUT, Place.MEMORY),
+            tensor("y", TensorRole.OUTPUT, MemorySpace.MEMORY),
         ),
     )
 
@@ -156,7 +158,7 @@ def test_what_is_no_copy() -> None:
         "  given:    int32[any] on the chip as w beside nothing",
     )
     refuse(
-        changed("x_here", place=Place.MEMORY),
+        changed("x_here", place=MemorySpace.MEMORY),
         "tensor 'x_here': it is not a copy of 'x'",
         expected,
         "  given:    int32[any] as x beside int32[any]",

@@ -11,7 +11,7 @@ from t2s.core.expr import Index, Local, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.graph.body import Load, Receive, RegisterWrite, Send, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import (
     Choice,
@@ -56,7 +56,7 @@ def counter(name: str = "at") -> Register:
 
 
 def tensor(name: str, type: Type, role: TensorRole) -> Tensor:
-    return Tensor(name=name, type=type, shape=(0,), role=role, open=True, place=Place.CHIP)
+    return Tensor(name=name, type=type, shape=(0,), role=role, open=True, place=MemorySpace.CHIP)
 
 
 def sorting(count: int, keys: tuple[Type, ...], operator: Op) -> Graph:

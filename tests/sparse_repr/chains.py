@@ -9,6 +9,21 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Var
+from t2s.representation import (
+    ASAP,
+    Chain,
+    Columns,
+    Diagonals,
+    Index,
+    Length,
+    Longest,
+    LongestFirst,
+    RoundRobin,
+    Rows,
+    Whole,
+    Zero,
+    dense_matrix,
+)
 
 
 @dataclass
@@ -23,67 +38,84 @@ class Names:
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> t2s.Chain:
+def chains(draw: st.DrawFn) -> Chain:
     """A legal chain.
 
     Illegal steps are drawn too; the chain goes on without them, so that a refusal never leaves
     anything behind.
     """
     names = Names()
-    chain = t2s.dense()
-    second = t2s.Columns
+    chain = dense_matrix()
+    second = Columns
     if draw(st.integers(0, 4)) == 0:
-        chain, second = chain.skew(t2s.Columns), t2s.Diagonals
-    targets: list[object] = [t2s.Rows, second]
+        chain, second = chain.skew(Columns), Diagonals
+    targets: list[object] = [Rows, second]
     for _ in range(draw(st.integers(0, 2))):
         chain = _block(draw, chain, targets, names, whole=True)
     if draw(st.integers(0, 5)):
-        first = draw(st.sampled_from([t2s.Rows, second]))
-        structure = [t2s.Index(names.fresh())]
+        first = draw(st.sampled_from([Rows, second]))
+        structure = [Index(names.fresh())]
         if draw(st.integers(0, 3)):
-            structure.append(t2s.Length(names.fresh()))
+            structure.append(Length(names.fresh()))
         chain = chain.pack(first, *structure)
         if draw(st.integers(0, 4)) == 0:
-            other = second if first is t2s.Rows else t2s.Rows
-            chain = chain.pack(other, t2s.Index(names.fresh()))
+            other = second if first is Rows else Rows
+            chain = chain.pack(other, Index(names.fresh()))
         for _ in range(draw(st.integers(0, 3))):
             chain = _block(draw, chain, targets, names, whole=False)
     return _schedule(draw, chain, targets, names)
 
 
 def _block(
-    draw: st.DrawFn, chain: t2s.Chain, targets: list[object], names: Names, whole: bool
-) -> t2s.Chain:
+    draw: st.DrawFn,
+    chain: Chain,
+    targets: list[object],
+    names: Names,
+    whole: bool,
+) -> Chain:
     target = draw(st.sampled_from(targets))
-    factors = [*range(1, 5), *([t2s.Whole] if whole else [])]
+    factors = [*range(1, 5), *([Whole] if whole else [])]
     factor = draw(st.sampled_from(factors))
-    padding = draw(st.sampled_from([t2s.Zero, t2s.Longest]))
+    padding = draw(st.sampled_from([Zero, Longest]))
     name = names.fresh() if draw(st.integers(0, 3)) else None
-    length = t2s.Length(name) if name is not None else None
+    length = Length(name) if name is not None else None
     try:
         chain = chain.block(target, factor, padding, length)
-    except t2s.UserError:
+    except t2s.errors.UserError:
         return chain
     if name is not None:
         targets.append(name)
     return chain
 
 
-def _schedule(draw: st.DrawFn, chain: t2s.Chain, targets: list[object], names: Names) -> t2s.Chain:
+def _schedule(draw: st.DrawFn, chain: Chain, targets: list[object], names: Names) -> Chain:
     machines = draw(st.integers(1, 5))
-    policy = draw(st.sampled_from([t2s.ASAP, t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst]))
-    recorded = draw(st.integers(0, 3)) == 0 or policy is t2s.LongestFirst
-    index = t2s.Index(names.fresh()) if recorded else None
+    policy = draw(
+        st.sampled_from(
+            [
+                ASAP,
+                ASAP,
+                RoundRobin,
+                LongestFirst,
+            ]
+        )
+    )
+    recorded = draw(st.integers(0, 3)) == 0 or policy is LongestFirst
+    index = Index(names.fresh()) if recorded else None
     wanted = draw(st.permutations(targets))
     for target in wanted:
         try:
-            return chain.schedule(target, machines, policy, t2s.Zero, index)
-        except t2s.UserError:
+            return chain.schedule(target, machines, policy, Zero, index)
+        except t2s.errors.UserError:
             continue
     first = wanted[0]  # nothing records enough: start again with lengths
-    again = t2s.dense().pack(t2s.Columns, t2s.Index(Var("column")), t2s.Length(Var("length")))
-    target = first if isinstance(first, type(t2s.Rows)) and first is not t2s.Diagonals else t2s.Rows
-    return again.schedule(target, machines, policy, t2s.Zero, t2s.Index(Var("job")))
+    again = dense_matrix().pack(
+        Columns,
+        Index(Var("column")),
+        Length(Var("length")),
+    )
+    target = first if isinstance(first, type(Rows)) and first is not Diagonals else Rows
+    return again.schedule(target, machines, policy, Zero, Index(Var("job")))
 
 
 @st.composite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2s import UserError
+from t2s.errors import UserError
 from t2s.sparse import Kernel, Schedule, parse
 from tests.sampling import sampled
 

@@ -14,11 +14,12 @@ from t2s import Float, Func, ImageParam, RDom, Var
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr
 
+from t2s.representation import Chain, MatrixParam, gallery, product_report
 from tests.sampling import sampled
 
 
-def banked(chain: t2s.Chain, banks: int | None) -> Func:
-    A = t2s.Parameter(Float(32), 2, chain, name="A")
+def banked(chain: Chain, banks: int | None) -> Func:
+    A = MatrixParam(Float(32), 2, chain, name="A")
     x = ImageParam(Float(32), 1, name="x")
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -57,12 +58,17 @@ def random(rows: int, columns: int, density: float = 0.3) -> np.ndarray:
     quick=2,
 )
 def test_any_number_of_columns_in_any_number_of_banks(banks: int, shape: tuple[int, int]) -> None:
-    run(banked(t2s.gallery.cisr(1 if banks > 8 else 2), banks), random(*shape))
+    run(banked(gallery.cisr(1 if banks > 8 else 2), banks), random(*shape))
 
 
 @sampled(
     "make",
-    [t2s.gallery.csc, t2s.gallery.sliced_ell, t2s.gallery.blocked_csr, t2s.gallery.dia],
+    [
+        gallery.csc,
+        gallery.sliced_ell,
+        gallery.blocked_csr,
+        gallery.dia,
+    ],
     quick=2,
 )
 def test_other_representations(make: object) -> None:
@@ -82,13 +88,13 @@ def test_conflicts_take_cycles() -> None:
     dense[:, 0] = 1
     apart, same = np.zeros_like(dense), dense
     apart[np.arange(64), np.arange(64) % 16] = 1
-    y = banked(t2s.gallery.cisr(8), 8)
+    y = banked(gallery.cisr(8), 8)
     steps = 8
     without, with_conflicts = run(y, apart), run(y, same)
     assert without.nodes["x_feeder_bank"].firings == 8 * (1 + steps)
     assert with_conflicts.nodes["x_feeder_bank"].firings == 8 * (1 + steps) + 3 * steps
     assert with_conflicts.cycles - without.cycles == 3 * steps
-    report = t2s.product_report(y, with_conflicts, A=same)
+    report = product_report(y, with_conflicts, A=same)
     assert report.conflicts == 3 * steps // 8
     assert report.waits_for == "conflicts of banks"
 

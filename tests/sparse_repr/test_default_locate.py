@@ -7,7 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from t2s import UserError, sparse
+from t2s import sparse
+from t2s.errors import UserError
 from t2s.sparse import Kernel, Schedule
 from tests.sampling import sampled
 

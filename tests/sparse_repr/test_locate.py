@@ -8,7 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from t2s import UserError, sparse
+from t2s import sparse
+from t2s.errors import UserError
 from t2s.sparse import Kernel
 from tests.sampling import sampled
 

@@ -19,14 +19,32 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr
 import row_blocks
 
+from t2s.representation import (
+    ASAP,
+    Chain,
+    Columns,
+    Index,
+    Length,
+    Longest,
+    LongestFirst,
+    MatrixParam,
+    Policy,
+    Representation,
+    RoundRobin,
+    Rows,
+    Zero,
+    dense_matrix,
+    gallery,
+    structure,
+)
 from tests.sampling import sampled
 
 RNG = np.random.default_rng(3)
 
 
-def product(chain: t2s.Chain, type: Type = Float(32), width: int = 0) -> Func:  # noqa: B008
+def product(chain: Chain, type: Type = Float(32), width: int = 0) -> Func:  # noqa: B008
     """y[i] += A.values[p, q] * x[j], or with right-hand sides, without directives."""
-    A = t2s.Parameter(type, 2, chain, name="A")
+    A = MatrixParam(type, 2, chain, name="A")
     x = ImageParam(type, 2 if width else 1, name="x")
     p, q, r, n = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r"), Var("n")
     i, j = A.inverse_map(p, q)
@@ -49,17 +67,17 @@ def matrix(dtype: object, rows: int = 17, columns: int = 13) -> sparse.csr_array
 
 
 GALLERY = {
-    "csr": t2s.gallery.csr(3),
-    "csc": t2s.gallery.csc(3),
-    "cisr": t2s.gallery.cisr(3),
-    "ell": t2s.gallery.ell(2),
-    "sliced_ell": t2s.gallery.sliced_ell(2),
-    "blocked_csr": t2s.gallery.blocked_csr(2, 2, 3),
-    "blocked_csc": t2s.gallery.blocked_csc(2, 3, 2),
-    "row_blocks": t2s.gallery.row_blocks(3, 2),
-    "dcsr": t2s.gallery.dcsr(2),
-    "coo": t2s.gallery.coo(2),
-    "dia": t2s.gallery.dia(3),
+    "csr": gallery.csr(3),
+    "csc": gallery.csc(3),
+    "cisr": gallery.cisr(3),
+    "ell": gallery.ell(2),
+    "sliced_ell": gallery.sliced_ell(2),
+    "blocked_csr": gallery.blocked_csr(2, 2, 3),
+    "blocked_csc": gallery.blocked_csc(2, 3, 2),
+    "row_blocks": gallery.row_blocks(3, 2),
+    "dcsr": gallery.dcsr(2),
+    "coo": gallery.coo(2),
+    "dia": gallery.dia(3),
 }
 
 
@@ -90,7 +108,7 @@ def test_published_designs_on_both_engines(make: object) -> None:
 def test_several_right_hand_sides_in_time() -> None:
     A = matrix(np.int32)
     x = RNG.integers(-5, 5, (13, 3)).astype(np.int32)
-    y = product(t2s.gallery.cisr(2), Int(32), width=3)
+    y = product(gallery.cisr(2), Int(32), width=3)
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], A @ x)
     np.testing.assert_array_equal(y.interpret({"A": A, "x": x}), A @ x)
@@ -106,7 +124,7 @@ def test_several_right_hand_sides_in_time() -> None:
     multipliers=st.sampled_from([1, 1, 2, 4]),
 )
 def test_every_chain_has_hardware(
-    chain: t2s.Chain, dense: np.ndarray, width: int, multipliers: int
+    chain: Chain, dense: np.ndarray, width: int, multipliers: int
 ) -> None:
     """On any number of machines, with empty rows, without entries, without rows or columns."""
     x = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
@@ -117,7 +135,7 @@ def test_every_chain_has_hardware(
         y.tile(q, qq, multipliers).unroll(qq)
     try:
         result = y.simulate({"A": dense, "x": x}, engine="python")
-    except t2s.UserError as error:
+    except t2s.errors.UserError as error:
         if f"a row may end inside of a block of {multipliers} values" not in str(error):
             raise
         result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
@@ -126,9 +144,15 @@ def test_every_chain_has_hardware(
 
 def test_padding_of_a_row_on_another_machine() -> None:
     """It does not get in the way of the sum of the machine that has the values."""
-    entries = t2s.dense().pack(t2s.Columns, t2s.Index(Var("c")))
-    blocks = entries.block(t2s.Columns, 2, t2s.Zero, t2s.Length(Var("b")))
-    chain = blocks.schedule(t2s.Columns, 2, t2s.ASAP, t2s.Zero, t2s.Index(Var("job")))
+    entries = dense_matrix().pack(Columns, Index(Var("c")))
+    blocks = entries.block(Columns, 2, Zero, Length(Var("b")))
+    chain = blocks.schedule(
+        Columns,
+        2,
+        ASAP,
+        Zero,
+        Index(Var("job")),
+    )
     dense, x = np.array([[31]], np.float32), np.ones(1, np.float32)
     for engine in ("python", "native"):
         result = product(chain, width=0).simulate({"A": dense, "x": x}, engine=engine)
@@ -139,7 +163,11 @@ def test_nan_and_infinity_pass_and_padding_does_not() -> None:
     """0 times infinity of padding must not get into a sum."""
     A = sparse.csr_array(np.array([[0, 2, 0], [1, 0, 0], [0, 0, 3]], np.float32))
     x = np.array([np.inf, 1, np.nan], np.float32)
-    for chain in (t2s.gallery.cisr(2), t2s.gallery.row_blocks(2, 2), t2s.gallery.ell(2)):
+    for chain in (
+        gallery.cisr(2),
+        gallery.row_blocks(2, 2),
+        gallery.ell(2),
+    ):
         result = product(chain).simulate({"A": A, "x": x}, engine="python")
         np.testing.assert_array_equal(result.outputs["y"], np.array([2, np.inf, np.nan]))
 
@@ -160,8 +188,8 @@ def test_a_step_takes_a_cycle() -> None:
 
 def test_the_graph_and_the_structure_are_made_once_for_many_runs() -> None:
     A = matrix(np.int32)
-    y = product(t2s.gallery.csr(2), Int(32))
-    graph, arrays_of_a = t2s.lower(y, A=A), t2s.structure(y, A=A)
+    y = product(gallery.csr(2), Int(32))
+    graph, arrays_of_a = t2s.lower(y, A=A), structure(y, A=A)
     x = np.ones(13, np.int32)
     for _ in range(2):
         result = t2s.simulate(graph, {**arrays_of_a, "x": x}, engine="python")
@@ -174,27 +202,42 @@ def test_a_graph_is_for_every_matrix_of_its_sizes() -> None:
     first = sparse.csr_array(np.diag(np.arange(1, 5, dtype=np.int32)))
     second = sparse.csr_array(np.array([[1, 2, 3, 4], *[[0] * 4] * 3], np.int32))
     x = np.arange(4, dtype=np.int32)
-    y = product(t2s.gallery.coo(2), Int(32))
+    y = product(gallery.coo(2), Int(32))
     graph = t2s.lower(y, A=first)
-    result = t2s.simulate(graph, {**t2s.structure(y, A=second), "x": x}, engine="python")
+    result = t2s.simulate(graph, {**structure(y, A=second), "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], second @ x)
     y.is_distinct_reduction(Var("p"))
-    with pytest.raises(t2s.UserError, match="not true for this matrix"):
-        t2s.structure(y, A=second)
+    with pytest.raises(t2s.errors.UserError, match="not true for this matrix"):
+        structure(y, A=second)
 
 
-@sampled("policy", [t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst], quick=2, ids=str)
-@pytest.mark.parametrize("padding", [t2s.Zero, t2s.Longest], ids=str)
-def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: t2s.Policy) -> None:
+@sampled(
+    "policy",
+    [ASAP, RoundRobin, LongestFirst],
+    quick=2,
+    ids=str,
+)
+@pytest.mark.parametrize("padding", [Zero, Longest], ids=str)
+def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: Policy) -> None:
     """Rows cut into blocks, and rows dealt out."""
     row_len, col_idx, b, job = t2s.variables("row_len col_idx b job")
-    representation = t2s.Representation("representation")
-    A = t2s.Parameter(Int(32), 2, representation, name="A")
+    representation = Representation("representation")
+    A = MatrixParam(Int(32), 2, representation, name="A")
     representation.define(
         A.dense()
-        .pack(t2s.Columns, t2s.Length(row_len), t2s.Index(col_idx))
-        .block(t2s.Columns, 3, padding, t2s.Length(b))
-        .schedule(t2s.Rows, 4, policy, t2s.Zero, t2s.Index(job))
+        .pack(
+            Columns,
+            Length(row_len),
+            Index(col_idx),
+        )
+        .block(Columns, 3, padding, Length(b))
+        .schedule(
+            Rows,
+            4,
+            policy,
+            Zero,
+            Index(job),
+        )
     )
     x = ImageParam(Int(32), 1, name="x")
     ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from t2s import UserError
+from t2s.errors import UserError
 from t2s.sparse import Kernel
 from t2s.sparse_repr.concrete.schedule import Precompute
 from tests.sparse_repr.expressions import Case, cases

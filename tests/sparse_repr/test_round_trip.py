@@ -9,31 +9,44 @@ from scipy import sparse
 
 import t2s
 from t2s import Float
+from t2s.representation import (
+    Chain,
+    Columns,
+    Index,
+    Length,
+    LongestFirst,
+    MatrixParam,
+    Rows,
+    Storage,
+    Zero,
+    dense_matrix,
+    gallery,
+)
 from tests.sparse_repr.chains import arrays, chains
 
 GALLERY = [
-    t2s.gallery.csr,
-    t2s.gallery.csc,
-    t2s.gallery.cisr,
-    t2s.gallery.ell,
-    t2s.gallery.sliced_ell,
-    t2s.gallery.blocked_csr,
-    t2s.gallery.blocked_csc,
-    t2s.gallery.row_blocks,
-    t2s.gallery.dcsr,
-    t2s.gallery.coo,
-    t2s.gallery.dia,
+    gallery.csr,
+    gallery.csc,
+    gallery.cisr,
+    gallery.ell,
+    gallery.sliced_ell,
+    gallery.blocked_csr,
+    gallery.blocked_csc,
+    gallery.row_blocks,
+    gallery.dcsr,
+    gallery.coo,
+    gallery.dia,
 ]
 
 
-def store(chain: t2s.Chain, matrix: np.ndarray) -> t2s.Storage:
-    return t2s.Parameter(Float(32), 2, chain, name="A").store(matrix)
+def store(chain: Chain, matrix: np.ndarray) -> Storage:
+    return MatrixParam(Float(32), 2, chain, name="A").store(matrix)
 
 
 @pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(chain=chains(), matrix=arrays())
-def test_every_chain_can_be_undone(chain: t2s.Chain, matrix: np.ndarray) -> None:
+def test_every_chain_can_be_undone(chain: Chain, matrix: np.ndarray) -> None:
     storage = store(chain, matrix)
     assert storage.nnz == np.count_nonzero(matrix)
     rows, columns = storage.decode()
@@ -49,11 +62,9 @@ def test_every_chain_can_be_undone(chain: t2s.Chain, matrix: np.ndarray) -> None
 
 @settings(max_examples=200, deadline=None)
 @given(chain=chains(), matrix=arrays())
-def test_decoding_reads_only_what_the_inverse_map_names(
-    chain: t2s.Chain, matrix: np.ndarray
-) -> None:
+def test_decoding_reads_only_what_the_inverse_map_names(chain: Chain, matrix: np.ndarray) -> None:
     storage = store(chain, matrix)
-    named = t2s.Parameter(Float(32), 2, chain, name="A").decoder.streams()
+    named = MatrixParam(Float(32), 2, chain, name="A").decoder.streams()
     for name, stream in storage.streams.items():
         if name not in named and stream.data.flags.writeable is not False:
             stream.data[...] = -7
@@ -67,7 +78,7 @@ def test_gallery(make: object, machines: int) -> None:
         (37, 23), density=0.2, dtype=np.float32, rng=np.random.default_rng(5)
     ).tocsr()
     matrix.sort_indices()
-    storage = t2s.Parameter(Float(32), 2, make(machines), name="A").store(matrix)
+    storage = MatrixParam(Float(32), 2, make(machines), name="A").store(matrix)
     back = storage.to_scipy()
     assert storage.values.shape[0] == machines
     for name in ("indptr", "indices", "data"):
@@ -78,7 +89,7 @@ def test_stored_zeros_nan_and_infinity_are_entries() -> None:
     matrix = sparse.csr_array(
         (np.array([0.0, np.nan, np.inf], np.float32), ([0, 1, 2], [2, 0, 1])), shape=(3, 3)
     )
-    back = store(t2s.gallery.cisr(2), matrix).to_scipy()
+    back = store(gallery.cisr(2), matrix).to_scipy()
     assert back.nnz == 3
     np.testing.assert_array_equal(back.data, matrix.data)
 
@@ -88,7 +99,7 @@ def test_cisr_by_hand() -> None:
     matrix = np.zeros((5, 4), np.float32)
     for row, columns in enumerate([[0, 2], [1], [0, 1, 3], [2], [1, 2]]):
         matrix[row, columns] = 10 * (row + 1) + np.array(columns)
-    storage = store(t2s.gallery.cisr(2), matrix)
+    storage = store(gallery.cisr(2), matrix)
     assert storage.values.tolist() == [[10, 12, 42, 51, 52], [21, 30, 31, 33, 0]]
     assert storage.streams["row_len"].data.tolist() == [2, 1, 3, 1, 2]
     assert storage.streams["col_idx"].data.tolist() == [[0, 2, 2, 1, 2], [1, 0, 1, 3, -1]]
@@ -100,9 +111,19 @@ def test_cisr_by_hand() -> None:
 def test_longest_first_by_hand() -> None:
     job, length, column = t2s.variables("job length column")
     chain = (
-        t2s.dense()
-        .pack(t2s.Columns, t2s.Length(length), t2s.Index(column))
-        .schedule(t2s.Rows, 2, t2s.LongestFirst, t2s.Zero, t2s.Index(job))
+        dense_matrix()
+        .pack(
+            Columns,
+            Length(length),
+            Index(column),
+        )
+        .schedule(
+            Rows,
+            2,
+            LongestFirst,
+            Zero,
+            Index(job),
+        )
     )
     matrix = np.tril(np.ones((4, 4), np.float32))
     storage = store(chain, matrix)

@@ -7,18 +7,33 @@ import pytest
 from scipy import sparse
 
 import t2s
-from t2s import Columns, Float, Func, ImageParam, Index, Int, Length, RDom, Rows, Type, Var, Zero
+from t2s import Float, Func, ImageParam, Int, RDom, Type, Var
 from t2s.backends.opencl_fpga import emulator_available
 from t2s.graph.nodes import Machine
+from t2s.representation import (
+    ASAP,
+    Chain,
+    Columns,
+    Index,
+    Length,
+    MatrixParam,
+    Representation,
+    RoundRobin,
+    Rows,
+    Tree,
+    Zero,
+    dense_matrix,
+    gallery,
+)
 from tests.sampling import sampled
 from tests.sparse_repr.test_products import matrix, product
 
 RNG = np.random.default_rng(11)
 
 
-def tiled(chain: t2s.Chain, elements: int) -> Func:
+def tiled(chain: Chain, elements: int) -> Func:
     """A product with several multipliers for each machine."""
-    A = t2s.Parameter(Float(32), 2, chain, name="A")
+    A = MatrixParam(Float(32), 2, chain, name="A")
     x = ImageParam(Float(32), 1, name="x")
     p, q, r, qq = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r"), Var("qq")
     i, j = A.inverse_map(p, q)
@@ -31,7 +46,10 @@ def tiled(chain: t2s.Chain, elements: int) -> Func:
 
 @pytest.mark.parametrize(
     "y",
-    [product(t2s.gallery.csc(3)), tiled(t2s.gallery.blocked_csr(2, 2, 2), 4)],
+    [
+        product(gallery.csc(3)),
+        tiled(gallery.blocked_csr(2, 2, 2), 4),
+    ],
     ids=["columns", "blocks"],
 )
 def test_both_engines_agree(y: Func) -> None:
@@ -51,7 +69,10 @@ def test_no_step_waits_for_the_sum_before() -> None:
     """Every value is of the same row, and an addition takes four cycles."""
     A, x = np.ones((1, 300), np.float32), np.ones(300, np.float32)
     result = t2s.simulate(
-        product(t2s.gallery.csc(1)), {"A": A, "x": x}, device="arria10", engine="python"
+        product(gallery.csc(1)),
+        {"A": A, "x": x},
+        device="arria10",
+        engine="python",
     )
     assert list(result.outputs["y"]) == [300]
     sums = result.nodes["y"]
@@ -63,9 +84,9 @@ def test_no_step_waits_for_the_sum_before() -> None:
 @pytest.mark.parametrize(("type", "levels", "expected"), [(Float(32), 1, 2), (Int(32), 0, 1)])
 def test_fewer_partial_sums_make_steps_wait(type: Type, levels: int, expected: int) -> None:
     """With two partial sums of a row and four cycles for a sum, two cycles for each step."""
-    y = product(t2s.gallery.csc(1), type)
+    y = product(gallery.csc(1), type)
     if levels:
-        y.reduction_circuit(t2s.Tree, levels)
+        y.reduction_circuit(Tree, levels)
     A, x = np.ones((3, 50), type.numpy), np.ones(50, type.numpy)
     result = t2s.simulate(y, {"A": A, "x": x}, device="arria10", engine="python")
     np.testing.assert_array_equal(result.outputs["y"], [50, 50, 50])
@@ -78,7 +99,7 @@ def test_right_hand_sides_keep_sums_apart() -> None:
     """Four of them take turns, so one partial sum of each is enough."""
     A = matrix(np.float32)
     x = RNG.integers(-5, 5, (13, 4)).astype(np.float32)
-    y = product(t2s.gallery.csc(2), width=4)
+    y = product(gallery.csc(2), width=4)
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], A @ x)
     graph = t2s.lower(y, A=A)
@@ -91,7 +112,7 @@ def test_a_promise_makes_a_circuit() -> None:
     """Columns of one value each, of rows that differ: every row is continuous."""
     A = sparse.csr_array(np.eye(9, dtype=np.float32)[::-1].copy())
     x = np.arange(9, dtype=np.float32)
-    y = product(t2s.gallery.csc(2))
+    y = product(gallery.csc(2))
     assert isinstance(t2s.lower(y, A=A).node("y"), Machine)
     y.is_continuous_reduction(Var("p"))
     graph = t2s.lower(y, A=A)
@@ -102,31 +123,34 @@ def test_a_promise_makes_a_circuit() -> None:
 
 
 BLOCKS_OF_COLUMNS = (
-    t2s.dense()
+    dense_matrix()
     .block(Rows, 2, Zero)
     .block(Columns, 4, Zero)
     .pack(Rows, Length(Var("length")), Index(Var("row")))
-    .schedule(Columns, 3, t2s.ASAP, Zero)
+    .schedule(Columns, 3, ASAP, Zero)
 )
 
 
 @sampled(
     ("chain", "elements"),
     [
-        (t2s.gallery.blocked_csr(2, 2, 4), 4),
-        (t2s.gallery.blocked_csr(2, 4, 2), 4),  # two rows in a step
-        (t2s.gallery.blocked_csc(3, 3, 1), 3),  # three rows of one value each
+        (gallery.blocked_csr(2, 2, 4), 4),
+        (gallery.blocked_csr(2, 4, 2), 4),  # two rows in a step
+        (gallery.blocked_csc(3, 3, 1), 3),  # three rows of one value each
         (BLOCKS_OF_COLUMNS, 2),
-        (t2s.dense().block(Columns, 4, Zero).schedule(Rows, 3, t2s.ASAP, Zero), 4),
+        (
+            dense_matrix().block(Columns, 4, Zero).schedule(Rows, 3, ASAP, Zero),
+            4,
+        ),
     ],
     quick=2,
 )
-def test_several_multipliers_for_a_block(chain: t2s.Chain, elements: int) -> None:
+def test_several_multipliers_for_a_block(chain: Chain, elements: int) -> None:
     A, x = matrix(np.float32), RNG.integers(-5, 5, 13).astype(np.float32)
     y = tiled(chain, elements)
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], A @ x)
-    values = t2s.Parameter(Float(32), 2, chain, name="A").store(A).values.size
+    values = MatrixParam(Float(32), 2, chain, name="A").store(A).values.size
     assert result.nodes["y_multiplier"].firings == values
     assert result.nodes["y"].firings < values  # a step has several values
 
@@ -135,7 +159,7 @@ def test_zeros_of_blocks_are_values_and_padding_is_not() -> None:
     """A block of 2 x 2 has a zero beside the infinity, and ends behind the edge of the matrix."""
     A = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 3]], np.float32)
     x = np.array([1, 2, np.inf], np.float32)
-    y = product(t2s.gallery.blocked_csr(2))
+    y = product(gallery.blocked_csr(2))
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], [1, 4, np.inf])
     np.testing.assert_array_equal(y.interpret({"A": A, "x": x}), [1, 4, np.inf])
@@ -143,7 +167,7 @@ def test_zeros_of_blocks_are_values_and_padding_is_not() -> None:
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], [np.inf, np.nan, np.inf])
     np.testing.assert_array_equal(y.interpret({"A": A, "x": x}), [np.inf, np.nan, np.inf])
-    csc = product(t2s.gallery.csc(2)).simulate({"A": A, "x": x}, engine="python")
+    csc = product(gallery.csc(2)).simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(csc.outputs["y"], [np.inf, 4, np.inf])
 
 
@@ -151,9 +175,7 @@ def test_names_mean_nothing() -> None:
     """Structure named as what the design makes itself, and a part named as another one would be."""
     A, x = matrix(np.float32), RNG.integers(-5, 5, 13).astype(np.float32)
     values, x_var = t2s.variables("values x")
-    chain = (
-        t2s.dense().pack(Rows, Length(values), Index(x_var)).schedule(Columns, 2, t2s.ASAP, Zero)
-    )
+    chain = dense_matrix().pack(Rows, Length(values), Index(x_var)).schedule(Columns, 2, ASAP, Zero)
     y = product(chain)
     y.isolate_consumer(Func("A_decoder"))
     result = y.simulate({"A": A, "x": x}, engine="python")
@@ -163,12 +185,10 @@ def test_names_mean_nothing() -> None:
 def test_all_parts_with_names() -> None:
     """Columns on three machines, with every directive that such a design takes."""
     col_len, row_idx = t2s.variables("col_len row_idx")
-    CSC = t2s.Representation("CSC")
-    A = t2s.Parameter(Int(32), 2, CSC, name="A")
+    CSC = Representation("CSC")
+    A = MatrixParam(Int(32), 2, CSC, name="A")
     CSC.define(
-        A.dense()
-        .pack(Rows, Length(col_len), Index(row_idx))
-        .schedule(Columns, 3, t2s.RoundRobin, Zero)
+        A.dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 3, RoundRobin, Zero)
     )
     x = ImageParam(Int(32), 1, name="x")
     ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")
@@ -198,5 +218,5 @@ def test_all_parts_with_names() -> None:
 def test_blocks_on_the_emulator() -> None:
     """A decoder, coordinates, two rows in a step, and the memories of their sums."""
     A, x = np.array([[1, 0, 2], [0, 3, 0], [4, 0, 5]], np.float32), np.arange(3, dtype=np.float32)
-    y = tiled(t2s.gallery.blocked_csr(1, 2, 1), 2)
+    y = tiled(gallery.blocked_csr(1, 2, 1), 2)
     np.testing.assert_array_equal(t2s.emulate(y, {"A": A, "x": x}, time_limit=200)["y"], A @ x)

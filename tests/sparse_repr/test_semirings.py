@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from t2s import UserError
+from t2s.errors import UserError
 from t2s.sparse import (
     MAX_PLUS,
     MAX_TIMES,

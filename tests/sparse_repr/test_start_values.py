@@ -12,6 +12,7 @@ from scipy import sparse
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom, Type, Var
 from t2s.backends.opencl_fpga import emulator_available
+from t2s.representation import Chain, MatrixParam, gallery, structure
 from tests.sampling import sampled
 
 RNG = np.random.default_rng(12)
@@ -21,7 +22,7 @@ Make = Callable[[dict[str, Any]], Any]
 
 
 def product(
-    chain: t2s.Chain,
+    chain: Chain,
     start: Make,
     scale: str | None = None,
     type: Type = Float(32),  # noqa: B008
@@ -29,7 +30,7 @@ def product(
     minus: bool = False,
 ) -> Func:
     """y[r] = start; y[i] += scale * A.values[p, q] * x[j]; the scalars a and b as locals' names."""
-    A = t2s.Parameter(type, 2, chain, name="A")
+    A = MatrixParam(type, 2, chain, name="A")
     rank = 2 if width else 1
     x, z = ImageParam(type, rank, name="x"), ImageParam(type, rank, name="z")
     a, b = Param(type, name="a"), Param(type, name="lane")
@@ -91,11 +92,11 @@ STARTS: dict[str, tuple[Make, str, Callable[..., Any]]] = {
 }
 
 CHAINS = {
-    "cisr": t2s.gallery.cisr(2),
-    "csc": t2s.gallery.csc(2),
-    "blocked_csr": t2s.gallery.blocked_csr(2),
-    "row_blocks": t2s.gallery.row_blocks(2),
-    "dia": t2s.gallery.dia(2),
+    "cisr": gallery.cisr(2),
+    "csc": gallery.csc(2),
+    "blocked_csr": gallery.blocked_csr(2),
+    "row_blocks": gallery.row_blocks(2),
+    "dia": gallery.dia(2),
 }
 
 
@@ -158,7 +159,7 @@ def test_a_graph_takes_scalars_and_start_values_in_each_run() -> None:
     A = matrix(np.float32)
     x = RNG.integers(1, 9, ROWS).astype(np.float32)
     y = product(CHAINS["cisr"], lambda e: e["z"][e["r"]], "a", minus=True)
-    graph, arrays = t2s.lower(y, A=A), t2s.structure(y, A=A)
+    graph, arrays = t2s.lower(y, A=A), structure(y, A=A)
     for scale in (0.0, 1.0, -2.0):
         z = RNG.integers(1, 9, ROWS).astype(np.float32)
         found = t2s.simulate(graph, {**arrays, "x": x, "z": z, "a": scale}).outputs["y"]

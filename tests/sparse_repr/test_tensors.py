@@ -14,7 +14,8 @@ import sparse as pydata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s import UserError, sparse
+from t2s import sparse
+from t2s.errors import UserError
 from t2s.sparse import (
     SparseTensor,
     bcsr,

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UserError, Var
+from t2s import Func, ImageParam, Int, RDom, Var
 from t2s.core.location import user_location
 from t2s.core.types import Type
+from t2s.errors import UserError
 from t2s.func.func import RVar
 from t2s.spatial.directives import registry
 from tests.spatial.reversing import Reverse, reverse

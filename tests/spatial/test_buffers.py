@@ -125,7 +125,7 @@ def test_random_places(order: list[str], loop: str, removed: set[str], double: b
     nest = ["i", "j", *reversed(order)]
     if any(nest.index(name) <= nest.index(loop) for name in removed):
         text = f"removed from A_loader and is not inside of {loop}"
-        with pytest.raises(t2s.UserError, match=text):
+        with pytest.raises(t2s.errors.UserError, match=text):
             t2s.lower(C)
         return
     graph = t2s.lower(C)

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Func, Graph, ImageParam, Int, Param, Place, RDom, UInt, UserError, Var
+from t2s import Func, Graph, ImageParam, Int, Param, Place, RDom, UInt, Var
+from t2s.errors import UserError
 from t2s.func.func import RVar
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_to_json
@@ -25,7 +26,7 @@ SYSTOLIC = runpy.run_path(str(EXAMPLES / "systolic.py"))
 CHAINS = runpy.run_path(str(EXAMPLES / "chains.py"))
 SMALLEST = CHAINS["TINY"]._replace(**dict.fromkeys(CHAINS["TINY"]._fields, 2))
 
-pytestmark = pytest.mark.filterwarnings("ignore::t2s.T2SWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::t2s.errors.T2SWarning")
 
 
 def bare(graph: Graph) -> Any:

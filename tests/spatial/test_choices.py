@@ -40,7 +40,7 @@ def test_reuse_is_found_through_a_selection() -> None:
     f, A_loader, A_feeder = folded(), Func("A_loader"), Func("A_feeder")
     f.isolate_producer_chain(A, A_loader, A_feeder)
     A_loader.remove(j)
-    with pytest.raises(t2s.UserError, match=r"remove\(j\) on A_loader: A depends on j"):
+    with pytest.raises(t2s.errors.UserError, match=r"remove\(j\) on A_loader: A depends on j"):
         f.lower()
 
     g, x_loader, x_feeder = Func("g"), Func("x_loader"), Func("x_feeder")
@@ -62,7 +62,7 @@ def test_a_selection_along_the_lanes_is_not_contiguous() -> None:
     f = Func("f")
     f[i, j] = A[i, t2s.select(j < 2, j, 5 - j)]
     f.bound(i, 0, 2).bound(j, 0, 4).vload(A).vstore(f)
-    with pytest.raises(t2s.UserError, match="A is not contiguous along j"):
+    with pytest.raises(t2s.errors.UserError, match="A is not contiguous along j"):
         f.lower()
 
 

@@ -149,7 +149,7 @@ def test_start_values_of_sums_that_start_at_different_iterations(
     rows = np.tri(SIZE, dtype=np.float32)
     hint = r"leave out this forward: loader then sends start\[0\] to each PE along i"
     for forwards in ("i", "ij", "ji"):
-        with pytest.raises(t2s.UserError, match=hint):
+        with pytest.raises(t2s.errors.UserError, match=hint):
             t2s.lower(started("shrinking", forwards))
     pes = []
     for sums, forwards in (

@@ -197,9 +197,9 @@ def test_a_loader_with_more_space() -> None:
 
 def test_the_users_arrays_keep_their_shapes() -> None:
     graph = t2s.lower(systolic())
-    with pytest.raises(t2s.UserError, match="the input A has the wrong shape"):
+    with pytest.raises(t2s.errors.UserError, match="the input A has the wrong shape"):
         t2s.simulate(graph, {"A": np.zeros((2, 2), np.int32), "B": np.zeros((8, 12), np.int32)})
-    with pytest.raises(t2s.UserError, match="the program has no input A_serializer"):
+    with pytest.raises(t2s.errors.UserError, match="the program has no input A_serializer"):
         t2s.simulate(graph, {"A_serializer": np.zeros((2, 2), np.int32)})
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, Place, RDom, UnsupportedError, Var
+from t2s import Func, ImageParam, Int, Place, RDom, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
+from t2s.errors import UnsupportedError
 from tests.spatial.agreement import agree
 from tests.spatial.programs import random_inputs
 

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UserError, Var
+from t2s import Func, ImageParam, Int, RDom, Var
+from t2s.errors import UserError
 from t2s.func.expressions import Expression
 from t2s.simulator.report.errors import DeadlockError
 from tests.spatial.agreement import agree

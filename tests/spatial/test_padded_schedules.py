@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UserError, Var
+from t2s import Func, ImageParam, Int, RDom, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
 from t2s.backends.verilog.verilator import verilator_available
+from t2s.errors import UserError
 from t2s.func.expressions import Expression
 from tests.sampling import sampled
 from tests.spatial.agreement import agree

@@ -263,7 +263,7 @@ def test_logical_shapes_go_in_and_come_out() -> None:
     outputs = t2s.simulate(y, {"x": np.arange(9, dtype=np.int32)}).outputs
     assert outputs["y"].tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert outputs["y"].flags.c_contiguous
-    with pytest.raises(t2s.UserError, match="wrong shape"):
+    with pytest.raises(t2s.errors.UserError, match="wrong shape"):
         t2s.simulate(y, {"x": np.arange(10, dtype=np.int32)})
 
 

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import BFloat, Float, Func, ImageParam, Int, RDom, UInt, UnsupportedError, UserError, Var
+from t2s import BFloat, Float, Func, ImageParam, Int, RDom, UInt, Var
 from t2s.core.expr import ReduceLanes
 from t2s.core.walk import walk
+from t2s.errors import UnsupportedError, UserError
 from t2s.graph.graph import Graph
 from tests.spatial.agreement import results
 from tests.spatial.programs import random_inputs
@@ -26,7 +27,7 @@ PROFILE = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::t2s.T2SWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::t2s.errors.T2SWarning")
 
 FRACTION_BITS = {Float(64): 52, Float(32): 23, Float(16): 10, BFloat(): 7}
 

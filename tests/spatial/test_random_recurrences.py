@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Func, ImageParam, Int, UnsupportedError, UserError, Var
+from t2s import Func, ImageParam, Int, Var
+from t2s.errors import UnsupportedError, UserError
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from tests.func.recurrences import recurrences

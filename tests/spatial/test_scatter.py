@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, T2SWarning, Var
+from t2s import Func, ImageParam, Int, RDom, Var
+from t2s.errors import T2SWarning
 from tests.errors.designs import product
 from tests.spatial.agreement import agree, body, nest, space
 from tests.spatial.programs import random_inputs
@@ -311,7 +312,7 @@ def test_a_counter_that_is_too_long() -> None:
     C, v = tiled(pes=4, rows=64, columns=2**14, steps=2**11, blocks=2)
     v["loader"].remove(v["jj"])
     v["feeder"].scatter(v["loader"], v["iii"]).buffer(v["loader"], v["k"])
-    with pytest.raises(t2s.UnsupportedError, match="on feeder: feeder would count to"):
+    with pytest.raises(t2s.errors.UnsupportedError, match="on feeder: feeder would count to"):
         t2s.lower(C)
 
 

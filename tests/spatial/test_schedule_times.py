@@ -215,6 +215,6 @@ def test_no_schedule_is_tried_where_none_can_help(monkeypatch: pytest.MonkeyPatc
     F.space_time_transform([i, q], {p: i, t: i + 3 * q})
     tried: list[object] = []
     monkeypatch.setattr(space_time, "_is_legal", lambda *given: tried.append(given))
-    with pytest.raises(t2s.UserError, match="before it is there"):
+    with pytest.raises(t2s.errors.UserError, match="before it is there"):
         F.lower()
     assert not tried

@@ -190,7 +190,7 @@ def shared(draw: Draw) -> Func:
 def test_a_shared_loader_is_refused_or_right(H: Func) -> None:
     try:
         t2s.lower(H)
-    except t2s.UserError as error:
+    except t2s.errors.UserError as error:
         refusal = error
     else:
         agree(H)

@@ -52,7 +52,7 @@ def test_every_schedule_of_a_convolution_is_legal_and_takes_its_time_or_is_refus
     spots = [tuple(a * x + b * y for x, y in (place, time)) for a, b in points]
     hop, wait = place[1], time[1]
     if len(set(spots)) < len(points) or wait < max(1, abs(hop)):
-        with pytest.raises(t2s.UserError):
+        with pytest.raises(t2s.errors.UserError):
             Z.lower()
         return
     graph = agree(Z)

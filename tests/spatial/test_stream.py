@@ -8,7 +8,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, RDom, UserError, Var
+from t2s import Float, Func, ImageParam, Int, RDom, Var
+from t2s.errors import UserError
 from t2s.func.expressions import Expression
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Role

@@ -53,5 +53,5 @@ def test_the_same_stage_needs_constant_distances() -> None:
     x = ImageParam(Int(32), 1, name="x")
     (V,) = recurrences("V", Int(32))
     V[s, i] = t2s.select(i == 0, x[i], V[s, 3 - i])
-    with pytest.raises(t2s.UserError, match="is not at a constant distance"):
+    with pytest.raises(t2s.errors.UserError, match="is not at a constant distance"):
         V.bound(s, 0, 3).bound(i, 0, 4).lower()

@@ -35,7 +35,7 @@ from t2s.graph.body import (
     Store,
     by_lanes,
 )
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import Machine, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Node, PEArray
 
 _EXPRESSIONS = (
@@ -59,11 +59,11 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
     problems: list[Unsupported] = []
     for tensor in graph.tensors:
         problems += _check_type(f"tensor {tensor.name!r}", tensor.type, tensor.location)
-        if tensor.place is Place.SHARED:
+        if tensor.place is MemorySpace.SHARED:
             why = "banks that machines share have no OpenCL form"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
-        elif tensor.open or tensor.place is not Place.MEMORY:
+        elif tensor.open or tensor.place is not MemorySpace.MEMORY:
             why = "tensors of unknown length and tensors on the chip have no OpenCL form"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))

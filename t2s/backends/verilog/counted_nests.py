@@ -27,7 +27,7 @@ from t2s.graph.body import (
     Store,
     by_lanes,
 )
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import (
     Machine,
     MemoryAdd,
@@ -74,7 +74,7 @@ def _memory(graph: Graph) -> Iterator[Unsupported]:
     """Tensors and parameters that the testbench cannot hold."""
     for tensor in graph.tensors:
         why = unsupported_type(tensor.type)
-        if tensor.place is Place.SHARED:
+        if tensor.place is MemorySpace.SHARED:
             why = "banks that machines share have no form in SystemVerilog"
         elif why is None and prod(tensor.allocated) > MOST_ELEMENTS:
             why = f"it has more than {MOST_ELEMENTS} elements, which the testbench would hold"

@@ -26,7 +26,7 @@ from t2s.core.expr import Parameter
 from t2s.core.walk import walk
 from t2s.graph.analysis import memory_bytes, most_bytes
 from t2s.graph.body import Load, Receive, Send, Statement, Store
-from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
+from t2s.graph.graph import Channel, Graph, MemorySpace, ScalarParameter, Tensor
 from t2s.graph.nodes import Machine, Node, PEArray, Search
 
 CLOCK, RESET, INTERVAL = "clock", "reset", "interval"
@@ -235,7 +235,7 @@ def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool) -> StorePo
         statement=statement,
         tensor=tensor,
         type=bits_of(statement.value.type),
-        timed=timed or tensor.place is Place.MEMORY,
+        timed=timed or tensor.place is MemorySpace.MEMORY,
         enable=fresh(f"{name}_write"),
         address=fresh(f"{name}_write_address"),
         data=fresh(f"{name}_write_data"),

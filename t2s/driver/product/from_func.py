@@ -133,7 +133,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     )
 
 
-def _operand(symbol: sparse.Parameter | ImageParam) -> ProductOperand:
+def _operand(symbol: sparse.MatrixParam | ImageParam) -> ProductOperand:
     return ProductOperand(name=symbol.name, type=symbol.type, location=symbol.location)
 
 

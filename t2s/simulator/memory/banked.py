@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph, Place, Tensor
+from t2s.graph.graph import Graph, MemorySpace, Tensor
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import HOLE
 from t2s.graph.verify_machine import accesses_of
@@ -350,10 +350,10 @@ class BankedModel:
 
 # How a machine uses banks on the chip: the plain meaning of its vectors, firing by firing.
 #
-# A machine that loads from or stores to tensors in ``Place.SHARED`` asks with a vector of addresses
-# for each access: a gather or scatter with those of its lanes, any other access with those of
-# the elements that it moves, one in each lane.  An access by more lanes than the memory has asks
-# with several vectors, and an element is a word, whatever its type.
+# A machine that loads from or stores to tensors in ``MemorySpace.SHARED`` asks with a vector of
+# addresses for each access: a gather or scatter with those of its lanes, any other access with
+# those of the elements that it moves, one in each lane.  An access by more lanes than the memory
+# has asks with several vectors, and an element is a word, whatever its type.
 #
 # * These machines are numbered in the order of the graph, the machines of a node in row-major
 # order; number ``n`` uses port ``n % ports`` of the network. * A firing asks with all its vectors,
@@ -389,7 +389,7 @@ _OPEN_WORDS = 1 << 24
 
 def uses_shared_banks(graph: Graph) -> bool:
     """Whether machines access tensors in shared banks."""
-    shared = {tensor.name for tensor in graph.tensors if tensor.place is Place.SHARED}
+    shared = {tensor.name for tensor in graph.tensors if tensor.place is MemorySpace.SHARED}
     return bool(shared) and any(accesses_of(node) & shared for node in graph.machines)
 
 
@@ -398,7 +398,7 @@ def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
     found: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
-        if tensor.place is not Place.SHARED:
+        if tensor.place is not MemorySpace.SHARED:
             continue
         aligned = banked.ports * banked.banks if tensor.swizzled else banked.lanes
         found[tensor.name] = -(-end // aligned) * aligned
@@ -426,7 +426,7 @@ def most_loads(graph: Graph, node: Machine, banked: Banked) -> int:
     """The most vectors that a firing of a machine loads from shared banks."""
     if not uses_shared_banks(graph):
         return 0
-    rules = accesses_of_rules(graph, node, frozenset({Place.SHARED}))
+    rules = accesses_of_rules(graph, node, frozenset({MemorySpace.SHARED}))
     counts = (
         sum(vectors_of(graph, access, banked) for access in rule.accesses if not access.store)
         for rule in rules

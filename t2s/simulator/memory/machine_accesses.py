@@ -36,7 +36,7 @@ from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Role, Statement, Store, by_lanes
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor
 from t2s.graph.nodes import Choice, Head, Machine, MemoryAdd, Mode, Path, Put, Rule, Search
 from t2s.graph.semantics import HOLE
 
@@ -61,7 +61,7 @@ class RuleAccess:
     decides: bool
     lanes: int = 1
     channel: int = 0
-    place: Place = Place.MEMORY
+    place: MemorySpace = MemorySpace.MEMORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class RuleAccesses:
     accesses: tuple[RuleAccess, ...]
     runs_on: bool
 
-    def at(self, place: Place) -> RuleAccesses:
+    def at(self, place: MemorySpace) -> RuleAccesses:
         """Only the accesses to ``place``."""
         return replace(self, accesses=tuple(a for a in self.accesses if a.place is place))
 
@@ -93,11 +93,11 @@ class AddressedGraph:
     rules: Mapping[str, tuple[RuleAccesses, ...]]
 
 
-DEVICE_MEMORY = frozenset({Place.MEMORY})
+DEVICE_MEMORY = frozenset({MemorySpace.MEMORY})
 
 
 def accesses_of_rules(
-    graph: Graph, node: Machine, places: frozenset[Place] = DEVICE_MEMORY
+    graph: Graph, node: Machine, places: frozenset[MemorySpace] = DEVICE_MEMORY
 ) -> tuple[RuleAccesses, ...]:
     """What each rule of a machine does with tensors in these places, by its code."""
     return _numbered([_RuleReader(graph, places).read(path) for path in node.paths()])
@@ -133,8 +133,8 @@ def types_of_channels(rules: Sequence[RuleAccesses]) -> tuple[Type, ...]:
     return tuple(found[channel] for channel in range(len(found)))
 
 
-def _address_type(place: Place) -> Type:
-    return _WORD if place is Place.SHARED else _ADDRESS
+def _address_type(place: MemorySpace) -> Type:
+    return _WORD if place is MemorySpace.SHARED else _ADDRESS
 
 
 def ports_of(rules: Sequence[RuleAccesses]) -> tuple[tuple[str, bool], ...]:
@@ -151,7 +151,7 @@ class _RuleReader:
     ``loads`` are the accesses, by number, that a local depends on.
     """
 
-    def __init__(self, graph: Graph, places: frozenset[Place]) -> None:
+    def __init__(self, graph: Graph, places: frozenset[MemorySpace]) -> None:
         self._graph, self._places = graph, places
         self._loads: dict[str, frozenset[int]] = {}
         self._accesses: list[RuleAccess] = []
@@ -227,15 +227,15 @@ def _lanes(indices: tuple[Expr, ...]) -> int:
     return indices[-1].type.lanes if indices else 1
 
 
-_ADDRESSED: GraphCache[frozenset[Place], AddressedGraph] = GraphCache()
+_ADDRESSED: GraphCache[frozenset[MemorySpace], AddressedGraph] = GraphCache()
 
 
-def with_addresses(graph: Graph, places: frozenset[Place] = DEVICE_MEMORY) -> AddressedGraph:
+def with_addresses(graph: Graph, places: frozenset[MemorySpace] = DEVICE_MEMORY) -> AddressedGraph:
     """The graph with channels for the addresses of its machines' accesses to these places."""
     return _ADDRESSED.get(graph, places, lambda: _with_addresses(graph, places))
 
 
-def _with_addresses(graph: Graph, places: frozenset[Place]) -> AddressedGraph:
+def _with_addresses(graph: Graph, places: frozenset[MemorySpace]) -> AddressedGraph:
     taken = {node.name for node in graph.nodes} | {channel.name for channel in graph.channels}
     nodes, channels = list(graph.nodes), list(graph.channels)
     names: dict[str, tuple[str, ...]] = {}
@@ -305,7 +305,7 @@ def _putting(
     node: Machine,
     rules: Sequence[RuleAccesses],
     channels: tuple[str, ...],
-    places: frozenset[Place],
+    places: frozenset[MemorySpace],
 ) -> Machine:
     """The machine, whose rules put the addresses of their accesses."""
     accesses = {
@@ -336,7 +336,7 @@ def _putting(
     return replace(node, modes=modes)
 
 
-def _address(graph: Graph, statement: Statement, places: frozenset[Place]) -> Expr | None:
+def _address(graph: Graph, statement: Statement, places: frozenset[MemorySpace]) -> Expr | None:
     """Where in the tensor an access begins, if the statement is one."""
     match statement:
         case Load(tensor=name, indices=indices) | Store(tensor=name, indices=indices):
@@ -350,7 +350,7 @@ def _address(graph: Graph, statement: Statement, places: frozenset[Place]) -> Ex
 
 def _offset(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
     type = _address_type(tensor.place)
-    bytes = 1 if tensor.place is Place.SHARED else tensor.type.bytes
+    bytes = 1 if tensor.place is MemorySpace.SHARED else tensor.type.bytes
     address: Expr = const(0, type)
     for dimension, index in enumerate(indices[:-1] if by_lanes(indices) else indices):
         stride = bytes * prod(tensor.allocated[dimension + 1 :])

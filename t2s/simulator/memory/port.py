@@ -31,7 +31,7 @@ from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.model import DramModel, Request
 from t2s.simulator.memory.report import UnitCounts
@@ -51,7 +51,7 @@ def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
     found: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
-        if tensor.place is Place.SHARED:
+        if tensor.place is MemorySpace.SHARED:
             continue
         found[tensor.name] = end
         size = tensor.type.bytes

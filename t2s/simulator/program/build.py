@@ -29,7 +29,7 @@ from t2s.graph.analysis import (
 from t2s.graph.arrays import check_ascending, check_graph_inputs, check_parameters
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import Graph, Place, TensorRole
+from t2s.graph.graph import Graph, MemorySpace, TensorRole
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
@@ -265,7 +265,7 @@ def _check_memory(graph: Graph, device: Device) -> None:
         for name in sorted(accesses_of(node)):
             tensor = graph.tensor(name)
             copied = tensor.role is TensorRole.INTERMEDIATE or tensor.copy_of is not None
-            if tensor.place is Place.CHIP and not copied:
+            if tensor.place is MemorySpace.CHIP and not copied:
                 raise UnsupportedError(
                     f"{node.name!r} accesses {name!r} on the chip, for which it needs no memory",
                     location=node.location or graph.location,

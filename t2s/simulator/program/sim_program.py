@@ -19,7 +19,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
 from t2s.graph.analysis import path_bytes
 from t2s.graph.body import Load
-from t2s.graph.graph import Channel, Graph, Place
+from t2s.graph.graph import Channel, Graph, MemorySpace
 from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
 from t2s.simulator.memory.banked import Banked, bases_in_banks, most_loads, uses_shared_banks
@@ -179,9 +179,9 @@ class SimProgram:
         return banked if banked is not None and uses_shared_banks(self.graph) else None
 
     @property
-    def timed_places(self) -> frozenset[Place]:
+    def timed_places(self) -> frozenset[MemorySpace]:
         """Where the time of an access depends on its address."""
-        places = {Place.MEMORY: self.device.memory, Place.SHARED: self.banked}
+        places = {MemorySpace.MEMORY: self.device.memory, MemorySpace.SHARED: self.banked}
         return frozenset(place for place, memory in places.items() if memory is not None)
 
     @cached_property

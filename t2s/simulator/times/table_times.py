@@ -8,7 +8,7 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
 from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.limits import Limits
 from t2s.simulator.memory.banked import (
@@ -383,7 +383,7 @@ class MemoryUnits:
         graph, trace = program.graph, program.trace
         bases, room = bases_of(graph, self.dram)
         rules = {
-            name: [rule.at(Place.MEMORY) for rule in found]
+            name: [rule.at(MemorySpace.MEMORY) for rule in found]
             for name, found in with_addresses(graph, program.timed_places).rules.items()
         }
         for timed in program.nodes:
@@ -523,7 +523,7 @@ class BankedUnits:
         for timed in program.nodes:
             if not isinstance(timed.node, Machine) or timed.node.name not in rules:
                 continue
-            shared = [rule.at(Place.SHARED) for rule in rules[timed.node.name]]
+            shared = [rule.at(MemorySpace.SHARED) for rule in rules[timed.node.name]]
             if not any(rule.accesses for rule in shared):
                 continue
             for instance in range(timed.first, timed.first + timed.pe_count):

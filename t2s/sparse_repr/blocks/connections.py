@@ -16,7 +16,7 @@ from t2s.graph.body import Load
 from t2s.graph.graph import (
     Channel,
     Graph,
-    Place,
+    MemorySpace,
     Region,
     ScalarParameter,
     StreamType,
@@ -108,7 +108,7 @@ class Connections:
         shape: tuple[int, ...] | None = None,
         *,
         role: TensorRole = TensorRole.INPUT,
-        place: Place = Place.CHIP,
+        place: MemorySpace = MemorySpace.CHIP,
     ) -> Tensor:
         """Declare a tensor; without a shape it is open: of one dimension and of any length."""
         if name in self._tensors:

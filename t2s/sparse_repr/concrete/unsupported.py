@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
 from t2s.sparse_repr.concrete.external_directives import EXTERNAL_DIRECTIVES
 from t2s.sparse_repr.concrete.pattern_directives import PATTERN_DIRECTIVES
 from t2s.sparse_repr.concrete.schedule import Schedule
@@ -22,7 +22,7 @@ def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
                 hint='sparse.compile(..., target="capstan")',
             )
     for tensor in assignment.tensors:
-        if tensor.format.place is Place.CHIP:
+        if tensor.format.place is MemorySpace.CHIP:
             raise UnsupportedError(
                 f"{tensor.name} is declared on chip, and streams have no such place",
                 location=tensor.location,

@@ -206,7 +206,7 @@ def _example() -> Coordinates:
     return Coordinates(shape=(16, 16), modes=modes, values=np.ones(kept.sum(), np.float32))
 
 
-def dense() -> Chain:
+def dense_matrix() -> Chain:
     """The dense matrix: where every chain starts."""
     return Chain()
 

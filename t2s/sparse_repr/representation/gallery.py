@@ -7,7 +7,7 @@ streams of values, and the names of the structure are those of the ``Var`` objec
 from __future__ import annotations
 
 from t2s.func.func import Var
-from t2s.sparse_repr.representation.chain import Chain, dense
+from t2s.sparse_repr.representation.chain import Chain, dense_matrix
 from t2s.sparse_repr.representation.chain_layout import (
     ASAP,
     Columns,
@@ -26,7 +26,7 @@ def csr(machines: int = 1) -> Chain:
     """Compressed sparse rows, dealt out in turn."""
     row_len, col_idx = Var("row_len"), Var("col_idx")
     return (
-        dense()
+        dense_matrix()
         .pack(Columns, Length(row_len), Index(col_idx))
         .schedule(Rows, machines, RoundRobin, Zero)
     )
@@ -36,7 +36,7 @@ def csc(machines: int = 1) -> Chain:
     """Compressed sparse columns, dealt out in turn."""
     col_len, row_idx = Var("col_len"), Var("row_idx")
     return (
-        dense()
+        dense_matrix()
         .pack(Rows, Length(col_len), Index(row_idx))
         .schedule(Columns, machines, RoundRobin, Zero)
     )
@@ -46,7 +46,9 @@ def cisr(machines: int = 4) -> Chain:
     """Condensed interleaved sparse rows (Fowers et al.): rows to the machine that is free first."""
     row_len, col_idx = Var("row_len"), Var("col_idx")
     return (
-        dense().pack(Columns, Length(row_len), Index(col_idx)).schedule(Rows, machines, ASAP, Zero)
+        dense_matrix()
+        .pack(Columns, Length(row_len), Index(col_idx))
+        .schedule(Rows, machines, ASAP, Zero)
     )
 
 
@@ -54,7 +56,7 @@ def ell(machines: int = 1) -> Chain:
     """ELLPACK: all rows as long as the longest."""
     col_idx, width = Var("col_idx"), Var("width")
     return (
-        dense()
+        dense_matrix()
         .pack(Columns, Index(col_idx))
         .block(Columns, 1, Longest, Length(width))
         .schedule(Rows, machines, RoundRobin, Zero)
@@ -65,7 +67,7 @@ def sliced_ell(machines: int = 1, slice_rows: int = 4) -> Chain:
     """Sliced ELLPACK: all rows of a slice as long as the longest of the slice."""
     col_idx, width, slices = Var("col_idx"), Var("width"), Var("slices")
     return (
-        dense()
+        dense_matrix()
         .pack(Columns, Index(col_idx))
         .block(Rows, slice_rows, Zero, Length(slices))
         .block(Columns, 1, Longest, Length(width))
@@ -77,7 +79,7 @@ def blocked_csr(machines: int = 1, block_rows: int = 2, block_columns: int = 2) 
     """Compressed rows of dense blocks (BCSR)."""
     row_len, col_idx = Var("row_len"), Var("col_idx")
     return (
-        dense()
+        dense_matrix()
         .block(Rows, block_rows, Zero)
         .block(Columns, block_columns, Zero)
         .pack(Columns, Length(row_len), Index(col_idx))
@@ -89,7 +91,7 @@ def blocked_csc(machines: int = 1, block_rows: int = 2, block_columns: int = 2) 
     """Compressed columns of dense blocks."""
     col_len, row_idx = Var("col_len"), Var("row_idx")
     return (
-        dense()
+        dense_matrix()
         .block(Rows, block_rows, Zero)
         .block(Columns, block_columns, Zero)
         .pack(Rows, Length(col_len), Index(row_idx))
@@ -101,7 +103,7 @@ def row_blocks(machines: int = 2, factor: int = 2) -> Chain:
     """Rows cut into blocks of values, the blocks dealt out: the second design of [Sparse T2S]."""
     col_idx, blocks = Var("col_idx"), Var("row_blocks")
     return (
-        dense()
+        dense_matrix()
         .pack(Columns, Index(col_idx))
         .block(Columns, factor, Zero, Length(blocks))
         .schedule(blocks, machines, ASAP, Zero)
@@ -112,7 +114,7 @@ def dcsr(machines: int = 1) -> Chain:
     """Doubly compressed sparse rows: empty rows are left out."""
     row_len, col_idx, row_idx = Var("row_len"), Var("col_idx"), Var("row_idx")
     return (
-        dense()
+        dense_matrix()
         .pack(Columns, Length(row_len), Index(col_idx))
         .pack(Rows, Index(row_idx))
         .schedule(Rows, machines, ASAP, Zero)
@@ -123,7 +125,7 @@ def coo(machines: int = 1) -> Chain:
     """Coordinates: a row and a column with every value."""
     row_idx, col_idx = Var("row_idx"), Var("col_idx")
     return (
-        dense()
+        dense_matrix()
         .pack(Columns, Index(col_idx))
         .pack(Rows, Index(row_idx))
         .schedule(Columns, machines, RoundRobin, Zero)
@@ -134,7 +136,7 @@ def dia(machines: int = 1) -> Chain:
     """Whole diagonals, those that are not empty."""
     offset = Var("offset")
     return (
-        dense()
+        dense_matrix()
         .skew(Columns)
         .block(Rows, Whole, Zero)
         .pack(Diagonals, Index(offset))

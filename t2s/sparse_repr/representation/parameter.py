@@ -1,4 +1,4 @@
-"""``Parameter``: a sparse matrix as an input of a program.
+"""``MatrixParam``: a sparse matrix as an input of a program.
 
 ``A.values[p, q]`` is value q of the stream of machine p, and ``A.inverse_map(p, q)`` are its row
 and its column.  Both are element reads as of any input, of arrays that exist only in thought: the
@@ -21,7 +21,7 @@ from t2s.core.location import user_location
 from t2s.core.types import INT32, Int, Type
 from t2s.func.expressions import Expression, Symbol
 from t2s.func.func import ImageParam, RVar, Var
-from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense
+from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense_matrix
 from t2s.sparse_repr.representation.chain_layout import MatrixDimension
 from t2s.sparse_repr.representation.encode import build_storage
 from t2s.sparse_repr.representation.inverse_map import InverseMap, inverse_map
@@ -31,13 +31,13 @@ from t2s.sparse_repr.tensors.foreign import coordinates_of, to_csr
 from t2s.sparse_repr.tensors.matrix_market import check_path, market_text, read_market
 
 
-class Parameter(Symbol):
-    """A matrix in a representation: ``A = Parameter(Float(32), 2, CISR, name="A")``.
+class MatrixParam(Symbol):
+    """A matrix in a representation: ``A = MatrixParam(Float(32), 2, CISR, name="A")``.
 
     ``representation`` is a ``Representation``, which may be defined later, or a chain.
     """
 
-    kind = "Parameter"
+    kind = "MatrixParam"
 
     def __init__(
         self, type: Type, dimensions: int, representation: Representation | Chain, *, name: str
@@ -45,21 +45,21 @@ class Parameter(Symbol):
         super().__init__(name)
         if isinstance(type, Type) and type.is_bool:
             raise UserError(
-                f"Parameter {name} is of truth values, which have no products and no sums",
+                f"MatrixParam {name} is of truth values, which have no products and no sums",
                 location=self.location,
-                expected='numbers, for example Parameter(Float(32), 2, CISR, name="A")',
+                expected='numbers, for example MatrixParam(Float(32), 2, CISR, name="A")',
                 given=f"{type}",
                 hint="UInt(8) has 0 and 1: a minimum is their and, a maximum their or",
             )
         if not isinstance(type, Type) or dimensions != 2:
             raise UserError(
-                f"Parameter {name} needs an element type and two dimensions",
+                f"MatrixParam {name} needs an element type and two dimensions",
                 location=self.location,
-                expected='for example Parameter(Float(32), 2, CISR, name="A")',
+                expected='for example MatrixParam(Float(32), 2, CISR, name="A")',
                 given=f"{type}, {dimensions}",
             )
         if not isinstance(representation, Representation):
-            check_chain(f"Parameter {name}", representation, self.location)
+            check_chain(f"MatrixParam {name}", representation, self.location)
         self.type = type
         self.representation = representation
         self.values = Values(self)
@@ -75,7 +75,7 @@ class Parameter(Symbol):
 
     def dense(self) -> Chain:
         """The dense representation, where the chain of this matrix starts."""
-        return dense()
+        return dense_matrix()
 
     @property
     def decoder(self) -> InverseMap:
@@ -111,13 +111,13 @@ class Parameter(Symbol):
         if isinstance(matrix, Storage) and (matrix.layout, matrix.type) == (layout, self.type):
             return matrix
         entries = matrix_of(matrix, self.type, f"the matrix for {self.name}")
-        return build_storage(layout, entries, self.type, f"Parameter {self.name}")
+        return build_storage(layout, entries, self.type, f"MatrixParam {self.name}")
 
 
 class Values(ImageParam):
     """The streams of values of a matrix: machines x positions."""
 
-    def __init__(self, matrix: Parameter) -> None:
+    def __init__(self, matrix: MatrixParam) -> None:
         super().__init__(matrix.type, 2, name=f"{matrix.name}_values")
         self.matrix = matrix
 
@@ -129,7 +129,7 @@ class Values(ImageParam):
 class DecodedCoordinate(ImageParam):
     """The row or the column of every value."""
 
-    def __init__(self, matrix: Parameter, dimension: MatrixDimension) -> None:
+    def __init__(self, matrix: MatrixParam, dimension: MatrixDimension) -> None:
         what = dimension.value.lower().removesuffix("s")
         super().__init__(Int(32), 2, name=f"{matrix.name}_{what}")
         self.matrix = matrix
@@ -180,7 +180,7 @@ def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
             location=user_location(),
             expected="a matrix of scipy.sparse or pydata/sparse, or a two-dimensional array",
             given=f"{matrix.__class__.__name__}",
-            hint="t2s.read_matrix reads a Matrix Market file",
+            hint="t2s.representation.read_matrix reads a Matrix Market file",
         )
     if len(found.shape) != 2:
         raise UserError(

@@ -32,7 +32,7 @@ class ProductDefinition:
     """
 
     func: AnyFunc
-    matrix: sparse.Parameter
+    matrix: sparse.MatrixParam
     vector: ImageParam
     term: Expr
     machine: str
@@ -133,7 +133,7 @@ def _symbols(func: AnyFunc) -> dict[str, object]:
 
 def _own_sizes(
     func: AnyFunc,
-    matrix: sparse.Parameter,
+    matrix: sparse.MatrixParam,
     expression: Expr,
     sizes: Mapping[str, sparse.MatrixExtent],
     location: SourceLocation,
@@ -151,7 +151,7 @@ def _own_sizes(
                 )
 
 
-def _all_positions(matrix: sparse.Parameter, position: object, location: SourceLocation) -> None:
+def _all_positions(matrix: sparse.MatrixParam, position: object, location: SourceLocation) -> None:
     """A product is over all positions: the extent of its ``RDom`` is that of the streams."""
     assert isinstance(position, RVar)
     extent = position.extent
@@ -173,7 +173,7 @@ def _all_positions(matrix: sparse.Parameter, position: object, location: SourceL
         )
 
 
-def _sides_only(func: AnyFunc, matrix: sparse.Parameter, side: str | None) -> None:
+def _sides_only(func: AnyFunc, matrix: sparse.MatrixParam, side: str | None) -> None:
     """Only right-hand sides have bounds: the matrix decides all others."""
     for bound in func.bounds:
         if bound.variable != side:
@@ -200,7 +200,7 @@ def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) ->
 
 def _vector(
     func: AnyFunc,
-    matrix: sparse.Parameter,
+    matrix: sparse.MatrixParam,
     term: Expr,
     row: Read,
     side: str | None,
@@ -223,7 +223,7 @@ def _vector(
 
 def _localized(
     func: AnyFunc,
-    matrix: sparse.Parameter,
+    matrix: sparse.MatrixParam,
     vector: ImageParam,
     term: Expr,
     row: Read,

@@ -14,7 +14,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import rewrite, walk
-from t2s.graph.graph import Place
+from t2s.graph.graph import MemorySpace
 from t2s.sparse_repr.concrete.build import build_nests
 from t2s.sparse_repr.concrete.ir import (
     Assign,
@@ -334,7 +334,7 @@ def with_workspace(statement: Statement, one: Precompute, order: tuple[str, ...]
 def _check_workspace(one: Precompute, text: str) -> None:
     assert one.format is not None
     assert one.over is not None
-    if one.format.order and one.format.place is not Place.CHIP:
+    if one.format.order and one.format.place is not MemorySpace.CHIP:
         raise UserError(
             f"the workspace {one.workspace} is not on chip",
             location=one.location,
@@ -489,7 +489,7 @@ def _check_tensor(tensor: TensorDeclaration) -> None:
             given=str(tensor.format),
             hint="declare it with another format: inputs are converted to it",
         )
-    if tensor.format.place is Place.CHIP:
+    if tensor.format.place is MemorySpace.CHIP:
         raise UnsupportedError(
             f"{tensor.name} is on chip, where the host can neither fill nor read it",
             location=tensor.location,

@@ -40,6 +40,6 @@ def refuse_sparse_directive(
     raise UserError(
         f"{directive.text} on {name}: {name} reads no sparse matrix",
         location=directive.location,
-        expected="a definition with A.values[...] of a t2s.Parameter",
+        expected="a definition with A.values[...] of a t2s.representation.MatrixParam",
         given="a dense program",
     )

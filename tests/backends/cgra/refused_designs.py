@@ -12,7 +12,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.func.expressions import Expression
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send, Statement
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import Register, Role
 from tests.backends.builders import channel, graph, load, local, node, store, tensor
 from tests.backends.cgra.designs import DOUBLE
@@ -164,4 +164,4 @@ def never_sent() -> Graph:
 def on_the_chip() -> Graph:
     plain = by_hand([TAKE, Send(channel="y_out", value=local("value"))], [])
     x, y = plain.tensors
-    return replace(plain, tensors=(replace(x, place=Place.CHIP), y))
+    return replace(plain, tensors=(replace(x, place=MemorySpace.CHIP), y))

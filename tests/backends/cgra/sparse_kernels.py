@@ -135,7 +135,7 @@ KERNELS: dict[str, Kernel] = {
 def placed(name: str) -> tuple[Placement, Any, dict[str, Array]]:
     """A kernel on the smallest fabric, the kernel, and its inputs."""
     design, inputs = KERNELS[name]()
-    return t2s.place(design, inputs), design, inputs
+    return t2s.cgra.place(design, inputs), design, inputs
 
 
 def agrees(found: Placement, design: Any, inputs: dict[str, Array]) -> int:

@@ -369,7 +369,7 @@ def test_many_sides_are_joined_two_by_two_when_they_are_placed() -> None:
     y[ROW] = a[ROW] * b[ROW] * c[ROW]
     inputs = {name: whole(at, 9) for at, name in enumerate("abc")}
     assert unsupported(of(y, **inputs))
-    placed = t2s.place(y, inputs)
+    placed = t2s.cgra.place(y, inputs)
     assert placed.unplaced is not None
     joins = [machine.name for machine in placed.unplaced.machines if "intersect" in machine.name]
     assert len(joins) == 2

@@ -16,11 +16,11 @@ COUNT = 200
 Formula = Callable[[Any, Any], Any]
 
 
-def placed(formula: Formula) -> t2s.Placement:
+def placed(formula: Formula) -> t2s.cgra.Placement:
     x, y = ImageParam(Float(64), 1, name="x"), ImageParam(Float(64), 1, name="y")
     R, i = Func("R"), Var("i")
     R[i] = formula(x[i], y[i])
-    return t2s.place(R.bound(i, 0, COUNT), fabric="cgra8")
+    return t2s.cgra.place(R.bound(i, 0, COUNT), fabric="cgra8")
 
 
 def test_the_rate_that_is_printed_is_that_of_the_run() -> None:

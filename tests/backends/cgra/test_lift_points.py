@@ -61,5 +61,5 @@ def test_a_box_with_a_corner_missing_has_a_condition() -> None:
 )
 def test_large_designs_have_few_nodes(name: str, result: str, nodes: int) -> None:
     design = runpy.run_path(str(ROOT / "examples" / "cgra" / f"{name}.py"))[result]
-    graph = t2s.lower(t2s.place(design))
+    graph = t2s.lower(t2s.cgra.place(design))
     assert len(graph.nodes) <= nodes + 4  # more relays, or fewer, on another way

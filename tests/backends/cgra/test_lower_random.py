@@ -39,7 +39,7 @@ def drawn(seed: int) -> tuple[str, Graph] | None:
         text = _words(program.text(count))
         try:
             return text, t2s.lower(executed(text), **program.given)
-        except t2s.T2SError:
+        except t2s.errors.T2SError:
             continue
     return None
 

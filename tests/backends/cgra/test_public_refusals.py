@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, Param, RDom, UnsupportedError, Var, triggered
+from t2s import Float, Func, ImageParam, Int, Param, RDom, Var, triggered
 from t2s.backends.cgra_tia.lift import lift_array
+from t2s.errors import UnsupportedError
 from t2s.graph.graph import Graph
 from tests.backends.cgra import refused_designs
 from tests.backends.cgra.public_designs import (
@@ -111,7 +112,7 @@ REFUSALS: list[tuple[Callable[[], Func], Shape, str]] = [
         circle,
         (1, 4),
         "node 'y': streams go round in a circle between its PEs and others (y[0], y[1]), and tags "
-        "are handed on from the memory: use t2s.place, whose stream units send tags",
+        "are handed on from the memory: use t2s.cgra.place, whose stream units send tags",
     ),
     (
         lambda: gathered_product(12, 8, 2),
@@ -195,7 +196,7 @@ def test_arrays_that_are_stored_and_loaded_are_refused() -> None:
 
 def test_their_graphs_are_refused_with_the_line_of_the_text() -> None:
     program = triggered.compile(dot_product(4), rows=1, columns=2).program
-    with pytest.raises(t2s.UserError, match="what fires depends on time"):
+    with pytest.raises(t2s.errors.UserError, match="what fires depends on time"):
         lift_array(program.programs, program.core, shape=(1, 2), memory_words=16)
 
 
@@ -205,11 +206,11 @@ def test_vectors_are_refused() -> None:
 
 
 def test_both_sizes_of_an_array_are_given() -> None:
-    with pytest.raises(t2s.UserError, match="columns must be a count"):
+    with pytest.raises(t2s.errors.UserError, match="columns must be a count"):
         triggered.compile(dot_product(4), rows=2)
 
 
 def test_inputs_are_those_of_the_design() -> None:
     found = triggered.compile(dot_product(4), rows=1, columns=2)
-    with pytest.raises(t2s.UserError, match="the input b is missing"):
+    with pytest.raises(t2s.errors.UserError, match="the input b is missing"):
         found.run({"a": np.arange(4, dtype=np.int32)})

@@ -127,7 +127,7 @@ def test_values_and_cycles_are_the_same_everywhere(
     inputs = whole_numbers(graph)
     expected = t2s.simulate(graph, inputs, progress=False).outputs["y"]
     fabric = replace(FABRICS["cgra8"], name="mine", fma_latency=fma_latency)
-    placed = t2s.place(graph, fabric=fabric, interval=interval)
+    placed = t2s.cgra.place(graph, fabric=fabric, interval=interval)
     assert len(fused(placed.placed.netlist)) == cells
     run = placed.run(inputs)
     np.testing.assert_array_equal(run.outputs["y"], expected)
@@ -146,8 +146,8 @@ def test_what_waits_for_itself_does_not_run_ahead() -> None:
     assert [turn.stage for turn in cell.turns] == [0, 0]
     inputs = whole_numbers(graph)
     expected = t2s.simulate(graph, inputs, progress=False).outputs["y"]
-    with pytest.warns(t2s.T2SWarning, match="runs at 10% of its rate"):
-        placed = t2s.place(graph, interval=2)
+    with pytest.warns(t2s.errors.T2SWarning, match="runs at 10% of its rate"):
+        placed = t2s.cgra.place(graph, interval=2)
     limit = rate_limit(placed.placed)
     assert limit is not None
     assert limit.cause is not RateCause.TURNS
@@ -161,7 +161,7 @@ def test_a_ring_of_shared_cells_holds_a_tile() -> None:
     design = ttmc(1, 1, 1, 2, 2, 5, 5, 4, 3)
     graph = t2s.lower(design)
     inputs = whole_numbers(graph)
-    placed = t2s.place(graph, interval=2)
+    placed = t2s.cgra.place(graph, interval=2)
     limit = rate_limit(placed.placed)
     assert limit is not None
     assert limit.cause is RateCause.TURNS
@@ -177,7 +177,7 @@ def test_a_ring_of_shared_cells_holds_a_tile() -> None:
 def test_ttmc_of_243_cells_fires_in_every_cycle() -> None:
     """1,000 points for each cell, two firings each; what is alike is one node with few channels."""
     design = ttmc(3, 3, 3, 3, 3, 10, 10, 10)
-    placed = t2s.place(design, interval=2)
+    placed = t2s.cgra.place(design, interval=2)
     figures = figures_of(placed.placed)
     assert placed.placed.fabric.name == "cgra32"
     assert figures.fma_usage == Fraction(243, 256)
@@ -208,7 +208,7 @@ def test_a_design_of_one_operation_a_point_stays_as_it_is() -> None:
 def test_files_know_the_turns_and_the_table_says_the_rate(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
-    placed = t2s.place(pointwise("(v[i] * w[i]) * x[i] + z[i]"), interval=2)
+    placed = t2s.cgra.place(pointwise("(v[i] * w[i]) * x[i] + z[i]"), interval=2)
     assert not recwarn.list  # it was asked for
     assert "a firing in every 2 cycles: operations share cells" in str(placed)
     assert "operations share what has a color" in placed.picture_of_limit().svg
@@ -253,14 +253,14 @@ def test_cells_are_as_large_as_they_are(what: str) -> None:
     value, interval, text = REFUSED[what]
     design = pointwise(value, type=Int(64) if what == "tags" else DOUBLE)
     with pytest.raises(UnsupportedError) as refused:
-        t2s.place(design, interval=interval)
+        t2s.cgra.place(design, interval=interval)
     assert text in " ".join(str(refused.value).split())
 
 
 @pytest.mark.parametrize("interval", [0, 17, 1.5, True, "2"])
 def test_an_interval_is_a_small_number(interval: object) -> None:
     with pytest.raises(UserError) as refused:
-        t2s.place(pointwise("v[i] + w[i]"), interval=interval)  # type: ignore[arg-type]
+        t2s.cgra.place(pointwise("v[i] + w[i]"), interval=interval)  # type: ignore[arg-type]
     text = str(refused.value)
     assert "so many operations cannot share a cell" in text
     assert "interval to be a whole number from 1 to 16" in text

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 import t2s
 from t2s.core.ops import Array
+from t2s.representation import structure
 from tests.backends.cgra.sparse_kernels import KERNELS, agrees, of_product, placed, product, whole
 from tests.sampling import sampled
 
@@ -40,7 +41,7 @@ MATRICES = st.tuples(st.integers(0, 5), st.integers(1, 5)).flatmap(
 def test_any_csr_matrix_is_multiplied_as_by_numpy(matrix: Array, seed: int) -> None:
     inputs = of_product(matrix, whole(seed, matrix.shape[1], density=1))
     design = product()
-    found = t2s.place(design, inputs)
+    found = t2s.cgra.place(design, inputs)
     agrees(found, design, inputs)
     result = t2s.simulate(found, inputs, progress=False)
     np.testing.assert_array_equal(result.output, matrix @ inputs["x"])
@@ -55,14 +56,14 @@ def test_any_csr_matrix_is_multiplied_as_by_numpy(matrix: Array, seed: int) -> N
 def test_corner_cases(matrix: Array) -> None:
     inputs = of_product(matrix, np.arange(1.0, matrix.shape[1] + 1))
     design = product()
-    found = t2s.place(design, inputs)
+    found = t2s.cgra.place(design, inputs)
     agrees(found, design, inputs)
 
 
 def test_one_placement_multiplies_all_matrices_of_its_shape() -> None:
     design = product()
     vector = whole(1, 5, density=1)
-    found = t2s.place(design, of_product(whole(2, 4, 5), vector))
+    found = t2s.cgra.place(design, of_product(whole(2, 4, 5), vector))
     for seed in range(3, 6):
         agrees(found, design, of_product(whole(seed, 4, 5), vector))
 
@@ -70,10 +71,10 @@ def test_one_placement_multiplies_all_matrices_of_its_shape() -> None:
 def test_the_files_are_read_to_an_equal_design(tmp_path: Path) -> None:
     found, _, inputs = placed("spmv")
     found.write(tmp_path)
-    again = t2s.read_placement(tmp_path)
+    again = t2s.cgra.read_placement(tmp_path)
     assert again.placed == found.placed
     (stage,) = t2s.simulate(found, inputs, progress=False).stages
-    inner = {name: np.asarray(a) for name, a in t2s.structure(found, **inputs).items()}
+    inner = {name: np.asarray(a) for name, a in structure(found, **inputs).items()}
     lifted = t2s.simulate(again, inner, engine="python", progress=False)
     assert again.run(inner).cycles == lifted.cycles == stage.cycles
     np.testing.assert_array_equal(lifted.outputs["y_vals"], stage.outputs["y_vals"])
@@ -118,7 +119,7 @@ def test_units_stand_for_memory_and_for_dense_levels() -> None:
 
 def test_long_dense_levels_stay_cells() -> None:
     inputs = of_product(np.zeros((20_000, 2)), np.ones(2))
-    found = t2s.place(product(), inputs)
+    found = t2s.cgra.place(product(), inputs)
     names = [cell.name for cell in found.placed.netlist.cells]
     assert names[:2] == ["scan_A_i", "repeat_root_i"]
 

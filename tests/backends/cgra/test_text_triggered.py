@@ -26,7 +26,7 @@ HALTS = "<a>\nwhen %p == X: halt;\n"
 
 
 def test_from_text_to_words_and_back() -> None:
-    program = t2s.assemble(STORE)
+    program = t2s.triggered.assemble(STORE)
     assert repr(program) == "<TriggeredProgram: 1 elements, 3 instructions>"
     assert len(program.words) == 72
     assert program.hex.count("\n") == 72
@@ -40,18 +40,18 @@ def test_from_text_to_words_and_back() -> None:
 def test_files_and_fabrics(tmp_path: Path) -> None:
     path = tmp_path / "store.tia"
     path.write_text(STORE, encoding="utf-8")
-    assert triggered.assemble(path) == t2s.assemble(STORE)
-    (tmp_path / "store.bin").write_bytes(t2s.assemble(STORE).binary)
-    assert triggered.disassemble(tmp_path / "store.bin") == t2s.assemble(STORE)
-    assert t2s.assemble(STORE, "cgra8").core is triggered.EXTENDED_CORE
-    assert len(t2s.assemble(STORE, triggered.EXTENDED_CORE).words) == 16 + 16 * 5
+    assert triggered.assemble(path) == t2s.triggered.assemble(STORE)
+    (tmp_path / "store.bin").write_bytes(t2s.triggered.assemble(STORE).binary)
+    assert triggered.disassemble(tmp_path / "store.bin") == t2s.triggered.assemble(STORE)
+    assert t2s.triggered.assemble(STORE, "cgra8").core is triggered.EXTENDED_CORE
+    assert len(t2s.triggered.assemble(STORE, triggered.EXTENDED_CORE).words) == 16 + 16 * 5
 
 
 def test_a_fragment_is_assembled_where_that_is_asked_for() -> None:
     line = "<a>\nwhen %p == XXXXXXXX with %i3.1: fmac %o2.0, %r1, %i3, %r2;"
-    with pytest.raises(t2s.UserError, match="no halt can be reached"):
-        t2s.assemble(line)
-    words = t2s.assemble(line, check=False).words[8:12]
+    with pytest.raises(t2s.errors.UserError, match="no halt can be reached"):
+        t2s.triggered.assemble(line)
+    words = t2s.triggered.assemble(line, check=False).words[8:12]
     assert words == (0, 0, 0xDDA65480, 0x80004127)
 
 
@@ -62,7 +62,7 @@ def test_runs_and_their_memory() -> None:
     assert result.memory.shape == (32_786,)
     assert result.memory[5] == 42
     assert result.trace is None
-    small = triggered.run(t2s.assemble(STORE), [1, -1], words=6, trace=True)
+    small = triggered.run(t2s.triggered.assemble(STORE), [1, -1], words=6, trace=True)
     assert small.memory.tolist() == [1, 0xFFFFFFFF, 0, 0, 0, 42]
     assert small.trace is not None
     assert small.trace.tolist() == [[0], [1], [2], [-1]]
@@ -94,7 +94,7 @@ def test_shapes_of_arrays(count: int, shape: dict[str, int]) -> None:
     ],
 )
 def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: str) -> None:
-    with pytest.raises(t2s.UserError) as caught:
+    with pytest.raises(t2s.errors.UserError) as caught:
         triggered.run(HALTS * count, **shape)
     assert text in str(caught.value)
 
@@ -102,26 +102,35 @@ def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: t2s.assemble(5), "this is not a text of a program"),  # type: ignore[arg-type]
-        (lambda: t2s.assemble(Path("/nowhere/at/all")), "'/nowhere/at/all' cannot be read"),
-        (lambda: t2s.assemble("sum.tia"), "hint:     pathlib.Path('sum.tia') names the file"),
-        (lambda: t2s.assemble(HALTS, "cgra9"), "this names no core"),
+        (lambda: t2s.triggered.assemble(5), "this is not a text of a program"),  # type: ignore[arg-type]
+        (
+            lambda: t2s.triggered.assemble(Path("/nowhere/at/all")),
+            "'/nowhere/at/all' cannot be read",
+        ),
+        (
+            lambda: t2s.triggered.assemble("sum.tia"),
+            "hint:     pathlib.Path('sum.tia') names the file",
+        ),
+        (lambda: t2s.triggered.assemble(HALTS, "cgra9"), "this names no core"),
         (lambda: triggered.disassemble([1.5]), "the code holds what is not a word"),
         (lambda: triggered.disassemble([-1]), "the code holds what is not a word"),
         (lambda: triggered.disassemble("zz"), "the file holds no words"),
-        (lambda: triggered.run(t2s.assemble(HALTS, "cgra8")), "profile B does not run alone"),
+        (
+            lambda: triggered.run(t2s.triggered.assemble(HALTS, "cgra8")),
+            "profile B does not run alone",
+        ),
     ],
 )
 def test_other_arguments_are_checked(call: Any, text: str) -> None:
-    with pytest.raises(t2s.UserError) as caught:
+    with pytest.raises(t2s.errors.UserError) as caught:
         call()
     assert text in str(caught.value)
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.tia").write_bytes(b"<a>\xff")
-    with pytest.raises(t2s.UserError, match="is not a text") as caught:
-        t2s.assemble(tmp_path / "a.tia")
+    with pytest.raises(t2s.errors.UserError, match="is not a text") as caught:
+        t2s.triggered.assemble(tmp_path / "a.tia")
     assert "byte 3 is 0xff" in str(caught.value)
 
 
@@ -130,7 +139,7 @@ def test_importing_t2s_does_not_import_it() -> None:
     program = (
         "import sys, t2s\n"
         "assert not [name for name in sys.modules if 'cgra_tia' in name]\n"
-        "assert t2s.triggered.run and t2s.assemble is t2s.triggered.assemble\n"
+        "assert t2s.triggered.run and t2s.triggered.assemble is t2s.triggered.assemble\n"
         "try: t2s.nothing\nexcept AttributeError: pass\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
@@ -172,7 +181,7 @@ def test_the_command_assembles_and_disassembles(store: Path, tmp_path: Path) -> 
     result = command("assemble", store, "--hex", digits, "--binary", words)
     assert result.stdout == f"wrote {digits}\nwrote {words}\n"
     assert command("assemble", store).stdout == digits.read_text(encoding="utf-8")
-    expected = t2s.assemble(STORE).text
+    expected = t2s.triggered.assemble(STORE).text
     assert command("disassemble", digits).stdout == expected
     assert command("disassemble", words).stdout == expected
     assert command("assemble", store, "--profile", "B").stdout.count("\n") == 16 + 16 * 5

@@ -12,6 +12,7 @@ import pytest
 import t2s
 from t2s import Func, Int, Var
 from t2s.driver.many import runs_of
+from t2s.representation import MatrixParam, gallery
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown
 
@@ -27,7 +28,7 @@ def several_funcs() -> Any:
 
 
 def representation() -> Any:
-    A = t2s.Parameter(t2s.Float(32), 2, t2s.gallery.csr(2), name="A")
+    A = MatrixParam(t2s.Float(32), 2, gallery.csr(2), name="A")
     x = t2s.ImageParam(t2s.Float(32), 1, name="x")
     p, q, r = Var("p"), t2s.RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
@@ -41,7 +42,7 @@ def sparse(target: str) -> Any:
     y = t2s.sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"])
     inputs = {"A": MATRIX.astype(float), "x": np.ones(10)}
     if target == "placed":
-        return t2s.simulate(t2s.place(y, inputs), inputs)
+        return t2s.simulate(t2s.cgra.place(y, inputs), inputs)
     if target == "capstan":
         return t2s.sparse.compile(y, target="capstan").simulate(inputs)
     return t2s.simulate(y, inputs)

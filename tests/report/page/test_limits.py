@@ -50,7 +50,7 @@ def test_a_recurrence_that_is_fast_enough() -> None:
 def test_a_machine_that_waits_for_itself() -> None:
     y = t2s.sparse.parse("y(i)=A(i,j)*x(j)", ["A:ds"])
     given = {"A": np.ones((4, 12)), "x": np.ones(12)}
-    placed = t2s.simulate(t2s.place(y, given), given)
+    placed = t2s.simulate(t2s.cgra.place(y, given), given)
     found = limit_of(placed.stages[0] if hasattr(placed, "stages") else placed)
     assert found.kind is LimitKind.RECURRENCE
     assert re.match(

@@ -14,7 +14,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.core.walk import rewrite
 from t2s.graph.body import Load
-from t2s.graph.graph import Place, Tensor, TensorRole
+from t2s.graph.graph import MemorySpace, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Machine, Mode, Role, Rule, SpaceDimension
 from t2s.simulator.limits import Limits
 from t2s.simulator.memory.machine_accesses import accesses_of_rules, types_of_channels
@@ -159,7 +159,7 @@ def test_random(
     limit: int | None,
     seed: int,
 ) -> None:
-    gathering = replace(gathering, place=Place.MEMORY)
+    gathering = replace(gathering, place=MemorySpace.MEMORY)
     device = on(MEMORIES[memory], load_lines=group, store_lines=group, outstanding=outstanding)
     wrong = wrong if limit is None else 0.0
     graph, inputs = gathering.graph, gathering.inputs(seed, holes=holes, wrong=wrong)

@@ -17,7 +17,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.driver.assignment_design import given_in_memory
 from t2s.graph.body import Load, RegisterWrite, Role
-from t2s.graph.graph import Graph, Place, Tensor, TensorRole
+from t2s.graph.graph import Graph, MemorySpace, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Machine, Mode, Put, Register, Rule
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.limits import Limits
@@ -174,7 +174,7 @@ def test_ports_are_those_of_tensors_in_memory() -> None:
         (("x", False),),
         (("y", True),),
     ]
-    chip = copying(place=Place.CHIP)
+    chip = copying(place=MemorySpace.CHIP)
     assert [ports_of(accesses_of_rules(chip, node)) for node in chip.machines] == [(), ()]
 
 
@@ -206,7 +206,9 @@ def test_random_graphs(
 ) -> None:
     graph = given_in_memory(graph)
     there = {"streamed": True, "in_parts": True}
-    tensors = tuple(replace(t, **there) if t.place is Place.MEMORY else t for t in graph.tensors)
+    tensors = tuple(
+        replace(t, **there) if t.place is MemorySpace.MEMORY else t for t in graph.tensors
+    )
     graph = replace(graph, tensors=tensors) if kept else graph
     device = on(
         replace(

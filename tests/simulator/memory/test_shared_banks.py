@@ -20,7 +20,7 @@ from benchmarks.shared_banks import (
     run,
     words_per_port,
 )
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel, bases_in_banks, swizzled
 from t2s.simulator.report.errors import DeadlockError, TokensLeftError
@@ -63,11 +63,11 @@ def cycles(banked: Banked | None, take: object, machines: int = 1) -> int:
 
 def in_banks(made: Gathering, *names: str, swizzled: bool = False) -> Graph:
     """The graph with some tensors in shared banks."""
-    graph = replace(made, place=Place.CHIP).graph
+    graph = replace(made, place=MemorySpace.CHIP).graph
     return replace(
         graph,
         tensors=tuple(
-            replace(t, place=Place.SHARED, swizzled=swizzled) if t.name in names else t
+            replace(t, place=MemorySpace.SHARED, swizzled=swizzled) if t.name in names else t
             for t in graph.tensors
         ),
     )

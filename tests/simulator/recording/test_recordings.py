@@ -254,14 +254,14 @@ def test_unknown_nodes(nodes: Any, named: str, tmp_path: Path) -> None:
         """
     ):
         result.trace(tmp_path / "a.pftrace", nodes=nodes)
-    with pytest.raises(t2s.UserError, match="to record"):
+    with pytest.raises(t2s.errors.UserError, match="to record"):
         result.waves(tmp_path / "a.vcd", nodes=nodes)
 
 
 def test_runs_that_were_cut_short(tmp_path: Path) -> None:
     result = run(max_cycles=20)
     _trace_agrees(result, tmp_path / "a.pftrace", (1, 20))
-    with pytest.raises(t2s.UserError, match="the window is not in the run"):
+    with pytest.raises(t2s.errors.UserError, match="the window is not in the run"):
         result.waves(tmp_path / "a.vcd", cycles=(1, 21))
 
 
@@ -334,7 +334,7 @@ def test_windows_in_the_middle_of_a_long_run(tmp_path: Path) -> None:
     assert result.kernel == "array"
     middle = result.cycles // 2
     _trace_agrees(result, tmp_path / "a.pftrace", (middle, middle + 50))
-    with pytest.raises(t2s.UserError, match="the window is too large to be recorded"):
+    with pytest.raises(t2s.errors.UserError, match="the window is too large to be recorded"):
         result.waves(tmp_path / "a.vcd")
     last = result.cycles
     waves = read_vcd(result.waves(tmp_path / "a.vcd", cycles=(last - 50, last)))
@@ -370,7 +370,9 @@ def test_libraries_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         """
     ):
         result.trace(tmp_path / "c.pftrace")
-    with pytest.raises(t2s.UserError, match="pyvcd is not installed, which writes VCD files"):
+    with pytest.raises(
+        t2s.errors.UserError, match="pyvcd is not installed, which writes VCD files"
+    ):
         result.waves(tmp_path / "c.vcd")
 
 

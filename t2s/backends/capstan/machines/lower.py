@@ -67,7 +67,15 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Role
-from t2s.graph.graph import Graph, Place, Region, RegionKind, ScalarParameter, Tensor, TensorRole
+from t2s.graph.graph import (
+    Graph,
+    MemorySpace,
+    Region,
+    RegionKind,
+    ScalarParameter,
+    Tensor,
+    TensorRole,
+)
 from t2s.graph.nodes import DONE
 from t2s.patterns.ir import (
     Bind,
@@ -549,7 +557,7 @@ class ProgramTensors:
             shape=(0,),
             role=TensorRole.INPUT,
             open=True,
-            place=Place.SHARED if shared else Place.CHIP,
+            place=MemorySpace.SHARED if shared else MemorySpace.CHIP,
             swizzled=shared and on_chip.swizzled,
             copy_of=source,
             location=original.location,
@@ -575,7 +583,7 @@ class ProgramTensors:
                 shape=(0,),
                 role=TensorRole.INTERMEDIATE,
                 open=True,
-                place=Place.CHIP,
+                place=MemorySpace.CHIP,
                 once=True,
                 location=statement.location,
             )

@@ -29,7 +29,7 @@ from t2s.core.expr import Const, Expr
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Kind, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
-from t2s.graph.graph import Graph, Place, Tensor
+from t2s.graph.graph import Graph, MemorySpace, Tensor
 from t2s.graph.nodes import PEArray
 from t2s.graph.specialize import fold_statement, without_unused
 
@@ -416,7 +416,7 @@ def check_tensor(tensor: Tensor, subject: str, location: SourceLocation | None) 
             f"it is of {tensor.type}, and words of this CGRA are float64, int64 and int32",
             tensor.location or location,
         )
-    if tensor.place is not Place.MEMORY:
+    if tensor.place is not MemorySpace.MEMORY:
         why = f"{tensor.name!r} is an array{tensor.place_text}, and cells have none"
         refuse(subject, why, location)
     if tensor.open:

@@ -216,7 +216,7 @@ def _backwards(
             refuse(
                 processes[left[0]].subject,
                 f"streams go round in a circle between its PEs and others ({names}), and tags are "
-                "handed on from the memory: use t2s.place, whose stream units send tags",
+                "handed on from the memory: use t2s.cgra.place, whose stream units send tags",
                 processes[left[0]].location,
             )
         order += ready

@@ -27,7 +27,7 @@ from t2s.core.ops import Array
 from t2s.core.types import Type
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import PEArray
 from t2s.graph.specialize import fold_statement, without_unused
 
@@ -131,8 +131,8 @@ def checked_word(type: Type, subject: str, location: SourceLocation | None) -> N
         refuse(
             subject,
             f"it computes with {type}, and words of the public core are int32 and uint32: declare "
-            "the inputs with Int(32) or UInt(32), or place the design with t2s.place, whose cells "
-            "have float64",
+            "the inputs with Int(32) or UInt(32), or place the design with t2s.cgra.place, whose "
+            "cells have float64",
             location,
         )
 
@@ -231,7 +231,7 @@ class FiringReader:
     def _memory_stream(self, tensor: str) -> TokenStream:
         found = self._graph.tensor(tensor)
         self._check(found.type)
-        if found.open or found.place is not Place.MEMORY:
+        if found.open or found.place is not MemorySpace.MEMORY:
             why = f"is{found.place_text}" if found.place_text else "has no length before it runs"
             self._refuse(f"{tensor!r} {why}, and ports lead to arrays in the memory")
         same = sum(1 for stream in self._memory.values() if stream.array.endswith(f".{tensor}"))

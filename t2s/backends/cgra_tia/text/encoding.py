@@ -391,6 +391,6 @@ def _bit_numbers(bits: int) -> tuple[int, ...]:
 def _no_instruction(reason: str, code: int) -> UserError:
     return UserError(
         f"the code is that of no instruction: {reason}",
-        expected="the code of an instruction, as t2s.assemble makes it",
+        expected="the code of an instruction, as t2s.triggered.assemble makes it",
         given=f"{code:#x}",
     )

@@ -15,7 +15,7 @@ from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Statement, Store, by_lanes
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import Machine, Search
 from t2s.graph.verify_machine import accesses_of
 
@@ -168,7 +168,7 @@ class BlockRefusals:
 def check_memory(machine: Machine, graph: Graph) -> None:
     """Refuse shared banks, and a block that reads what it stores; two blocks never do."""
     for name in sorted(accesses_of(machine)):
-        if graph.tensor(name).place is Place.SHARED:
+        if graph.tensor(name).place is MemorySpace.SHARED:
             BlockRefusals(machine).refuse(
                 f"{name!r} is{graph.tensor(name).place_text}, and cells have none: give it "
                 "Place.MEMORY"

@@ -46,7 +46,7 @@ from t2s.backends.cgra_tia.netlist import (
 )
 from t2s.core.expr import Const, Local
 from t2s.core.names import NameSupply
-from t2s.graph.graph import Graph, Place
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import Machine
 
 ROOM = 32
@@ -155,7 +155,9 @@ class _BlockWiring:
                 )
                 for source, sinks in self.sinks.items()
             ),
-            tensors=tuple(replace(tensor, place=Place.MEMORY) for tensor in self.graph.tensors),
+            tensors=tuple(
+                replace(tensor, place=MemorySpace.MEMORY) for tensor in self.graph.tensors
+            ),
             location=self.graph.location,
         )
 

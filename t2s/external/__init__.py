@@ -16,43 +16,20 @@ from typing import Any
 from t2s.capability.declare import function, make_capability, make_function
 from t2s.capability.description import (
     PCIE3_X8,
-    AddressOf,
-    ArrayOfLevelOf,
-    BytesOf,
-    CallLetter,
-    CallNumber,
-    CountOf,
-    DataOf,
-    DeclaredObject,
-    DimensionOf,
-    ExtentsOf,
-    ExternalCall,
     ExternalFunction,
-    ForSemiring,
-    ForType,
     HostLink,
-    LabelsOf,
-    LayoutOf,
-    LeadOf,
     LibraryFile,
-    LibraryOf,
-    OrderOf,
-    ReturnedStatus,
-    StepOf,
-    StepsOf,
-    StoredResult,
-    StructOf,
-    ValueIn,
-    ValueOfSymbol,
 )
 from t2s.capability.ir import Capability, Strides
 from t2s.capability.mapping import Mapping
+from t2s.core.renaming import renamed
 from t2s.core.types import Type
 from t2s.driver.external_hardware import from_design, from_kernel
 from t2s.driver.external_machine import calibrate
 from t2s.driver.external_plan import ExternalPlan
 from t2s.driver.external_search import FoundPlans, TuneReport, schedule, search
 from t2s.driver.plan_result import PlanResult, PlanTimes, StepResult
+from t2s.external import call
 from t2s.libraries.calling import Availability
 from t2s.libraries.claim_tests import CheckReport, check
 from t2s.libraries.registry import LIBRARIES, Library, available
@@ -76,52 +53,28 @@ vector = LIBRARIES["vector"]
 __all__ = [
     "GENERIC",
     "PCIE3_X8",
-    "AddressOf",
-    "ArrayOfLevelOf",
     "Availability",
-    "BytesOf",
-    "CallLetter",
-    "CallNumber",
     "Capability",
     "CheckReport",
-    "CountOf",
-    "DataOf",
-    "DeclaredObject",
-    "DimensionOf",
-    "ExtentsOf",
-    "ExternalCall",
     "ExternalFunction",
     "ExternalPlan",
-    "ForSemiring",
-    "ForType",
     "FoundPlans",
     "HostLink",
     "HostMachine",
-    "LabelsOf",
-    "LayoutOf",
-    "LeadOf",
     "Library",
     "LibraryFile",
-    "LibraryOf",
     "Mapping",
-    "OrderOf",
     "PlanResult",
     "PlanTimes",
-    "ReturnedStatus",
-    "StepOf",
     "StepResult",
-    "StepsOf",
-    "StoredResult",
     "Strides",
-    "StructOf",
     "TuneReport",
-    "ValueIn",
-    "ValueOfSymbol",
     "atlas",
     "available",
     "blas",
     "blis",
     "calibrate",
+    "call",
     "check",
     "cusparse",
     "emit",
@@ -159,3 +112,10 @@ def emit(
     from t2s.driver.external_c import emit_plan
 
     return emit_plan(plan, directory, inputs, type=type)
+
+
+def __getattr__(name: str) -> Any:
+    """Pieces of calls were here in release 0.1."""
+    if name in call.__all__:
+        return renamed(f"t2s.external.{name}", f"t2s.external.call.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

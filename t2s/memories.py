@@ -1,0 +1,31 @@
+"""Memories that designs run with: DRAMs, and banks on the chip that units share.
+
+``MEMORIES`` has them by the names that ``memory=`` takes.  A variant is
+``dataclasses.replace(MEMORIES["ddr4-2133"], ...)``, passed in place of a name.
+"""
+
+from __future__ import annotations
+
+from t2s.graph.graph import MemorySpace
+from t2s.simulator.memory.banked import Banked
+from t2s.simulator.memory.spec import (
+    MEMORIES,
+    Coordinate,
+    Dram,
+    Timing,
+    Units,
+    find_memory,
+    mapping_of,
+)
+
+__all__ = [
+    "MEMORIES",
+    "Banked",
+    "Coordinate",
+    "Dram",
+    "MemorySpace",
+    "Timing",
+    "Units",
+    "find_memory",
+    "mapping_of",
+]
