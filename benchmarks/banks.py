@@ -50,7 +50,7 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
                 y = cisr.spmv(machines, Float(32), banks=banks)
                 banked = run(y)
                 np.testing.assert_array_equal(banked.outputs["y"], copies.outputs["y"])
-                report = product_report(y, banked, A=matrix)
+                report = product_report(y, banked, {"A": matrix})
                 yield [
                     name,
                     f"{columns:,}",

@@ -77,7 +77,7 @@ def measure(chain: Chain, matrix: sparse.csr_array, type: t2s.Type) -> list[str]
     x = (8 * x if type.is_integer else x).astype(type.numpy)
     result = t2s.simulate(y, {"A": storage, "x": x}, device=DEVICE)
     error = difference(matrix, x, result.outputs["y"])
-    report = product_report(y, result, A=storage)
+    report = product_report(y, result, {"A": storage})
     return [
         f"{report.padding:.1%}", f"{report.balance:.1%}", f"{report.steps:,}",
         f"{report.cycles:,}", f"{report.fraction:.1%}", error, report.cause,

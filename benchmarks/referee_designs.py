@@ -138,9 +138,9 @@ def spmv_example(path: str, shape: tuple[int, int] = (7, 6)) -> Case:
         design = module.spmv(4, banks=2)
     if path == "conjugate_gradient":
         design, inputs = module.product(2), {"A": a, "d": inputs["x"]}
-    structure = t2s.representation.structure(design, A=a)
+    structure = t2s.representation.structure(design, {"A": a})
     rest = {name: array for name, array in inputs.items() if name != "A"}
-    return Case(graph=t2s.lower(design, A=a), inputs={**structure, **rest})
+    return Case(graph=t2s.lower(design, {"A": a}), inputs={**structure, **rest})
 
 
 def representation(chain: Chain) -> Case:
@@ -149,8 +149,8 @@ def representation(chain: Chain) -> Case:
     matrix, x = _sparse(generator, 6, 5), generator.integers(1, 9, 5).astype(np.float32)
     A = MatrixParam(t2s.Float(32), 2, chain, name="A")
     y, storage = product(A), A.store(matrix)
-    inputs = {**t2s.representation.structure(y, A=storage), "x": x}
-    return Case(graph=t2s.lower(y, A=storage), inputs=inputs)
+    inputs = {**t2s.representation.structure(y, {"A": storage}), "x": x}
+    return Case(graph=t2s.lower(y, {"A": storage}), inputs=inputs)
 
 
 def streams(name: str) -> Case:

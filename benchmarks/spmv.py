@@ -196,7 +196,7 @@ def measure(name: str, design: str, count: int, folder: Path) -> Row:
     generator = np.random.default_rng(7)
     x = generator.standard_normal(matrix.shape[1]).astype(np.float32)
     y = make(count, Float(32))
-    graph, arrays = t2s.lower(y, A=matrix), structure(y, A=matrix)
+    graph, arrays = t2s.lower(y, {"A": matrix}), structure(y, {"A": matrix})
     inputs = {**arrays, "x": x}
     t2s.simulate(graph, inputs, device=DEVICE)  # compiles the design
     start = time.process_time()
@@ -205,7 +205,7 @@ def measure(name: str, design: str, count: int, folder: Path) -> Row:
     return Row(
         **row,
         fits=True,
-        **account(product_report(y, result, A=matrix)),
+        **account(product_report(y, result, {"A": matrix})),
         padding=1 - matrix.nnz / max(1, arrays["A_values"].size),
         balance=balance(arrays["A_col_idx"]),
         integers=integers_agree(matrix, make(count, Int(32))),

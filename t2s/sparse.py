@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -118,6 +118,26 @@ Design = Kernel | Tensor | Assignment
 def compile(design: Design, *, semiring: Semiring = PLUS_TIMES) -> Kernel: ...
 
 
+@overload  # a schedule with external functions gives an ExternalPlan, which no type says
+def compile(
+    design: Design,
+    schedule: Schedule | str | None = None,
+    *,
+    semiring: Semiring = PLUS_TIMES,
+    target: Literal["streams"] = "streams",
+) -> Kernel | Any: ...
+
+
+@overload
+def compile(
+    design: Design,
+    schedule: Schedule | str | None = None,
+    *,
+    semiring: Semiring = PLUS_TIMES,
+    target: Literal["capstan"],
+) -> CapstanKernel: ...
+
+
 @overload
 def compile(
     design: Design,
@@ -125,7 +145,7 @@ def compile(
     *,
     semiring: Semiring = PLUS_TIMES,
     target: str = "streams",
-) -> Any: ...
+) -> Kernel | CapstanKernel | Any: ...
 
 
 def compile(
@@ -134,7 +154,7 @@ def compile(
     *,
     semiring: Semiring = PLUS_TIMES,
     target: str = "streams",
-) -> Any:
+) -> Kernel | CapstanKernel | Any:
     """The loops and the blocks of an assignment, over a semiring.
 
     ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what

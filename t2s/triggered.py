@@ -54,6 +54,7 @@ from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
+from t2s.core.renaming import warn_renamed
 from t2s.core.validate import as_int, checked_folder
 from t2s.driver.profile_a_array import ProfileADesign, compiled_design
 
@@ -163,6 +164,11 @@ class TriggeredDesign:
         return TriggeredDesignRun(outputs=self.outputs(found.memory), run=found)
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
+        """The old name of ``emit``."""
+        warn_renamed("compiled.write(folder)", "compiled.emit(folder)")
+        return self.emit(directory)
+
+    def emit(self, directory: str | Path) -> tuple[Path, ...]:
         """Write ``NAME.tia`` and ``NAME.memory.json`` (shape of the array, starts of tensors)."""
         folder = checked_folder("the directory", directory)
         return write_texts(folder, self.design.files, user_location())

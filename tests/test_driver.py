@@ -154,7 +154,7 @@ def test_both_engines_and_both_kinds_of_scalars() -> None:
     assert np.array_equal(t2s.interpret(f, inputs), expected)
     for engine in ("native", "python"):
         assert np.array_equal(f.simulate(inputs, engine=engine).outputs["f"], expected)
-    graph = f.lower(N=4)
+    graph = f.lower({"N": 4})
     result = t2s.simulate(graph, {"A": a, "scale": 5})
     assert np.array_equal(result.outputs["f"], expected)
 

@@ -45,8 +45,12 @@ def _named(node: ast.AST) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
         case ast.Import(names=names):
             yield from (alias.name for alias in names)
-        case ast.Constant(value=str() as text) if text.startswith("t2s."):
+        case ast.Constant(value=str() as text) if re.fullmatch(r"t2s\.[\w.]+", text):
             yield text
+
+
+WRITERS = {"t2s.graph.graph": {"t2s.graph.printer", "t2s.graph.serialize"}}
+"""``graph.text()`` and ``graph.to_json()`` are by modules that know all classes of a graph."""
 
 
 def _imported(module: str) -> set[str]:
@@ -58,7 +62,7 @@ def _imported(module: str) -> set[str]:
             while longest and longest not in _sources():
                 longest = longest.rpartition(".")[0]
             found.add(longest)
-    return found - {"", "t2s", module}
+    return found - {"", "t2s", module} - WRITERS.get(module, set())
 
 
 def _circles() -> list[list[str]]:
@@ -88,7 +92,8 @@ def test_every_file_is_in_a_room_with_a_page() -> None:
     homeless = [
         path.relative_to(ROOT).as_posix()
         for path in _sources().values()
-        if path.parent != ROOT / "t2s" and not any(room in path.parents for room in ROOMS)
+        if path.parent not in (ROOT / "t2s", ROOT / "t2s" / "external")
+        and not any(room in path.parents for room in ROOMS)
     ]
     assert homeless == ["t2s/backends/__init__.py", "t2s/backends/base.py", *TEXT_OF_BACKENDS]
 

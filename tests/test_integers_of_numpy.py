@@ -101,7 +101,7 @@ def product(made: Chain) -> Func:
 
 
 def lowered(made: Chain) -> str:
-    return graph_to_json(t2s.lower(product(made), A=MATRIX))
+    return graph_to_json(t2s.lower(product(made), {"A": MATRIX}))
 
 
 def kernel(schedule: Any) -> int:
@@ -115,7 +115,7 @@ def fitted(n: Integer) -> Any:
 
 
 def text(design: Func, **constants: Any) -> str:
-    return graph_to_json(t2s.lower(design, **constants))
+    return graph_to_json(t2s.lower(design, constants))
 
 
 def sized(n: Integer, given: bool) -> str:

@@ -51,7 +51,7 @@ def test_instructions_and_graph_run_to_the_same_cycle(
 
 
 def test_a_folder_is_read_to_the_same_design(placed: t2s.cgra.Placement, tmp_path: Path) -> None:
-    paths = placed.write(tmp_path / "there")
+    paths = placed.emit(tmp_path / "there")
     assert sorted(path.name for path in paths) == [
         "y.placement.json",
         "y.placement.svg",

@@ -99,9 +99,9 @@ def given_or_none(kind: Kind) -> dict[str, Any] | None:
 
 
 VERBS: dict[str, Callable[[Kind, Path], Any]] = {
-    "lower": lambda kind, _: t2s.lower(kind.design, **kind.constants).nodes[0].name,
-    "print_loop_nest": lambda kind, _: t2s.print_loop_nest(kind.design, **kind.constants),
-    "structure": lambda kind, _: structure(kind.design, **kind.constants),
+    "lower": lambda kind, _: t2s.lower(kind.design, kind.constants).nodes[0].name,
+    "print_loop_nest": lambda kind, _: t2s.print_loop_nest(kind.design, kind.constants),
+    "structure": lambda kind, _: structure(kind.design, kind.constants),
     "interpret": lambda kind, _: values(t2s.interpret(kind.design, kind.inputs)),
     "simulate": lambda kind, _: values(
         t2s.simulate(kind.design, kind.inputs, stalls=t2s.RandomStalls(seed=1, one_in=7))
@@ -162,8 +162,8 @@ def test_all_kinds_agree_on_cycles_of_one_graph() -> None:
     """A graph that was lowered before takes the cycles of the design that it was made of."""
     for make in (kernel, product, dense):
         made = make()
-        lowered = t2s.lower(made.design, **made.constants)
-        arrays = structure(made.design, **made.constants)
+        lowered = t2s.lower(made.design, made.constants)
+        arrays = structure(made.design, made.constants)
         others = {
             name: value
             for name, value in made.inputs.items()
@@ -179,7 +179,7 @@ def test_an_assignment_of_stages_is_several_graphs() -> None:
     )
     inputs = {"A": MATRIX, "B": MATRIX, "x": VECTOR}
     with pytest.raises(UnsupportedError, match="2 graphs, which run one after the other"):
-        t2s.lower(staged, **inputs)
+        t2s.lower(staged, inputs)
     expected = MATRIX.toarray() @ PRODUCT
     np.testing.assert_array_equal(t2s.simulate(staged, inputs).output, expected)
     assert t2s.cycles(staged, inputs) == staged.simulate(inputs).cycles

@@ -154,10 +154,10 @@ def _judge(
     if "alpha" in start or factor:
         inputs["alpha"] = scale
     same("interpret", t2s.interpret(y, inputs), expected)
-    graph = t2s.lower(y, A=given)
+    graph = t2s.lower(y, {"A": given})
     arrays = {
         **{n: v for n, v in inputs.items() if n != "A"},
-        **t2s.representation.structure(y, A=given),
+        **t2s.representation.structure(y, {"A": given}),
     }
     for name, engine in (("native engine", "native"), ("plain engine", "python")):
         result = t2s.simulate(y, inputs, engine=engine, progress=False)

@@ -193,7 +193,7 @@ def legal_beginning(program: Program) -> tuple[str, Any, Verdict | None]:
     for count in range(len(program.directives), -1, -1):
         text = program.text(count)
         try:
-            graph = t2s.lower(executed(text), **program.given)
+            graph = t2s.lower(executed(text), program.given)
         except t2s.errors.T2SError as error:
             if program.declared(str(error)):
                 return legal_beginning(program)

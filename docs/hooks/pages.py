@@ -21,6 +21,8 @@ from typing import Any
 from gallery_pictures import PICTURES, pictures_of
 from mkdocs.structure.files import File, Files
 
+import t2s
+
 ROOT = Path(__file__).parent.parent.parent
 
 REPOSITORY = {
@@ -32,7 +34,7 @@ REPOSITORY = {
 }
 """Files of the repository that are pages of the site, under other names."""
 
-MODULES = ("t2s", "t2s.sparse", "t2s.external", "t2s.triggered")
+MODULES = ("t2s", *(f"t2s.{name}" for name in t2s._MODULES), "t2s.external.call")
 """The public modules, with a page of the API each."""
 
 COMMENT = re.compile(r"^<!-- picture: (.+) -->$", re.MULTILINE)

@@ -58,7 +58,7 @@ def solve(
 ) -> tuple[np.ndarray, int, int]:
     """x with A x = b; also the number of products, and their cycles together."""
     p = product()
-    graph, arrays = t2s.lower(p, A=matrix), structure(p, A=matrix)
+    graph, arrays = t2s.lower(p, {"A": matrix}), structure(p, {"A": matrix})
     x, residual = np.zeros_like(b), b.copy()
     direction, square = residual.copy(), residual @ residual
     cycles = products = 0

@@ -28,7 +28,7 @@ from t2s.core.sigint import import_deferring_sigint
 TIME_LIMIT = 1000
 """Milliseconds of a proof."""
 
-NOT_THERE = "not proved: z3 is not there (pip install t2s[smt])"
+NOT_THERE = "not proved: z3 is not there (pip install t2s-spatial[smt])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

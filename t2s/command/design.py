@@ -222,7 +222,7 @@ def design_with_inputs(
             return product, product_inputs(product, seed, size, given)[1]
         case outputs:
             design = outputs[0] if len(outputs) == 1 else outputs
-            graph = t2s.lower(design, **constants)
+            graph = t2s.lower(design, constants)
             return design, {**constants, **graph_inputs(graph, seed, given)}
 
 

@@ -154,8 +154,8 @@ def _run(
             design = outputs[0] if len(outputs) == 1 else outputs
             given = found.given(seed)
             _section(run.console, "loop nest")
-            run.console.out(t2s.print_loop_nest(design, **constants).rstrip())
-            graph = t2s.lower(design, **constants)
+            run.console.out(t2s.print_loop_nest(design, constants).rstrip())
+            graph = t2s.lower(design, constants)
             inputs = graph_inputs(graph, seed, given)
             return _run_funcs(run, outputs, graph, {**constants, **inputs})
 

@@ -251,7 +251,7 @@ def _run_plan(
     console: Console, assignment: Assignment, schedule: sparse.Schedule, inputs: dict[str, Any]
 ) -> None:
     """Show the plan of external functions, run it, and check it."""
-    plan = sparse.compile(assignment, schedule)
+    plan: Any = sparse.compile(assignment, schedule)
     console.out(f"{plan}\n")
     result = plan.run(inputs)
     console.out(str(result))

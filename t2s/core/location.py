@@ -63,6 +63,14 @@ def user_location() -> SourceLocation:
     return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
 
 
+def user_depth() -> int:
+    """How many calls above its caller the user is: the ``stacklevel`` of a warning."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and _inside(frame):
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
 def _inside(frame: FrameType) -> bool:
     """Whether a frame is ours, or one of a dataclass: its ``replace``, or a method made for it."""
     file = frame.f_code.co_filename

@@ -9,6 +9,7 @@ import numpy as np
 
 from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.errors import T2SError
+from t2s.core.renaming import by_name
 from t2s.driver.hardware import emulate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources
 from t2s.driver.simulate import simulate
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
 
 
@@ -46,13 +48,13 @@ class Func(SparseFunc, NotebookDisplay):
         known = [name for name in dir(type(self)) if not name.startswith("_")]
         raise unknown_directive(self.__dict__.get("name", "?"), attribute, known)
 
-    def lower(self, **constants: int) -> Graph:
+    def lower(self, inputs: Mapping[str, Any] | None = None, **keywords: Any) -> Graph:
         """The PE/channel graph; see ``t2s.lower``."""
-        return lower(self, **constants)
+        return lower(self, by_name("lower", inputs, keywords))
 
-    def print_loop_nest(self, **constants: int) -> str:
+    def print_loop_nest(self, inputs: Mapping[str, Any] | None = None, **keywords: Any) -> str:
         """What the schedule means; see ``t2s.print_loop_nest``."""
-        return print_loop_nest(self, **constants)
+        return print_loop_nest(self, by_name("print_loop_nest", inputs, keywords))
 
     def interpret(self, inputs: Mapping[str, Any]) -> np.ndarray[Any, Any]:
         """Compute with numpy, ignoring the directives; see ``t2s.interpret``."""
@@ -65,10 +67,21 @@ class Func(SparseFunc, NotebookDisplay):
         device: str | Device = "ideal",
         memory: str | Dram | None = None,
         engine: str = "native",
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+        stalls: RandomStalls | None = None,
     ) -> SimResult:
         """Lower and simulate; see ``t2s.simulate``."""
-        result: SimResult = simulate(self, inputs, device=device, memory=memory, engine=engine)
-        return result
+        return simulate(
+            self,
+            inputs,
+            device=device,
+            memory=memory,
+            engine=engine,
+            max_cycles=max_cycles,
+            progress=progress,
+            stalls=stalls,
+        )
 
     def resources(self, *, device: str | Device = "arria10") -> ResourceReport:
         """Lower and estimate DSP and RAM blocks; see ``t2s.resources``."""

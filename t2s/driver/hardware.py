@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from t2s.backends.base import (
     Backend,
@@ -30,6 +30,9 @@ from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
 
 if TYPE_CHECKING:
+    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.driver.assignment_design import SparseResult
+    from t2s.driver.recognize import DenseDesign, SparseDesign
     from t2s.simulator.devices import Device
     from t2s.simulator.program.sim_program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
@@ -79,14 +82,49 @@ def emulate(
 ) -> dict[str, Array]:
     """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
 
-    Needs the extra ``t2s[emulator]``.  The emulator runs in a child process that is ended after
-    ``time_limit`` seconds.  It gives values, not cycles.
+    Needs the extra ``t2s-spatial[emulator]``.  The emulator runs in a child process that is ended
+    after ``time_limit`` seconds.  It gives values, not cycles.
     """
     checked_seconds("time_limit", time_limit)
     found = design_of(design)
     begun = found.begin({} if inputs is None else inputs)
     result = begun.run(_run_on("opencl_fpga", RunOptions(time_limit=time_limit)))
     return found.outputs_of(result)
+
+
+class HardwareOptions(TypedDict, total=False):
+    """The keywords of ``verilate``, for the editor that completes them."""
+
+    device: str | Device
+    stalls: RandomStalls | None
+    time_limit: float
+    directory: str | Path | None
+    waves: str | Path | None
+    cycles: tuple[int, int] | None
+
+
+@overload
+def verilate(
+    design: DenseDesign,
+    inputs: Mapping[str, Any] | None = None,
+    **options: Unpack[HardwareOptions],
+) -> HardwareResult: ...
+
+
+@overload
+def verilate(
+    design: SparseDesign,
+    inputs: Mapping[str, Any] | None = None,
+    **options: Unpack[HardwareOptions],
+) -> SparseResult: ...
+
+
+@overload
+def verilate(
+    design: object,
+    inputs: Mapping[str, Any] | None = None,
+    **options: Unpack[HardwareOptions],
+) -> Any: ...
 
 
 def verilate(
@@ -104,7 +142,7 @@ def verilate(
 
     It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
     the cycles mean something.  Returns a ``HardwareResult``, and a ``SparseResult`` for an
-    assignment.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
+    assignment.  Needs the extra ``t2s-spatial[verilog]``, or a Verilator of the system, and
     a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
     ``directory`` keeps the files and the build; another build there is faster.
     ``waves`` is a file for waveforms of all signals, whose name ends with ``.fst`` or ``.vcd``, of

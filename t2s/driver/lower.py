@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from t2s.core.errors import UnsupportedError
 from t2s.core.gc_pause import gc_paused
+from t2s.core.renaming import by_name
 from t2s.driver.design import Array, Values
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph
@@ -20,36 +21,40 @@ if TYPE_CHECKING:
 
 
 @gc_paused()
-def lower(design: object, **constants: Any) -> Graph:
+def lower(design: object, inputs: Mapping[str, Any] | None = None, **keywords: Any) -> Graph:
     """The PE/channel graph of a design, with its directives.
 
-    ``constants`` gives what the graph itself depends on, by name: values of the integer ``Param``
+    ``inputs`` has what the graph itself depends on, by name: values of the integer ``Param``
     objects that bounds use; the matrix of a ``MatrixParam``; the tensors that an assignment reads,
     whose shapes and types the graph is for.  Raises ``UserError`` with the user's line for a
     directive that is not legal, and ``UnsupportedError`` for an assignment of several stages.
     """
-    return design_of(design).lower(constants)
+    return design_of(design).lower(by_name("lower", inputs, keywords))
 
 
 @gc_paused()
-def structure(design: object, **matrices: Any) -> dict[str, Array]:
+def structure(
+    design: object, inputs: Mapping[str, Any] | None = None, **keywords: Any
+) -> dict[str, Array]:
     """The arrays that the graph of a design takes for its sparse operands, by name.
 
     They may be used for many runs: with ``arrays = structure(y, {"A": matrix})``,
     ``t2s.simulate(graph, arrays | {"x": x})``.
     For an assignment these are the arrays of all its operands; other designs have none.
     """
-    return design_of(design).structure(matrices)
+    return design_of(design).structure(by_name("structure", inputs, keywords))
 
 
 @gc_paused()
-def print_loop_nest(design: object, **constants: Any) -> str:
+def print_loop_nest(
+    design: object, inputs: Mapping[str, Any] | None = None, **keywords: Any
+) -> str:
     """What the schedule means: all loop nests, with the reason of every loop.
 
-    For an assignment, its concrete loops; for a ``Graph`` and a product of a sparse matrix, the
-    loops and the state machines of the graph's nodes.
+    ``inputs`` are those of ``lower``.  For an assignment, its concrete loops; for a ``Graph`` and a
+    product of a sparse matrix, the loops and the state machines of the graph's nodes.
     """
-    return design_of(design).loops(constants)
+    return design_of(design).loops(by_name("print_loop_nest", inputs, keywords))
 
 
 @overload

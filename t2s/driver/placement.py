@@ -23,6 +23,7 @@ from t2s.core.errors import UserError
 from t2s.core.files import write_texts
 from t2s.core.gc_pause import gc_paused
 from t2s.core.location import user_location
+from t2s.core.renaming import warn_renamed
 from t2s.core.svg import SvgPicture
 from t2s.core.validate import as_int, checked_folder, checked_kind
 from t2s.driver.design import Array, Design, Stage, Stages, Values
@@ -75,6 +76,11 @@ class Placement(Design, NotebookDisplay):
         return write_files(self.placed)
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
+        """The old name of ``emit``."""
+        warn_renamed("placement.write(folder)", "placement.emit(folder)")
+        return self.emit(directory)
+
+    def emit(self, directory: str | Path) -> tuple[Path, ...]:
         """Write the files into a folder (made if missing) and return their paths."""
         return write_texts(checked_folder("the directory", directory), self.files, user_location())
 

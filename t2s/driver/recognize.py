@@ -5,6 +5,9 @@ Kinds are imported where there is one: lowering takes as long to import as all t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Design
@@ -12,6 +15,15 @@ from t2s.func.func import TemporalFunc
 from t2s.graph.graph import Graph
 from t2s.graph.network import Network
 from t2s.spatial.schedule import ScheduledFunc
+
+if TYPE_CHECKING:
+    from t2s.driver.assignment_design import AssignmentDesign, Compiled
+    from t2s.sparse_repr.notation.ir import Assignment
+    from t2s.sparse_repr.notation.symbols import Tensor
+
+    # what users hand to verbs, by the kind of result that comes of it
+    DenseDesign: TypeAlias = ScheduledFunc | Sequence[ScheduledFunc] | Graph | Network
+    SparseDesign: TypeAlias = Tensor | Assignment | Compiled | AssignmentDesign
 
 
 def design_of(given: object) -> Design:

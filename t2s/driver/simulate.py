@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.renaming import by_name
 from t2s.core.validate import checked_kind
 from t2s.driver.design import ChipKernel, Design, Stage
 from t2s.driver.lower import over_budget
@@ -20,6 +21,10 @@ from t2s.driver.recognize import design_of
 from t2s.graph.arrays import check_graph_inputs
 
 if TYPE_CHECKING:
+    from t2s.driver.assignment_design import SparseResult
+    from t2s.driver.capstan_kernel import CapstanKernel
+    from t2s.driver.capstan_result import CapstanResult
+    from t2s.driver.recognize import DenseDesign, SparseDesign
     from t2s.graph.graph import Graph
     from t2s.report.product_report import ProductReport
     from t2s.report.reasons import AblationStep
@@ -27,6 +32,39 @@ if TYPE_CHECKING:
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
+
+
+class RunOptions(TypedDict, total=False):
+    """The keywords of ``simulate``, for the editor that completes them."""
+
+    device: str | Device
+    memory: str | Dram | None
+    engine: str
+    max_cycles: int | None
+    progress: bool | None
+    stalls: RandomStalls | None
+
+
+@overload
+def simulate(
+    design: DenseDesign, inputs: Mapping[str, Any], **options: Unpack[RunOptions]
+) -> SimResult: ...
+
+
+@overload
+def simulate(
+    design: SparseDesign, inputs: Mapping[str, Any], **options: Unpack[RunOptions]
+) -> SparseResult: ...
+
+
+@overload
+def simulate(
+    design: CapstanKernel, inputs: Mapping[str, Any], **options: Unpack[RunOptions]
+) -> CapstanResult: ...
+
+
+@overload
+def simulate(design: object, inputs: Mapping[str, Any], **options: Unpack[RunOptions]) -> Any: ...
 
 
 def simulate(
@@ -221,8 +259,13 @@ def directive_ablation(design: object, result: SimResult) -> tuple[AblationStep,
     return ablation_of(design, result.device, result.graph)
 
 
-def product_report(design: object, result: SimResult, **matrices: Any) -> ProductReport:
-    """Where the cycles of a product of a sparse matrix went: ``product_report(y, result, A=a)``.
+def product_report(
+    design: object,
+    result: SimResult,
+    inputs: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> ProductReport:
+    """Where the cycles of a product of a sparse matrix went: ``product_report(y, run, {"A": a})``.
 
     Padding, balance, stalls of reductions, and the fraction of the bound that the run reached, with
     the cause where that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with
@@ -241,7 +284,7 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
             given=repr(design),
         )
     checked_kind("the result", result, SimResult, f"what t2s.simulate({found.name}, ...) returned")
-    return report_of_product(found.func, matrices, result)
+    return report_of_product(found.func, by_name("product_report", inputs, keywords), result)
 
 
 def graph_on(design: Design, stage: Stage, target: Device) -> Graph:

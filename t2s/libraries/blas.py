@@ -291,7 +291,7 @@ OPENBLAS = LibraryOf(
         LibraryFile(name="libopenblas.so.0"),
     ),
     probe=EMPTY_DOT,
-    how_to_get='python -m pip install "t2s[external]", or apt install libopenblas0',
+    how_to_get='python -m pip install "t2s-spatial[external]", or apt install libopenblas0',
     threaded=True,
 )
 

@@ -64,7 +64,7 @@ GRAPHBLAS = LibraryOf(
         returns=INT32,
     ),
     probe_fails="it cannot be started",
-    how_to_get='python -m pip install "t2s[external]"',
+    how_to_get='python -m pip install "t2s-spatial[external]"',
 )
 
 _STATUS = ReturnedStatus(

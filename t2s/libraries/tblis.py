@@ -32,7 +32,7 @@ TBLIS = LibraryOf(
     name="TBLIS",
     files=(LibraryFile(wheel="pytblis", name="libtblis"), LibraryFile(name="libtblis.so.0")),
     probe=ExternalCall(symbol="tblis_get_num_threads", arguments=(), returns=INT32),
-    how_to_get='python -m pip install "t2s[external]"',
+    how_to_get='python -m pip install "t2s-spatial[external]"',
 )
 
 _STRUCT = 256

@@ -114,7 +114,7 @@ def needed_library(name: str, what: str) -> object:
             f"{library} is not installed, which writes {what}",
             location=user_location(),
             expected="the extra 'trace' of t2s",
-            hint="pip install 't2s[trace]'",
+            hint="pip install 't2s-spatial[trace]'",
         ) from None
 
 

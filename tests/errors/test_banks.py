@@ -66,7 +66,7 @@ def test_banks_of_right_hand_sides() -> None:
         """,
         UnsupportedError,
     ):
-        t2s.lower(y, A=ONES)
+        t2s.lower(y, {"A": ONES})
 
 
 def test_too_many_banks() -> None:
@@ -80,7 +80,7 @@ def test_too_many_banks() -> None:
         """,
         UnsupportedError,
     ):
-        t2s.lower(y, A=ONES)
+        t2s.lower(y, {"A": ONES})
 
 
 def test_banks_of_a_result() -> None:
@@ -97,4 +97,4 @@ def test_banks_of_a_result() -> None:
         """,
         UnsupportedError,
     ):
-        t2s.lower(y, A=ONES)
+        t2s.lower(y, {"A": ONES})

@@ -248,11 +248,11 @@ def test_unknown_constant() -> None:
     f.bound(i, 0, size)
     with refused("""
             the program has no Param M
-              --> t2s.lower(f, N=4, M=5)
+              --> t2s.lower(f, {"N": 4, "M": 5})
               expected: one of N
               given:    M=5
             """):
-        t2s.lower(f, N=4, M=5)
+        t2s.lower(f, {"N": 4, "M": 5})
 
 
 def test_constant_that_is_no_integer() -> None:
@@ -261,13 +261,13 @@ def test_constant_that_is_no_integer() -> None:
     f.bound(i, 0, size)
     with refused("""
             the Param N cannot have this value when the design is lowered
-              --> t2s.lower(f, N=4.5)  # type: ignore[arg-type]
+              --> t2s.lower(f, {"N": 4.5})  # type: ignore[arg-type]
               expected: -2147483648 to 2147483647
               given:    N=4.5
               note:     Param N was made here
               --> f, size = Func("f"), Param(Int(32), name="N")
             """):
-        t2s.lower(f, N=4.5)  # type: ignore[arg-type]
+        t2s.lower(f, {"N": 4.5})  # type: ignore[arg-type]
 
 
 def test_read_outside_of_an_input() -> None:
@@ -453,10 +453,10 @@ def test_constant_for_a_param_of_floats() -> None:
     f.bound(i, 0, 4)
     with refused("""
             the Param scale cannot have this value when the design is lowered
-              --> t2s.lower(f, scale=2)
+              --> t2s.lower(f, {"scale": 2})
               expected: a Param of integer type
               given:    scale of type float32
               note:     Param scale was made here
               --> f, scale = Func("f"), Param(Float(32), name="scale")
             """):
-        t2s.lower(f, scale=2)
+        t2s.lower(f, {"scale": 2})

@@ -125,7 +125,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "matrix": lambda v: t2s.interpret(M, {"A": v, "b": VECTOR}),
     "operand": lambda v: t2s.interpret(M, {"A": GRID, "b": v}),
     "store": A.store,
-    "lower": lambda v: t2s.lower(M, A=v),
+    "lower": lambda v: t2s.lower(M, {"A": v}),
     "tensor": sparse.tensor,
     "kernel": lambda v: K.interpret({"M": v, "c": VECTOR}),
     "design": lambda v: t2s.interpret(v, {"x": GRID}),

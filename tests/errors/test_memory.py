@@ -214,7 +214,7 @@ def test_machines_on_a_dram() -> None:
     """A graph that says that its arrays are on the chip would load and store for free."""
     kernel = t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
     arrays = {"A": np.eye(3, dtype=np.float32), "x": np.ones(3, np.float32)}
-    graph = t2s.lower(kernel, **arrays)
+    graph = t2s.lower(kernel, arrays)
     with refused(
         """
         'scan_A_j' accesses 'A_crd1' on the chip, for which it needs no memory
@@ -227,7 +227,7 @@ def test_machines_on_a_dram() -> None:
     ):
         t2s.simulate(
             graph,
-            structure(kernel, **arrays),
+            structure(kernel, arrays),
             device=DEVICES["arria10"].with_memory("ddr4-2133"),
         )
 

@@ -504,20 +504,15 @@ def test_parameter_of_bools() -> None:
 
 
 def test_parameter_without_a_schedule() -> None:
+    unfinished = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
             MatrixParam A does not end with a schedule
-              --> MatrixParam(Float(32), 2, dense_matrix().pack(Columns, Index(idx), Length(n)),
-                        name="A")
+              --> MatrixParam(Float(32), 2, unfinished, name="A")
               expected: a last step such as schedule(Rows, 4, ASAP, Zero)
               given:    dense().pack(Columns, Index(idx), Length(n))
               hint:     a schedule gives every value a machine and a position in its stream
             """):
-        MatrixParam(
-            Float(32),
-            2,
-            dense_matrix().pack(Columns, Index(idx), Length(n)),
-            name="A",
-        )
+        MatrixParam(Float(32), 2, unfinished, name="A")
 
 
 def test_extent_of_a_third_dimension() -> None:

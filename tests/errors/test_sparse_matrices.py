@@ -162,7 +162,7 @@ def test_a_file_with_a_fraction_as_integers(tmp_path: Path) -> None:
     path.write_text(VARIANTS["general"])
     with refused("""
             the Matrix Market file a.mtx has elements that do not fit int32
-              --> t2s.representation.read_matrix(path, Int(32))
+              --> read_matrix(path, Int(32))
               expected: elements that can be converted to int32
               given:    fractions, or numbers too large
             """):
@@ -174,7 +174,7 @@ def test_a_complex_file(tmp_path: Path) -> None:
     path.write_text("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n")
     with refused("""
             the Matrix Market file a.mtx has elements that do not fit float64
-              --> t2s.representation.read_matrix(path, Float(64))
+              --> read_matrix(path, Float(64))
               expected: elements that can be converted to float64
               given:    complex elements
             """):
@@ -186,7 +186,7 @@ def test_a_header_that_promises_too_much(tmp_path: Path) -> None:
     path.write_text("%%MatrixMarket matrix array real general\n2000000000 2000000000\n1\n")
     with refused("""
             the Matrix Market file a.mtx cannot be read
-              --> t2s.representation.read_matrix(path, Float(64))
+              --> read_matrix(path, Float(64))
               expected: a file that begins with %%MatrixMarket matrix
               given:    its header promises more than its 65 bytes hold: [2000000000, 2000000000]
             """):
@@ -198,7 +198,7 @@ def test_a_compressed_file_of_nothing_but_zeros(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"%%MatrixMarket matrix array real general\n" + b"\n" * 2**24))
     with refused("""
             the Matrix Market file a.mtx.gz cannot be read
-              --> t2s.representation.read_matrix(path, Float(16))
+              --> read_matrix(path, Float(16))
               expected: a file that begins with %%MatrixMarket matrix
               given:    it is compressed to less than one byte of 100
             """):

@@ -149,7 +149,7 @@ def test_parameters_in_bounds() -> None:
     a = integers(4, 6)
     expected = a.sum(1) * 3
     assert np.array_equal(t2s.interpret(f, {"A": a, "N": 3}), expected)
-    graph = t2s.lower(f, N=3)
+    graph = t2s.lower(f, {"N": 3})
     assert graph.tensor("A").shape == (4, 6)
     assert graph.parameters == ()
     assert np.array_equal(t2s.simulate(graph, {"A": a}).outputs["f"], expected)

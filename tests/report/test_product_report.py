@@ -22,7 +22,7 @@ def matrix(rows: int, columns: int, density: float) -> sparse.csr_array:
 def run(y: Func, a: sparse.csr_array, **options: object) -> tuple[t2s.SimResult, object]:
     inputs = {"A": a, "x": np.ones(a.shape[1], np.float32)}
     result = t2s.simulate(y, inputs, **options)
-    return result, product_report(y, result, A=a)
+    return result, product_report(y, result, {"A": a})
 
 
 @pytest.mark.parametrize("memory", ["ideal", "ddr4-2133"])
@@ -86,7 +86,7 @@ def test_a_dense_design_has_no_product() -> None:
     with refused(
         """
         Func y is not a product of a sparse matrix
-          --> t2s.representation.product_report(y, result)
+          --> product_report(y, result)
           expected: a Func that reads the values of a t2s.representation.MatrixParam
           given:    Func y
         """
@@ -96,15 +96,15 @@ def test_a_dense_design_has_no_product() -> None:
 
 def test_a_run_that_did_not_end() -> None:
     a, y = matrix(4, 4, 0.5), product(gallery.cisr(1), Float(32))
-    graph, arrays = t2s.lower(y, A=a), structure(y, A=a)
+    graph, arrays = t2s.lower(y, {"A": a}), structure(y, {"A": a})
     inputs = {**arrays, "x": np.ones(4, np.float32)}
     result = t2s.simulate(graph, inputs, max_cycles=3, engine="python")
     with refused(
         """
         the result is not a whole run of y
-          --> t2s.representation.product_report(y, result, A=a)  # cut short
+          --> product_report(y, result, {"A": a})  # cut short
           expected: a run of y that finished, with this matrix
           given:    a run of y: cycle limit reached
         """
     ):
-        product_report(y, result, A=a)  # cut short
+        product_report(y, result, {"A": a})  # cut short

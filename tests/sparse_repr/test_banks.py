@@ -94,7 +94,7 @@ def test_conflicts_take_cycles() -> None:
     assert without.nodes["x_feeder_bank"].firings == 8 * (1 + steps)
     assert with_conflicts.nodes["x_feeder_bank"].firings == 8 * (1 + steps) + 3 * steps
     assert with_conflicts.cycles - without.cycles == 3 * steps
-    report = product_report(y, with_conflicts, A=same)
+    report = product_report(y, with_conflicts, {"A": same})
     assert report.conflicts == 3 * steps // 8
     assert report.waits_for == "conflicts of banks"
 
@@ -104,7 +104,7 @@ def test_one_copy_in_place_of_one_for_each_multiplier() -> None:
     a = sparse.csr_array(random(20, 64))
 
     def words(y: Func) -> int:
-        nodes = [n for n in t2s.lower(y, A=a).machines if n.name.startswith("x_feeder")]
+        nodes = [n for n in t2s.lower(y, {"A": a}).machines if n.name.startswith("x_feeder")]
         kept = [(n.pe_count, r.shape) for n in nodes for r in n.registers if r.name == "kept"]
         return sum(count * shape[0] for count, shape in kept)
 

@@ -189,7 +189,7 @@ def test_a_step_takes_a_cycle() -> None:
 def test_the_graph_and_the_structure_are_made_once_for_many_runs() -> None:
     A = matrix(np.int32)
     y = product(gallery.csr(2), Int(32))
-    graph, arrays_of_a = t2s.lower(y, A=A), structure(y, A=A)
+    graph, arrays_of_a = t2s.lower(y, {"A": A}), structure(y, {"A": A})
     x = np.ones(13, np.int32)
     for _ in range(2):
         result = t2s.simulate(graph, {**arrays_of_a, "x": x}, engine="python")
@@ -203,12 +203,12 @@ def test_a_graph_is_for_every_matrix_of_its_sizes() -> None:
     second = sparse.csr_array(np.array([[1, 2, 3, 4], *[[0] * 4] * 3], np.int32))
     x = np.arange(4, dtype=np.int32)
     y = product(gallery.coo(2), Int(32))
-    graph = t2s.lower(y, A=first)
-    result = t2s.simulate(graph, {**structure(y, A=second), "x": x}, engine="python")
+    graph = t2s.lower(y, {"A": first})
+    result = t2s.simulate(graph, {**structure(y, {"A": second}), "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], second @ x)
     y.is_distinct_reduction(Var("p"))
     with pytest.raises(t2s.errors.UserError, match="not true for this matrix"):
-        structure(y, A=second)
+        structure(y, {"A": second})
 
 
 @sampled(

@@ -102,7 +102,7 @@ def test_right_hand_sides_keep_sums_apart() -> None:
     y = product(gallery.csc(2), width=4)
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], A @ x)
-    graph = t2s.lower(y, A=A)
+    graph = t2s.lower(y, {"A": A})
     (sums,) = (r for r in graph.node("y").registers if r.name == "sums_0")
     assert sums.distance == 4
     assert sums.shape[0] < 2 * 17 * 4
@@ -113,9 +113,9 @@ def test_a_promise_makes_a_circuit() -> None:
     A = sparse.csr_array(np.eye(9, dtype=np.float32)[::-1].copy())
     x = np.arange(9, dtype=np.float32)
     y = product(gallery.csc(2))
-    assert isinstance(t2s.lower(y, A=A).node("y"), Machine)
+    assert isinstance(t2s.lower(y, {"A": A}).node("y"), Machine)
     y.is_continuous_reduction(Var("p"))
-    graph = t2s.lower(y, A=A)
+    graph = t2s.lower(y, {"A": A})
     assert not isinstance(graph.node("y"), Machine)
     assert "y_level_1" in {node.name for node in graph.nodes}
     result = y.simulate({"A": A, "x": x}, engine="python")

@@ -159,7 +159,7 @@ def test_a_graph_takes_scalars_and_start_values_in_each_run() -> None:
     A = matrix(np.float32)
     x = RNG.integers(1, 9, ROWS).astype(np.float32)
     y = product(CHAINS["cisr"], lambda e: e["z"][e["r"]], "a", minus=True)
-    graph, arrays = t2s.lower(y, A=A), structure(y, A=A)
+    graph, arrays = t2s.lower(y, {"A": A}), structure(y, {"A": A})
     for scale in (0.0, 1.0, -2.0):
         z = RNG.integers(1, 9, ROWS).astype(np.float32)
         found = t2s.simulate(graph, {**arrays, "x": x, "z": z, "a": scale}).outputs["y"]

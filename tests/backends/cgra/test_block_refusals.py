@@ -28,7 +28,7 @@ WORDS = "words of this CGRA are float64, int64 and int32"
 
 
 def of(design: Any, **inputs: Any) -> Graph:
-    return t2s.lower(design, **inputs)
+    return t2s.lower(design, inputs)
 
 
 def sorted_memory() -> Graph:

@@ -38,7 +38,7 @@ def drawn(seed: int) -> tuple[str, Graph] | None:
     for count in range(len(program.directives), -1, -1):
         text = _words(program.text(count))
         try:
-            return text, t2s.lower(executed(text), **program.given)
+            return text, t2s.lower(executed(text), program.given)
         except t2s.errors.T2SError:
             continue
     return None

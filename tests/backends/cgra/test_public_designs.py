@@ -215,7 +215,7 @@ def test_what_users_get(tmp_path: Path) -> None:
     assert memory.view(np.int32).tolist() == [*A.reshape(-1).tolist(), *x.tolist(), 0, 0, 0]
     run = triggered.run(found.text, memory, rows=1, columns=2)
     np.testing.assert_array_equal(found.outputs(run.memory)["y"], A @ x)
-    paths = found.write(tmp_path)
+    paths = found.emit(tmp_path)
     assert [path.name for path in paths] == ["y.tia", "y.memory.json"]
     assert json.loads(paths[1].read_text()) == {"shape": [1, 2], "starts": found.starts}
     again = triggered.run(paths[0], memory, rows=1, columns=2, trace=True)

@@ -70,11 +70,11 @@ def test_one_placement_multiplies_all_matrices_of_its_shape() -> None:
 
 def test_the_files_are_read_to_an_equal_design(tmp_path: Path) -> None:
     found, _, inputs = placed("spmv")
-    found.write(tmp_path)
+    found.emit(tmp_path)
     again = t2s.cgra.read_placement(tmp_path)
     assert again.placed == found.placed
     (stage,) = t2s.simulate(found, inputs, progress=False).stages
-    inner = {name: np.asarray(a) for name, a in structure(found, **inputs).items()}
+    inner = {name: np.asarray(a) for name, a in structure(found, inputs).items()}
     lifted = t2s.simulate(again, inner, engine="python", progress=False)
     assert again.run(inner).cycles == lifted.cycles == stage.cycles
     np.testing.assert_array_equal(lifted.outputs["y_vals"], stage.outputs["y_vals"])

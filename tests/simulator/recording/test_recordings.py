@@ -366,7 +366,7 @@ def test_libraries_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         perfetto is not installed, which writes Perfetto's traces
           --> result.trace(tmp_path / "c.pftrace")
           expected: the extra 'trace' of t2s
-          hint:     pip install 't2s[trace]'
+          hint:     pip install 't2s-spatial[trace]'
         """
     ):
         result.trace(tmp_path / "c.pftrace")
