@@ -69,7 +69,7 @@ t2s.simulate(y, inputs, memory="ddr4-2133")
     + """
 A, x, y = (sparse.Tensor(name, format) for name, format in zip("Axy", ("ds", "d", "d")))
 y[i] = A[i, j] * x[j]
-schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote()
+schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote_sums()
 kernel = sparse.compile(y, schedule, target="capstan")
 kernel.simulate(inputs, memory="hbm2e-1800")
 """,

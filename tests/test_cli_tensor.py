@@ -121,8 +121,8 @@ def test_directives_in_text(matrix: Path) -> None:
             "error: unknown directive tile\n  expected: one of reorder(i,k,j), "
             "split(i,i0,i1,32), fuse(i,j,f), precompute(B(i,k)*C(k,j),T), locate(x,j), scan(x,j), "
             "parallelize(i,4), vectorize(j,4), skip(j), transpose(B), drop_zeros(X), "
-            "map(j,reduction,16), parallel(j,reduction,16), accelerate(k,reduction,16), "
-            "env(bp,16), promote(), "
+            "map(B(i,k)*C(k,j),blas.sgemm), parallel(j,reduction,16), "
+            "accelerate(k,reduction,16), env(bp,16), promote(c,1), promote_sums(), "
             "bind(B(i,k)*C(k,j),blas.sgemm), fix(i,k), assume(i % 16 == 0), store(D,1,0), "
             "streams(arria10), communicate(A,j)\n"
             "  given:    tile(i,4)\n",

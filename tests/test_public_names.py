@@ -14,6 +14,7 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, Param, Var, external, sparse
+from t2s.errors import UserError
 from tests.sources import ROOT
 
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
@@ -99,7 +100,7 @@ def test_graphs_write_and_read_themselves() -> None:
     assert graph.text().startswith("graph f\n")
     assert graph.summary().startswith("f: ")
     assert graph.to_dot().startswith("digraph ")
-    with pytest.raises(t2s.errors.UserError, match="needs the text of a graph"):
+    with pytest.raises(UserError, match="needs the text of a graph"):
         t2s.Graph.from_json(None)  # type: ignore[arg-type]
 
 
@@ -122,3 +123,17 @@ def test_verbs_tell_an_editor_what_they_return() -> None:
         t2s.verilate: ["HardwareResult", "SparseResult", "Any"],
         sparse.compile: ["Kernel", "Kernel | Any", "CapstanKernel", "Kernel | CapstanKernel | Any"],
     }
+
+
+def test_directives_have_one_meaning_each() -> None:
+    """``map`` and ``promote`` are about external functions; patterns of loops had them, too."""
+    loops = sparse.Schedule().parallel("j", "reduction", 16).promote_sums()
+    assert sparse.schedule("parallel(j,reduction,16), promote_sums()") == loops
+    for old in ("map(j,reduction,16), promote_sums()", "parallel(j,reduction,16), promote()"):
+        assert _warned(lambda old=old: sparse.schedule(old))[0] == loops
+    value, warning = _warned(lambda: sparse.Schedule().map("j", "reduction", 16))
+    assert value.promote_sums() == loops
+    assert "map(variable, pattern) is now parallel(variable, pattern)" in str(warning.message)
+    value, warning = _warned(lambda: sparse.Schedule().parallel("j", "reduction", 16).promote())
+    assert value == loops
+    assert "promote() is now promote_sums()" in str(warning.message)

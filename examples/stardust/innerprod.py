@@ -9,7 +9,7 @@ i, j, k = t2s.variables("i j k")
 alpha, B, C = sparse.Tensor("alpha"), sparse.Tensor("B", "dss"), sparse.Tensor("C", "dss")
 alpha[...] = B[i, j, k] * C[i, j, k]
 schedule = sparse.Schedule().environment(outer_par=8, scan_par=1).parallel(k, "reduction", 16)
-schedule = schedule.parallel(j, "reduction").parallel(i, "reduction").promote()
+schedule = schedule.parallel(j, "reduction").parallel(i, "reduction").promote_sums()
 kernel = sparse.compile(alpha, schedule, target="capstan")
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ A, x = sparse.Tensor("A", sparse.csc), sparse.Tensor("x", "d")
 y, z = sparse.Tensor("y", "d"), sparse.Tensor("z", "d")
 alpha, beta = sparse.Tensor("alpha"), sparse.Tensor("beta")
 y[i] = alpha * A[j, i] * x[j] + beta * z[i]
-schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote()
+schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote_sums()
 kernel = sparse.compile(y, schedule, target="capstan")
 
 if __name__ == "__main__":

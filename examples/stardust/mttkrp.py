@@ -10,7 +10,7 @@ A, B = sparse.Tensor("A", "sd"), sparse.Tensor("B", "sss")
 C, D = sparse.Tensor("C", "dd"), sparse.Tensor("D", "dd")
 A[i, j] = B[i, k, m] * C[k, j] * D[m, j]
 schedule = sparse.Schedule().environment(outer_par=8).parallel(m, "reduction", 16)
-schedule = schedule.parallel(k, "reduction", 1).promote().communicate(A, j)
+schedule = schedule.parallel(k, "reduction", 1).promote_sums().communicate(A, j)
 kernel = sparse.compile(A, schedule, target="capstan")
 
 if __name__ == "__main__":

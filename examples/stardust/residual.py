@@ -9,7 +9,7 @@ i, j = t2s.variables("i j")
 A, x = sparse.Tensor("A", sparse.csr), sparse.Tensor("x", "d")
 y, b = sparse.Tensor("y", "d"), sparse.Tensor("b", "d")
 y[i] = b[i] - A[i, j] * x[j]
-schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote()
+schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote_sums()
 kernel = sparse.compile(y, schedule, target="capstan")
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from t2s import sparse
 i, j = t2s.variables("i j")
 A, x, y = sparse.Tensor("A", "ds"), sparse.Tensor("x", "d"), sparse.Tensor("y", "d")
 y[i] = A[i, j] * x[j]
-schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote()
+schedule = sparse.Schedule().environment(outer_par=16).parallel(j, "reduction", 16).promote_sums()
 kernel = sparse.compile(y, schedule, target="capstan")
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ i, j, k, m = t2s.variables("i j k l")
 A, B, C = sparse.Tensor("A", "sss"), sparse.Tensor("B", "sss"), sparse.Tensor("C", "dd")
 A[i, j, k] = B[i, j, m] * C[k, m]
 schedule = sparse.Schedule().environment(outer_par=12).accelerate(m, "reduction", 16)
-schedule = schedule.promote().communicate(A, j)
+schedule = schedule.promote_sums().communicate(A, j)
 kernel = sparse.compile(A, schedule, target="capstan")
 
 if __name__ == "__main__":

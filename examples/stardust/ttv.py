@@ -9,7 +9,7 @@ i, j, k = t2s.variables("i j k")
 A, B, c = sparse.Tensor("A", "ss"), sparse.Tensor("B", "sss"), sparse.Tensor("c", "d")
 A[i, j] = B[i, j, k] * c[k]
 schedule = sparse.Schedule().environment(outer_par=16).accelerate(k, "reduction", 16)
-schedule = schedule.promote().communicate(A, j)
+schedule = schedule.promote_sums().communicate(A, j)
 kernel = sparse.compile(A, schedule, target="capstan")
 
 if __name__ == "__main__":

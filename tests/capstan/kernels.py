@@ -27,7 +27,7 @@ class PaperKernel:
 def spmv() -> PaperKernel:
     a, x, y = Tensor("A", csr), Tensor("x", dense(1)), Tensor("y", dense(1))
     y[i] = a[i, j] * x[j]
-    schedule = Schedule().parallel(j, "reduction", 16).promote().environment(bp=16)
+    schedule = Schedule().parallel(j, "reduction", 16).promote_sums().environment(bp=16)
     return PaperKernel(y, schedule, lambda i, j, *_: {"A": (i, j), "x": (j,)})
 
 
@@ -58,7 +58,7 @@ def mattransmul() -> PaperKernel:
     )
     alpha, beta = Tensor("alpha"), Tensor("beta")
     y[i] = alpha * a[j, i] * x[j] + beta * z[i]
-    schedule = Schedule().parallel(j, "reduction", 16).promote().environment(bp=16)
+    schedule = Schedule().parallel(j, "reduction", 16).promote_sums().environment(bp=16)
     return PaperKernel(
         y,
         schedule,
@@ -74,14 +74,14 @@ def residual() -> PaperKernel:
         Tensor("b", dense(1)),
     )
     y[i] = b[i] - a[i, j] * x[j]
-    schedule = Schedule().parallel(j, "reduction", 16).promote().environment(bp=16)
+    schedule = Schedule().parallel(j, "reduction", 16).promote_sums().environment(bp=16)
     return PaperKernel(y, schedule, lambda i, j, *_: {"A": (i, j), "x": (j,), "b": (i,)})
 
 
 def ttv() -> PaperKernel:
     a, b, c = Tensor("A", "ss"), Tensor("B", "sss"), Tensor("c", dense(1))
     a[i, j] = b[i, j, k] * c[k]
-    schedule = Schedule().accelerate(k, "reduction", 16).promote().communicate(a, j)
+    schedule = Schedule().accelerate(k, "reduction", 16).promote_sums().communicate(a, j)
     schedule = schedule.environment(bp=16)
     return PaperKernel(a, schedule, lambda i, j, k, _: {"B": (i, j, k), "c": (k,)})
 
@@ -89,7 +89,7 @@ def ttv() -> PaperKernel:
 def ttm() -> PaperKernel:
     a, b, c = Tensor("A", "sss"), Tensor("B", "sss"), Tensor("C", dense(2))
     a[i, j, k] = b[i, j, m] * c[k, m]
-    schedule = Schedule().accelerate(m, "reduction", 16).promote().communicate(a, j)
+    schedule = Schedule().accelerate(m, "reduction", 16).promote_sums().communicate(a, j)
     schedule = schedule.environment(bp=12)
     return PaperKernel(a, schedule, lambda i, j, k, n: {"B": (i, j, n), "C": (k, n)})
 
@@ -99,7 +99,7 @@ def mttkrp() -> PaperKernel:
     c, d = Tensor("C", dense(2)), Tensor("D", dense(2))
     a[i, j] = b[i, k, m] * c[k, j] * d[m, j]
     schedule = Schedule().parallel(m, "reduction", 16).parallel(k, "reduction", 1)
-    schedule = schedule.promote().communicate(a, j).environment(bp=8)
+    schedule = schedule.promote_sums().communicate(a, j).environment(bp=8)
     return PaperKernel(a, schedule, lambda i, j, k, n: {"B": (i, k, n), "C": (k, j), "D": (n, j)})
 
 
@@ -107,7 +107,7 @@ def innerprod() -> PaperKernel:
     alpha, b, c = Tensor("alpha"), Tensor("B", "dss"), Tensor("C", "dss")
     alpha[...] = b[i, j, k] * c[i, j, k]
     schedule = Schedule().parallel(k, "reduction", 16).parallel(j, "reduction")
-    schedule = schedule.parallel(i, "reduction").promote().environment(bp=8, sp=1)
+    schedule = schedule.parallel(i, "reduction").promote_sums().environment(bp=8, sp=1)
     return PaperKernel(alpha, schedule, lambda i, j, k, _: dict.fromkeys("BC", (i, j, k)))
 
 

@@ -21,10 +21,15 @@ def test_a_schedule_in_text_is_one_in_python() -> None:
     c = Tensor("C", dense(2))
     on = Tensor("Con", dense(1).on_chip)
     told = Schedule().env("bp", 4).precompute(c[i, k], on, over=(k,))
-    told = told.map(k, "reduction").parallel("j", "foreach", 2).promote().communicate("A", "j")
+    told = (
+        told.parallel(k, "reduction")
+        .parallel("j", "foreach", 2)
+        .promote_sums()
+        .communicate("A", "j")
+    )
     text = (
-        "env(bp,4), precompute(C(i,k),Con:d,k), map(k,reduction), parallel(j,foreach,2), promote(),"
-        " communicate(A,j)"
+        "env(bp,4), precompute(C(i,k),Con:d,k), parallel(k,reduction), parallel(j,foreach,2), "
+        "promote_sums(), communicate(A,j)"
     )
     assert schedule(text) == told
     assert schedule("accelerate(k,reduction,8)") == Schedule().accelerate(k, "reduction", 8)
@@ -33,11 +38,12 @@ def test_a_schedule_in_text_is_one_in_python() -> None:
 
 
 WRONG = {
-    "map(j)": "map(j) does not say a directive|expected: map(j,reduction), or map(j,reduction,16)",
+    "parallel(j)": "parallel(j) does not say a directive"
+    "|expected: parallel(j,reduction), or parallel(j,reduction,16)",
     "precompute(C(i,k),T,k)": "precompute(C(i,k), T, k) does not say a directive"
     "|expected: precompute(B(i,k)*C(k,j),T), precompute(B(i,k)*C(k,j),T(i,j),dd),"
     " or precompute(C(i,k),T:d,k)",
-    "map(j,scan)": "there is no pattern 'scan'|expected: one of foreach, reduction",
+    "parallel(j,scan)": "there is no pattern 'scan'|expected: one of foreach, reduction",
     "env(bp,x)": "x is not a number|expected: a positive integer",
     "env(op,1)": "unknown environment variable 'op'|expected: one of bp, outer_par, ip,"
     " inner_par, sp, scan_par",

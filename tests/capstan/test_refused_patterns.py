@@ -88,7 +88,7 @@ def _long_fiber() -> Any:
 def _on_streams() -> Any:
     y, a = Tensor("y", dense(1)), Tensor("A", dense(1))
     y[i] = a[i]
-    return compile(y, Schedule().map(i, "foreach"))
+    return compile(y, Schedule().parallel(i, "foreach"))
 
 
 def _place_on_streams() -> Any:
@@ -99,11 +99,11 @@ def _place_on_streams() -> Any:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "pattern": (
-        lambda: Schedule().map(j, "scan"),
+        lambda: Schedule().parallel(j, "scan"),
         "there is no pattern 'scan'|expected: one of foreach, reduction",
     ),
     "factor": (
-        lambda: Schedule().map(j, "reduction", 0),
+        lambda: Schedule().parallel(j, "reduction", 0),
         "the factor of a pattern is a positive integer|expected: iterations at a time, 1 or more"
         "|given:    0",
     ),
@@ -126,11 +126,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "bp is set twice|expected: one value for bp|note:     the first time is here",
     ),
     "no loop": (
-        lambda: _spmv(Schedule().map(k, "reduction")),
-        "there is no loop over k to map|expected: one of i, j",
+        lambda: _spmv(Schedule().parallel(k, "reduction")),
+        "parallel names k, which is not a loop|expected: one of i, j",
     ),
     "no sum": (
-        lambda: _spmv(Schedule().map(i, "reduction")),
+        lambda: _spmv(Schedule().parallel(i, "reduction")),
         "the loop over i is not a sum into a scalar|expected: a loop that the result does not have,"
         " inside of those that it has|given:    y(i)",
     ),
@@ -142,11 +142,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "wide": (
         lambda: _spmv(Schedule().parallel(j, "reduction", 32)),
         "the innermost loop over j takes more iterations than there are lanes|expected: 1 to 16"
-        " iterations at a time|given:    map('j', 'reduction', 32)|hint:    "
+        " iterations at a time|given:    parallel('j', 'reduction', 32)|hint:    "
         " environment(outer_par=...) makes copies of what is inside of the outermost loop",
     ),
     "promote": (
-        lambda: compile(_product()[0], Schedule().promote(), target="capstan"),
+        lambda: compile(_product()[0], Schedule().promote_sums(), target="capstan"),
         "there is no sum to promote|expected: a variable that the result does not have",
     ),
     "communicate": (

@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_refused_with_the_table() -> None:
 
 def test_the_factor_of_a_loop_does_not_fit_either() -> None:
     with pytest.raises(UserError) as caught:
-        _spmv(Schedule().map(i, "foreach", 64))
+        _spmv(Schedule().parallel(i, "foreach", 64))
     assert caught.value.message == "the program does not fit the chip with outer_par 1"
     assert caught.value.expected == "at most 80 MC"
     assert caught.value.hint == "smaller factors in map(), or fewer tensors in one kernel"

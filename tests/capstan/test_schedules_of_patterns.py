@@ -85,7 +85,7 @@ def test_accelerate_is_what_it_stands_for() -> None:
     apart = (
         scheduled.precompute(c[i, k], Tensor("C_on", on), over=(k,))
         .precompute(d[k, j], Tensor("D_on", on), over=(k,))
-        .map(k, "reduction")
+        .parallel(k, "reduction")
     )
     other = compile(a, apart, target="capstan")
     assert str(one) == str(other)

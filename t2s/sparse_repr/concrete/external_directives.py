@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.renaming import warn_renamed
 from t2s.core.validate import as_int
 from t2s.sparse_repr.concrete.ir import LoopPattern
 from t2s.sparse_repr.concrete.pattern_directives import (
@@ -142,8 +143,8 @@ class ExternalSchedule(PatternSchedule):
 
     def map(
         self,
-        variable: Any,
-        pattern: Any,
+        part: Any,
+        function: Any,
         factor: int | None = None,
         *,
         trusted: bool = False,
@@ -157,18 +158,19 @@ class ExternalSchedule(PatternSchedule):
         tiled, until the part is what the function computes, with as few fixed variables as can
         be.  ``pad=False`` has no tiles padded; ``densify`` allows sparse operands to become dense.
 
-        Of a variable: compute its loop by a pattern, ``"reduction"`` or ``"foreach"``, ``factor``
-        iterations at a time, for Capstan.
+        Raises ``UserError`` for what is not a part and a function.
         """
-        known = isinstance(pattern, str) and pattern in {one.value for one in LoopPattern}
-        if known or isinstance(pattern, LoopPattern) or not isinstance(variable, Notation):
-            return super().map(variable, pattern, factor)
+        known = isinstance(function, str) and function in {one.value for one in LoopPattern}
+        if known or isinstance(function, LoopPattern) or not isinstance(part, Notation):
+            # the name that a pattern of a loop had until release 0.1
+            warn_renamed("map(variable, pattern)", "parallel(variable, pattern)")
+            return self.parallel(part, function, factor)
         location = user_location()
-        _check_part("map", variable, pattern, location)
+        _check_part("map", part, function, location)
         return self._with(
             MapPart(
-                value=variable.value,
-                function=pattern,
+                value=part.value,
+                function=function,
                 trusted=trusted,
                 fallback=else_ is not None,
                 pad=pad,
@@ -192,10 +194,11 @@ class ExternalSchedule(PatternSchedule):
     def promote(self, tensor: Any = None, position: Any = None) -> Self:
         """Give a tensor a dimension of extent 1 at a position, for the function bound next.
 
-        Without arguments, for Capstan: take sums into scalars on chip.
+        Raises ``UserError`` for a position that the tensor does not have.
         """
         if tensor is None and position is None:
-            return super().promote()
+            warn_renamed("promote()", "promote_sums()")  # until release 0.1
+            return self.promote_sums()
         at = as_int(position)
         location = user_location()
         order = tensor.order if isinstance(tensor, Tensor) else None

@@ -43,7 +43,7 @@ class LoopDirective(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapLoop(LoopDirective):
+class ParallelLoop(LoopDirective):
     """The loop over a variable becomes a pattern; ``factor`` iterations at a time.
 
     Without a factor that of the environment holds.
@@ -56,7 +56,7 @@ class MapLoop(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerate(LoopDirective):
-    """``MapLoop``, and before the loop what it reads is brought on chip."""
+    """``ParallelLoop``, and before the loop what it reads is brought on chip."""
 
     variable: str
     pattern: LoopPattern
@@ -72,7 +72,7 @@ class SetEnvironment(LoopDirective):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promote(LoopDirective):
+class PromoteSums(LoopDirective):
     """Sums go into a scalar on chip before they are assigned."""
 
 
@@ -84,7 +84,7 @@ class Communicate(LoopDirective):
     variable: str
 
 
-PATTERN_DIRECTIVES = (MapLoop, Accelerate, SetEnvironment, Promote, Communicate)
+PATTERN_DIRECTIVES = (ParallelLoop, Accelerate, SetEnvironment, PromoteSums, Communicate)
 
 
 def variable_name(value: Any) -> str:
@@ -131,27 +131,23 @@ class PatternSchedule:
     def _with(self, directive: LoopDirective) -> Self:
         raise NotImplementedError
 
-    def map(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
+    def parallel(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
         """Compute a loop by a pattern, ``"reduction"`` or ``"foreach"``.
 
         ``factor`` iterations are computed at a time: by default 16 of an innermost loop, ``bp`` of
         an outermost one, and one of others.  A reduction is a loop over which sums are taken.
         """
-        return self._patterned(MapLoop, variable, pattern, factor)
-
-    def parallel(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
-        """The same as ``map``: Stardust's other name for it."""
-        return self.map(variable, pattern, factor)
+        return self._patterned(ParallelLoop, variable, pattern, factor)
 
     def accelerate(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
-        """``map``, and ``precompute`` of the dense tensors that a dense loop reads from end to end.
+        """``parallel``, and ``precompute`` of dense tensors that a dense loop reads as a whole.
 
         Each goes into a workspace on chip, ``C`` into ``C_on``, right before the loop.
         """
         return self._patterned(Accelerate, variable, pattern, factor)
 
     def _patterned(
-        self, kind: type[MapLoop | Accelerate], variable: Any, pattern: Any, factor: int | None
+        self, kind: type[ParallelLoop | Accelerate], variable: Any, pattern: Any, factor: int | None
     ) -> Self:
         location = user_location()
         count = None if factor is None else _factor(factor, "the factor of a pattern", location)
@@ -179,9 +175,9 @@ class PatternSchedule:
         """Set one variable of the hardware: ``env("bp", 16)``, ``env("bp", "fit")``."""
         return self._with(_environment(name, value, user_location()))
 
-    def promote(self) -> Self:
+    def promote_sums(self) -> Self:
         """Take sums into scalars on chip; that is done where it can be also without asking."""
-        return self._with(Promote(location=user_location()))
+        return self._with(PromoteSums(location=user_location()))
 
     def communicate(self, tensor: Any, variable: Any) -> Self:
         """Move the result off the chip once, behind all iterations of the loop over a variable."""
@@ -218,8 +214,8 @@ def _environment(name: Any, value: Any, location: SourceLocation) -> SetEnvironm
 def said_of_patterns(one: LoopDirective) -> tuple[Hashable, str, str] | None:
     """What a directive is about, what it does to that, and how it is said once."""
     match one:
-        case MapLoop(variable=name) | Accelerate(variable=name):
-            return name, f"the loop over {name} is mapped", f"one map({name!r}, ...)"
+        case ParallelLoop(variable=name) | Accelerate(variable=name):
+            return name, f"the loop over {name} has a pattern", f"one parallel({name!r}, ...)"
         case SetEnvironment(name=name):
             return name, f"{name} is set", f"one value for {name}"
         case Communicate(tensor=tensor):

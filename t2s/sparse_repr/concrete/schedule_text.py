@@ -9,6 +9,7 @@ from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
+from t2s.core.renaming import warn_renamed
 from t2s.sparse_repr.concrete.pattern_directives import FIT
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import as_format
@@ -126,7 +127,7 @@ def _precompute(
 
 
 def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None], Schedule]:
-    """``map(j,reduction)`` or ``map(j,reduction,16)``, and the same for ``accelerate``."""
+    """``parallel(j,reduction)``, ``parallel(j,reduction,16)``, and so for ``accelerate``."""
 
     def append(
         schedule: Schedule, arguments: list[str], location: SourceLocation | None
@@ -140,7 +141,9 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
                 expected=f"{name}(j,reduction), or {name}(j,reduction,16)",
             )
         factor = _number(arguments[2], location) if arguments[2:] else None
-        directive = schedule.accelerate if name == "accelerate" else schedule.map
+        if name == "map":  # its name until release 0.1
+            warn_renamed("map(j,reduction)", "parallel(j,reduction)")
+        directive = schedule.accelerate if name == "accelerate" else schedule.parallel
         return directive(arguments[0], arguments[1], factor)
 
     return append
@@ -191,15 +194,15 @@ def _bind(schedule: Schedule, arguments: list[str], location: SourceLocation | N
 
 
 def _promote(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
-    """``promote()`` for Capstan, or ``promote(c,1)`` for the function that is bound next."""
-    if len(arguments) not in (0, 2):
+    """``promote(c,1)``, for the function that is bound next."""
+    if not arguments:
+        return schedule.promote()  # the name of promote_sums until release 0.1
+    if len(arguments) != 2:
         raise UserError(
             f"promote({', '.join(arguments)}) does not say a directive",
             location=location,
-            expected="promote(c,1) for external functions, or promote() for Capstan",
+            expected="promote(c,1) for external functions",
         )
-    if not arguments:
-        return schedule.promote()
     return schedule.promote(arguments[0], _number(arguments[1], location))
 
 
@@ -251,7 +254,7 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "drop_zeros": _Form(
             shown="drop_zeros(X)", count=None, append=lambda s, words, _: s.drop_zeros(*words)
         ),
-        "map": _Form(shown="map(j,reduction,16)", count=None, append=_mapped("map")),
+        "map": _Form(shown="map(B(i,k)*C(k,j),blas.sgemm)", count=None, append=_mapped("map")),
         "parallel": _Form(shown="parallel(j,reduction,16)", count=None, append=_mapped("parallel")),
         "accelerate": _Form(
             shown="accelerate(k,reduction,16)", count=None, append=_mapped("accelerate")
@@ -263,7 +266,10 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
                 words[0], FIT if words[1] == FIT else _number(words[1], where)
             ),
         ),
-        "promote": _Form(shown="promote()", count=None, append=_promote),
+        "promote": _Form(shown="promote(c,1)", count=None, append=_promote),
+        "promote_sums": _Form(
+            shown="promote_sums()", count=0, append=lambda s, words, _: s.promote_sums()
+        ),
         "bind": _Form(shown="bind(B(i,k)*C(k,j),blas.sgemm)", count=None, append=_bind),
         "fix": _Form(shown="fix(i,k)", count=None, append=lambda s, words, _: s.fix(*words)),
         "assume": _Form(

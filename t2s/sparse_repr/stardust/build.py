@@ -43,8 +43,8 @@ from t2s.sparse_repr.concrete.pattern_directives import (
     PATTERN_DIRECTIVES,
     Accelerate,
     Communicate,
-    MapLoop,
-    Promote,
+    ParallelLoop,
+    PromoteSums,
     SetEnvironment,
 )
 from t2s.sparse_repr.concrete.schedule import OrderLoops, Precompute, Schedule, check_once
@@ -518,7 +518,7 @@ def _check_access(access: Access, assignment: Assignment) -> None:
 # Sums into scalars are reductions.  The innermost loops take ``ip`` iterations at a time, the
 # outermost one ``bp``, others one; transfers between places are not patterns.
 
-Mapped = MapLoop | Accelerate
+Mapped = ParallelLoop | Accelerate
 
 
 def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
@@ -531,7 +531,7 @@ def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
     for directive in schedule.directives:
         if isinstance(directive, Communicate):
             _check_communicate(directive, statement)
-        if isinstance(directive, Promote) and not _sums(statement):
+        if isinstance(directive, PromoteSums) and not _sums(statement):
             raise UserError(
                 "there is no sum to promote",
                 location=directive.location,
@@ -585,11 +585,11 @@ def _patterned(
 
 
 def _check_mapped(one: Mapped, found: list[Forall], loops: list[Forall]) -> None:
-    verb = "map" if isinstance(one, MapLoop) else "accelerate"
+    verb = "parallel" if isinstance(one, ParallelLoop) else "accelerate"
     if not found:
         names = dict.fromkeys(loop.variable for loop in loops)
         raise UserError(
-            f"there is no loop over {one.variable} to {verb}",
+            f"{verb} names {one.variable}, which is not a loop",
             location=one.location,
             expected=f"one of {', '.join(names)}",
         )
