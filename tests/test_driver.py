@@ -196,3 +196,20 @@ def test_a_star_import_takes_over_nothing_of_python() -> None:
     exec("from t2s import *", names)
     assert not {"abs", "max", "min", "sparse"} & set(names)
     assert all(hasattr(t2s, name) for name in ("abs", "max", "min", "sparse"))
+
+
+def test_verbs_lower_a_design_once() -> None:
+    """The graph of a Func is the same object until a directive is added, or another size asked."""
+    w, i, ii, size = ImageParam(Int(32), 1, name="w"), Var("i"), Var("ii"), Param(Int(32), name="N")
+    f = Func("f")
+    f[i] = w[i] + 1
+    f.bound(i, 0, size)
+    graph = t2s.lower(f, {"N": 8})
+    assert t2s.lower(f, {"N": 8}) is graph
+    assert t2s.lower(f, {"N": 4}) != graph
+    f.split(i, i, ii, 4).unroll(ii)
+    changed = t2s.lower(f, {"N": 8})
+    assert changed.node("f").pe_count == 4
+    assert t2s.cycles(f, {"N": 8}) < t2s.cycles(graph)
+    f[i] = w[i] + 2
+    assert t2s.lower(f, {"N": 8}) != changed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from t2s.core.arrays import named_inputs
 from t2s.core.errors import UnsupportedError
@@ -27,13 +29,28 @@ from t2s.spatial.printer import print_loop_nest
 from t2s.spatial.schedule import ScheduledFunc
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Lowered:
-    """A graph, why its loops are there, and the program that it computes."""
+    """What is computed, where and when, and why its loops are there."""
 
-    graph: Graph
-    reasons: Mapping[tuple[str, str], LoopReason]
     program: TemporalProgram
+    spatial: SpatialProgram
+    reasons: Mapping[tuple[str, str], LoopReason]
+
+    @cached_property
+    def graph(self) -> Graph:
+        return lower_to_graph(self.spatial)
+
+
+_MOST = 4
+"""Programs kept for one output: of several sizes, say."""
+
+_LOWERED: WeakKeyDictionary[AnyFunc, dict[object, _Lowered]] = WeakKeyDictionary()
+"""By the (first) output of a design, as verbs make a ``FuncDesign`` each.
+
+All that engines prepare for a graph is found again by its identity, so that the second verb on a
+design takes a fraction of the first one's time.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,16 +58,13 @@ class FuncDesign(Design):
     """A Func, or a tuple or list of Funcs; integers that shapes depend on become constants."""
 
     design: AnyFunc | Sequence[AnyFunc]
-    _lowered: dict[tuple[tuple[str, int], ...], _Lowered] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def name(self) -> str:
         return "_".join(func.name for func in output_funcs(self.design))
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
-        return lower_to_graph(self._spatial(given))
+        return self._lowered(given).graph
 
     @property
     def funcs(self) -> dict[str, ScheduledFunc]:
@@ -59,7 +73,7 @@ class FuncDesign(Design):
         return {other.name: other for other in needed if isinstance(other, ScheduledFunc)}
 
     def loops(self, given: Mapping[str, Any]) -> str:
-        return print_loop_nest(self._spatial(given))
+        return print_loop_nest(self._lowered(given).spatial)
 
     def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
         return {}
@@ -80,13 +94,7 @@ class FuncDesign(Design):
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         given = named_inputs({} if inputs is None else inputs)
         constants = constants_of(self.design, given)
-        key = tuple(constants.items())
-        if key not in self._lowered:  # several runs of a design share its graph
-            program, spatial = self._programs(constants)
-            self._lowered[key] = _Lowered(
-                lower_to_graph(spatial), reasons_of(spatial, self.funcs), program
-            )
-        lowered, values = self._lowered[key], without(given, constants)
+        lowered, values = self._lowered(constants), without(given, constants)
         arrays, scalars = split_scalars(lowered.graph, values)
         result = yield Stage(
             graph=lowered.graph, arrays=arrays, scalars=scalars, reasons=lowered.reasons
@@ -95,15 +103,21 @@ class FuncDesign(Design):
             warn_of_narrow_sums(lowered.program, values)
         return result
 
-    def _spatial(self, given: Mapping[str, Any]) -> SpatialProgram:
-        return self._programs(given)[1]
-
-    def _programs(self, given: Mapping[str, Any]) -> tuple[TemporalProgram, SpatialProgram]:
-        """What is computed, and where and when."""
+    def _lowered(self, given: Mapping[str, Any]) -> _Lowered:
+        """The program for these constants, lowered once as long as nobody adds a directive."""
         refuse_sparse(self.design)
         constants = {n: v if (number := as_int(v)) is None else number for n, v in given.items()}
-        program = freeze(self.design, constants)
-        return program, build_spatial(program, self.funcs, constants)
+        program, funcs = freeze(self.design, constants), self.funcs
+        # lists of directives only grow, so that their lengths tell whether one was added
+        directives = tuple((id(f), len(f.journal), len(f.plan)) for f in funcs.values())
+        key = (program, tuple(constants.items()), directives)
+        kept = _LOWERED.setdefault(output_funcs(self.design)[0], {})
+        if key not in kept:
+            spatial = build_spatial(program, funcs, constants)
+            kept[key] = _Lowered(program, spatial, reasons_of(spatial, funcs))
+            while len(kept) > _MOST:
+                del kept[next(iter(kept))]
+        return kept[key]
 
 
 def reasons_of(

@@ -5,14 +5,15 @@ The hint is that of the refusal which there is where the loops cannot be changed
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, Var
-from t2s.errors import UserError
+from t2s import Float, Func, ImageParam, Int, UserError, Var
 from t2s.spatial import pipeline
 from tests.sampling import sampled
 
@@ -81,6 +82,7 @@ def schedule_of(F: Func) -> str | None:
     """The schedule that the hint of a refusal gives, where nothing is delayed, if there is one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "with_delayed_starts", lambda kernel, directive: kernel)
+        patch.setattr(func_design, "_LOWERED", WeakKeyDictionary())  # not the design as it is
         try:
             t2s.lower(F)
             return None
