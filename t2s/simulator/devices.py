@@ -22,8 +22,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, BFloat, Float, Int, Kind, Type, UInt
 from t2s.core.validate import as_int
-from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.spec import Dram, find_memory
+from t2s.simulator.memory.spec import Banked, Dram, find_memory
 
 # What the blocks of an FPGA do: the numbers that resource estimates are made of.
 #

@@ -11,7 +11,8 @@ from t2s.graph.graph import Graph, Place
 from t2s.graph.printer import graph_to_dot, print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError, verify_graph
-from t2s.simulator.memory.banked import Banked, bases_in_banks
+from t2s.simulator.memory.places import bases_in_banks
+from t2s.simulator.memory.spec import Banked
 from tests.graph.gathers import Gathering
 from tests.graph.machines import copying
 from tests.graph.refusal import refuse

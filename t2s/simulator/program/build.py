@@ -34,8 +34,7 @@ from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
-from t2s.simulator.memory.banked import bases_in_banks, most_loads
-from t2s.simulator.memory.port import addresses_of
+from t2s.simulator.memory.places import addresses_of, bases_in_banks, most_loads
 from t2s.simulator.program.flatten import Control, flatten
 from t2s.simulator.program.sim_program import (
     ChannelTiming,
@@ -256,7 +255,7 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
 
 
 def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into their memories; of open ones see ``memory.port.bases_of``."""
+    """All tensors fit into their memories; of open ones see ``memory.places.bases_of``."""
     if device.banked is not None:
         bases_in_banks(graph, device.banked)
     if device.memory is None:

@@ -22,7 +22,8 @@ from t2s.graph.body import Load
 from t2s.graph.graph import Channel, Graph, Place
 from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
-from t2s.simulator.memory.banked import Banked, bases_in_banks, most_loads, uses_shared_banks
+from t2s.simulator.memory.places import bases_in_banks, most_loads, uses_shared_banks
+from t2s.simulator.memory.spec import Banked
 from t2s.simulator.program.control import code_counts, firings_per_code, listed
 from t2s.simulator.program.flatten import (
     MOST_CYCLES,
@@ -215,6 +216,12 @@ class SimProgram:
     def per_element(self, values: list[int]) -> NDArray[np.int64]:
         """One value per channel, repeated for its elements."""
         return np.asarray(values, np.int64)[self.channel_of_element]
+
+    @cached_property
+    def ring_sizes(self) -> NDArray[np.int64]:
+        """Slots of every channel element's ring: its capacity, and no more than tokens pass."""
+        capacity = self.per_element([channel.capacity for channel in self.channels])
+        return np.maximum(1, np.minimum(capacity, self.control.sent))
 
     def node_of(self, instance: int) -> NodeTiming:
         """The node that a PE belongs to."""

@@ -33,8 +33,8 @@ from t2s.graph.graph import Graph, Tensor, checked_per_channel, with_depths
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
 from t2s.simulator.limits import Limits, Observer, Progress, checked_limits
-from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.report import BankedReport, MemoryReport
+from t2s.simulator.memory.spec import Banked
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.program.sim_program import NodeInterval, SimProgram, check_times
 from t2s.simulator.program.trace import Trace
