@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from t2s.core.errors import InternalError
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.native_arrays import TimingKernel, advance_table, run_arrays
-from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.sim_program import SimProgram, explicit
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Counts
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times import table_layout as timing
-from t2s.simulator.times.machine_times import explicit, run_streams
+from t2s.simulator.times.machine_times import run_streams
 from t2s.simulator.times.table_memories import table_times_of, timed_memories
 from t2s.simulator.times.table_times import TableTimes
 

@@ -40,6 +40,7 @@ from t2s.simulator.program.sim_program import (
     ChannelTiming,
     NodeInterval,
     NodeTiming,
+    RunContext,
     SimProgram,
     buffered_firings,
     check_times,
@@ -63,6 +64,7 @@ def build_program(
     inputs: Mapping[str, Array] | None,
     parameters: Mapping[str, object] | None = None,
     stalls: RandomStalls | None = None,
+    context: RunContext | None = None,
 ) -> SimProgram:
     """Check a graph with its inputs and flatten it; ``inputs=None`` makes a times-only program.
 
@@ -95,6 +97,7 @@ def build_program(
         control=control,
         stalls=stalls,
         digest=digest_of(graph, arrays or {}),
+        context=context,
     )
     _check_ends(program)
     check_times(program)

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import InternalError
-from t2s.simulator.program.sim_program import SimProgram, empty_before
+from t2s.simulator.program.sim_program import SimProgram, empty_before, explicit
 from t2s.simulator.report.counters import Counts, Ending, Tally
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, Timeline
 from t2s.simulator.times.array.emit import Stop
 from t2s.simulator.times.array.periods import FastForward
 from t2s.simulator.times.array.run import ArrayMachine
-from t2s.simulator.times.machine_times import explicit
 from t2s.simulator.times.table_memories import table_times_of
 
 
