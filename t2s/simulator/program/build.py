@@ -217,7 +217,7 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     longest = NodeInterval(cycles=1)
     match node:
         case Machine():
-            # a DRAM holds the machine itself, see ``memory.machine_port``
+            # a DRAM holds the machine itself, see ``memory.units``
             latency = device.load_latency if device.memory is None else 0
             found = machine_recurrences(graph, node, device.latency_of, latency)
             moved = most_bytes(graph, node)
