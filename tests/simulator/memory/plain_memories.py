@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from t2s.graph.body import Load, Store
 from t2s.graph.graph import Place
 from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import Environment, holds, iterations, space_points
+from t2s.simulator import reference_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.memory.machine_accesses import RuleAccesses, ports_of, with_addresses
 from t2s.simulator.memory.places import bases_in_banks, bases_of, too_long
@@ -50,6 +52,17 @@ def addresses_of(program: SimProgram, instance: int) -> list[list[Array]]:
     """The tokens of the channels of addresses of a machine."""
     assert program.trace is not None
     return [list(channel[: len(channel)]) for channel in program.trace.addresses[instance]]
+
+
+@contextmanager
+def independent_memories() -> Iterator[None]:
+    """The reference engine has plain memories meanwhile: engines share no model of them."""
+    before = reference_engine.memories_of
+    vars(reference_engine)["memories_of"] = plain_memories
+    try:
+        yield
+    finally:
+        vars(reference_engine)["memories_of"] = before
 
 
 class PlainMemories:
