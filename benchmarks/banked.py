@@ -13,7 +13,8 @@ from random import Random
 from rich.console import Console
 from rich.table import Table
 
-from t2s.simulator.memory.banked import Banked, BankedModel
+from t2s.simulator.memory.spec import Banked
+from tests.simulator.memory.plain_banks import BankedModel
 
 Vectors = Callable[[int], Sequence[int]]
 """The next vector of a port."""

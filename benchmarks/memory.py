@@ -22,11 +22,13 @@ from rich.table import Table
 
 import t2s
 from t2s import Float, Func, ImageParam
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.operands import Argument
 from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory import dram as model
 from t2s.simulator.memory.spec import MEMORIES, Dram
 from t2s.simulator.run import simulate_cycles
-from t2s.simulator.times import dram_kernel as compiled
-from t2s.simulator.times import dram_layout as dram_tables
+from t2s.simulator.times.table_layout import SOURCES
 
 MUST, AIM = 1.0, 5.0
 DRAMSIM3 = {
@@ -38,6 +40,12 @@ DRAMSIM3 = {
 REQUESTS = 1_000_000
 RUNS = 5
 ELEMENTS = 1 << 24
+ACCESS_ALL = CompiledKernel(
+    module=model.__name__,
+    name=model.access_all.__name__,
+    sources=SOURCES,
+    arguments=(Argument.INT64_ARRAY,) * 7,
+)
 
 Requests = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -70,12 +78,12 @@ def speed(dram: Dram, requests: Requests) -> tuple[float, float]:
     """Requests per second of processor time, and the share of the peak bandwidth."""
     bursts, writes = requests
     clocks, ends = np.zeros(REQUESTS, np.int64), np.zeros(REQUESTS, np.int64)
-    parameters = dram_tables.new_parameters(dram)
+    parameters = model.new_parameters(dram)
     best = float("inf")
     for _ in range(RUNS + 1):  # the first run compiles
-        state, counts = dram_tables.new_state(dram), dram_tables.new_counts(dram)
+        state, counts = model.new_state(dram), model.new_counts(dram)
         begin = time.process_time()
-        compiled.access_all(parameters, state, counts, clocks, bursts, writes, ends)
+        ACCESS_ALL(parameters, state, counts, clocks, bursts, writes, ends)
         best = min(best, time.process_time() - begin)
     offered = int(ends.max()) * dram.channels
     return REQUESTS / best, REQUESTS * dram.burst_clocks / offered

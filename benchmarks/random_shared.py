@@ -22,8 +22,7 @@ from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, Ten
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule, SpaceDimension
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.spec import MEMORIES
+from t2s.simulator.memory.spec import MEMORIES, Banked
 
 AT = Local(name="at", type=INT32)
 SKIP = Local(name="skip", type=INT32)

@@ -21,7 +21,7 @@ from t2s.graph.body import Load, RegisterWrite, Role
 from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Rule, SpaceDimension
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.memory.banked import Banked
+from t2s.simulator.memory.spec import Banked
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from t2s.graph.graph import MemorySpace
-from t2s.simulator.memory.banked import Banked
 from t2s.simulator.memory.spec import (
     MEMORIES,
+    Banked,
     Coordinate,
     Dram,
     Timing,

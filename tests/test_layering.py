@@ -278,6 +278,34 @@ def test_importing_t2s_imports_nothing_else() -> None:
     assert "numpy" not in loaded
 
 
+DENSE = """
+import numpy as np, t2s
+x, y, i = t2s.ImageParam(t2s.Float(32), 1, name='x'), t2s.Func('y'), t2s.Var('i')
+loader, unloader = t2s.funcs('loader unloader')
+y[i] = x[i] + 1.0
+y.bound(i, 0, 8).isolate_producer(x, loader).isolate_consumer(unloader)
+t2s.simulate(y, {'x': np.ones(8, np.float32)}, device='arria10', memory=None)
+"""
+
+
+def test_a_dense_run_loads_no_machines_and_no_models_of_memory() -> None:
+    """Where there is no DRAM, all there is to know is what memories are and where tensors lie."""
+    loaded = _loaded_by(f"exec({DENSE!r})")
+    within = {name for name in loaded if _within(name, "t2s.simulator")}
+    names = {name.removeprefix("t2s.simulator.") for name in within}
+    assert {name for name in names if _within(name, "memory")} == {
+        "memory",
+        "memory.places",
+        "memory.report",
+        "memory.spec",
+    }
+    assert "native_arrays" in names
+    assert not names & {"native_engine", "reference_engine", "values.machine_values"}
+    assert not names & {f"times.{name}" for name in ("machine_times", "run_ahead", "stepping")}
+    dram = DENSE.replace("memory=None", "memory='ddr4-2133'")
+    assert "t2s.simulator.memory.dram" in _loaded_by(f"exec({dram!r})")
+
+
 def test_a_definition_needs_no_lowering() -> None:
     """What ``from t2s import Func`` brings takes about as long as numpy: mostly dataclasses."""
     loaded = _loaded_by("from t2s import Float, Func, ImageParam, RDom, Var")

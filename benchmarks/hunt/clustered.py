@@ -22,6 +22,7 @@ from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import sparse
 from t2s.simulator.memory.spec import MEMORIES
 from t2s.sparse import Schedule
+from tests.simulator.memory.plain_memories import independent_memories
 
 WORD = 4
 CAPSTAN_MEMORIES = ("hbm2e-1800", "ddr4-2133x4")
@@ -225,7 +226,8 @@ def _judge(case: Case) -> None:
     if result.cycles < ideal.cycles:
         raise Wrong(f"{result.cycles} cycles with {case.memory}, {ideal.cycles} with ideal memory")
     if case.plain:
-        plain = kernel.simulate(case.inputs, memory=case.memory, engine="python")
+        with independent_memories():
+            plain = kernel.simulate(case.inputs, memory=case.memory, engine="python")
         same("values of the plain engine", plain.output, expected)
         if plain.cycles != result.cycles:
             raise Wrong(f"cycles of native: {result.cycles}, plain engine {plain.cycles}")

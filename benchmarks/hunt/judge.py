@@ -16,6 +16,7 @@ from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
+from tests.simulator.memory.plain_memories import independent_memories
 
 
 def same(what: str, given: Any, expected: Any) -> None:
@@ -49,7 +50,8 @@ def graph_agrees(
     wanted = untimed if expected is None else expected
     for name, value in wanted.items():
         same(f"interpreter of graphs, {name}", untimed[name], value)
-    python = t2s.simulate(graph, inputs, engine="python", device=device, progress=False)
+    with independent_memories():
+        python = t2s.simulate(graph, inputs, engine="python", device=device, progress=False)
     for engine in ("native",) if graph.machines else ("native", "table", "array"):
         result = t2s.simulate(graph, inputs, engine=engine, device=device, progress=False)
         for name, value in wanted.items():

@@ -22,6 +22,7 @@ from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import sparse
 from t2s.errors import UserError
+from tests.simulator.memory.plain_memories import independent_memories
 
 VARIABLES = "ijkl"
 DTYPES = (
@@ -229,7 +230,8 @@ def _judge(case: Case, hardware: bool) -> None:
     for level in ("loops", "blocks"):
         _same(level, kernel.interpret(case.inputs, level=level), own)
     expected = own
-    python = kernel.simulate(case.inputs, engine="python", **case.options)
+    with independent_memories():
+        python = kernel.simulate(case.inputs, engine="python", **case.options)
     _same("plain engine", python.output, expected)
     if case.native:
         native = kernel.simulate(case.inputs, **case.options)

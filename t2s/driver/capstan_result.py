@@ -27,8 +27,7 @@ from t2s.patterns.interpret import PatternOutcome
 from t2s.patterns.ir import PatternProgram
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.limits import Progress, checked_limits
-from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.spec import IDEAL, Dram, find_memory
+from t2s.simulator.memory.spec import IDEAL, Banked, Dram, find_memory
 from t2s.simulator.report.errors import require_complete
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import retime_on, simulate
@@ -37,8 +36,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from t2s.core.display import StallTable
-    from t2s.simulator.memory.banked import Banked
-    from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.memory.spec import Banked, Dram
     from t2s.simulator.report.result import NodeStatistics, SimResult
 
 

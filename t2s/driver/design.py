@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from t2s.report.reasons import LoopReason
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.report.result import SimResult
 
 Array = np.ndarray[Any, Any]
 Values = Array | dict[str, Array]
@@ -37,13 +38,15 @@ Values = Array | dict[str, Array]
 class Stage:
     """A graph, the arrays and the scalars that it runs on, by name, and why its loops are there.
 
-    ``reasons`` are by node and loop, where the front end knows them.
+    ``reasons`` are by node and loop, where the front end knows them; ``explain`` has more lines for
+    the summary of a result.
     """
 
     graph: Graph
     arrays: Mapping[str, Array]
     scalars: Mapping[str, Any]
     reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
+    explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = None
 
 
 class StageResult(Protocol):

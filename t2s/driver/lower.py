@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from t2s.core.errors import UnsupportedError
 from t2s.core.gc_pause import gc_paused
 from t2s.core.renaming import by_name
 from t2s.driver.design import Array, Values
@@ -79,19 +78,6 @@ def interpret(design: object, inputs: Mapping[str, Any]) -> Values:
     are run token by token.
     """
     return design_of(design).interpret(inputs)
-
-
-def over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
-    """One line for each kind of block of which the device has too few."""
-    from t2s.report.resources import estimate_resources
-
-    if device.fabric is None:
-        return ()
-    try:
-        overruns = estimate_resources(graph, device).overruns
-    except UnsupportedError:  # memories on the chip that depend on data: nobody knows
-        return ()
-    return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
 
 
 def resources(

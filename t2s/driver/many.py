@@ -11,10 +11,8 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.validate import checked_kind, checked_list
 from t2s.driver.design import Design, Stage, StartedDesign
-from t2s.driver.lower import over_budget
-from t2s.driver.page_writer import errors_with_page, with_page
 from t2s.driver.recognize import design_of
-from t2s.driver.simulate import device_for, directive_ablation, graph_on
+from t2s.driver.simulate import context_of, device_for, graph_on
 
 if TYPE_CHECKING:
     from t2s.explore.depths import DepthFit
@@ -71,7 +69,6 @@ def simulate_many(
             device=target,
             engine=run.engine,
             max_cycles=run.max_cycles,
-            warn=over_budget,
         )
 
     names = [f"run {n}" if run.name is None else run.name for n, run in enumerate(runs)]
@@ -91,7 +88,7 @@ def _run(
     def stage(stage: Stage) -> SimResult:
         arrays = None if times else stage.arrays
         graph = graph_on(design, stage, target)
-        return with_page(stage, lambda: simulate(graph, arrays, stage.scalars), directive_ablation)
+        return simulate(graph, arrays, stage.scalars, context_of(stage))
 
     return begun.run(stage)
 
@@ -133,8 +130,7 @@ def fit_depths(
     found = design_of(design)
     stage = found.only_stage(inputs, "fit_depths")
     target = device_for(found, device, memory)
-    fit = partial(
-        fit_graph,
+    return fit_graph(
         graph_on(found, stage, target),
         None if inputs is None else stage.arrays,
         parameters=stage.scalars,
@@ -144,8 +140,8 @@ def fit_depths(
         budget_blocks=budget_blocks,
         workers=workers,
         progress=progress,
+        context=context_of(stage),
     )
-    return errors_with_page(stage, fit, directive_ablation)
 
 
 # ``compare``: two results side by side.

@@ -1,59 +1,69 @@
-"""The report page of a result: ``result.report(path)``, of every kind of result that has runs."""
+"""What designs add to results: warnings, lines of the summary, and ``result.report(path)``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.core.validate import as_int, checked_file
-from t2s.driver.design import Stage
+from t2s.graph.graph import Graph, with_depths
 from t2s.report.reasons import AblationStep, LoopReason
-
-Found = TypeVar("Found")
 
 if TYPE_CHECKING:
     from t2s.core.display import Table
+    from t2s.simulator.devices import Device
+    from t2s.simulator.limits import Limits, Observer
+    from t2s.simulator.program.sim_program import SimProgram
     from t2s.simulator.report.result import SimResult
 
-    Ablation = Callable[[Any, SimResult], tuple[AblationStep, ...]]
 
+@dataclass(frozen=True, kw_only=True)
+class StageContext:
+    """The ``RunContext`` of the stage of a design: why its loops are there, lines of a summary.
 
-@dataclass(frozen=True)
-class PageWriter:
-    """Writes the page of a run, of a design whose loops have ``reasons``.
-
-    ``ablation`` makes the ladder of directives of a result's design.
+    ``graph`` is that of the design, which is on the chip but for what the design says; ``ablation``
+    makes the ladder of directives of a result's design.
     """
 
-    ablation: Ablation
-    reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
+    graph: Graph
+    reasons: Mapping[tuple[str, str], LoopReason]
+    explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None
+    ablation: Callable[[Any, SimResult], tuple[AblationStep, ...]]
 
-    def __call__(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
-        """See ``SimResult.report``."""
+    def rerun(
+        self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None
+    ) -> SimResult:
+        from t2s.simulator.run import run_to_the_end
+
+        return run_to_the_end(program, engine, limits, observer)
+
+    def warnings(self, result: SimResult) -> tuple[str, ...]:
+        return over_budget(with_depths(self.graph, result.depths), result.device)
+
+    def lines(self, result: SimResult) -> tuple[tuple[str, str], ...]:
+        return self.explain(result) if self.explain is not None else ()
+
+    def write_page(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
         design = options["ladder"]
         ladder = () if design is None else self.ablation(design, result)
         return write_page(result.graph, (result,), path, **{**options, "ladder": ladder})
 
 
-def with_page(stage: Stage, run: Callable[[], SimResult], ablation: Ablation) -> SimResult:
-    """The result of a run with its page; that of an error as well."""
-    result = errors_with_page(stage, run, ablation)
-    return replace(result, page=PageWriter(ablation, stage.reasons))
+def over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
+    """One line for each kind of block of which the device has too few."""
+    from t2s.report.resources import estimate_resources
 
-
-def errors_with_page(stage: Stage, run: Callable[[], Found], ablation: Ablation) -> Found:
-    """What comes of runs of a stage; the result of an error has its page."""
-    from t2s.simulator.report.errors import DeadlockError, RunInterrupted
-
+    if device.fabric is None:
+        return ()
     try:
-        return run()
-    except (DeadlockError, RunInterrupted) as error:
-        error.result = replace(error.result, page=PageWriter(ablation, stage.reasons))
-        raise
+        overruns = estimate_resources(graph, device).overruns
+    except UnsupportedError:  # memories on the chip that depend on data: nobody knows
+        return ()
+    return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
 
 
 def write_page(
@@ -80,7 +90,8 @@ def write_page(
     free_depths = None if depths is None else _depths(depths, runs)
     models = []
     for run in runs:
-        reasons = run.page.reasons if isinstance(run.page, PageWriter) else {}
+        context = run.program.context
+        reasons = context.reasons if isinstance(context, StageContext) else {}
         wanted = PageOptions(
             windows=windows,
             inputs=inputs,

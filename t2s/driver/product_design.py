@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -57,20 +57,11 @@ class ProductDesign(Design):
         product = product_of(self.func, matrix)
         graph, arrays = parts_of(product)
         arrays, scalars = split_scalars(graph, {**arrays, **others})
-        result = yield Stage(graph=graph, arrays=arrays, scalars=scalars)
-        return with_report(product, result)
+        explain = partial(_explain, facts_of(product))
+        return (yield Stage(graph=graph, arrays=arrays, scalars=scalars, explain=explain))
 
     def _matrix(self, given: Mapping[str, Any]) -> object:
         return split_inputs(self.func, given)[0]
-
-
-def with_report(product: Product, result: Any) -> Any:
-    """The result of a simulator, which then says where the cycles of the product went."""
-    from t2s.simulator.report.result import SimResult
-
-    if not isinstance(result, SimResult):
-        return result
-    return replace(result, explain=partial(_explain, facts_of(product)))
 
 
 def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], ...]:

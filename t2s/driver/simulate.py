@@ -7,7 +7,7 @@ The consumers bring heavy libraries, so they are imported inside the functions t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from t2s.core.errors import UserError
@@ -15,8 +15,7 @@ from t2s.core.location import user_location
 from t2s.core.renaming import by_name
 from t2s.core.validate import checked_kind
 from t2s.driver.design import ChipKernel, Design, Stage
-from t2s.driver.lower import over_budget
-from t2s.driver.page_writer import with_page
+from t2s.driver.page_writer import StageContext
 from t2s.driver.recognize import design_of
 from t2s.graph.arrays import check_graph_inputs
 
@@ -182,22 +181,17 @@ class _StagedRun:
 
         def run(stage: Stage) -> SimResult:
             graph = graph_on(self.design, stage, target)
-            result = with_page(
-                stage,
-                lambda: simulate_graph(
-                    graph,
-                    stage.arrays,
-                    parameters=stage.scalars,
-                    device=target,
-                    engine=options.engine,
-                    max_cycles=options.max_cycles,
-                    progress=options.progress,
-                    stalls=options.stalls,
-                ),
-                directive_ablation,
+            return simulate_graph(
+                graph,
+                stage.arrays,
+                parameters=stage.scalars,
+                device=target,
+                engine=options.engine,
+                max_cycles=options.max_cycles,
+                progress=options.progress,
+                stalls=options.stalls,
+                context=context_of(stage),
             )
-            warnings = over_budget(stage.graph, result.device)
-            return replace(result, warnings=warnings, warn=over_budget)
 
         return begun.run(run)
 
@@ -218,23 +212,14 @@ class _StagedRun:
 
         def run(stage: Stage) -> SimResult:
             graph, scalars = graph_on(self.design, stage, target), stage.scalars
+            more = {**common, "context": context_of(stage)}
             if inputs is not None and graph.machines:
                 return require_complete(
-                    with_page(
-                        stage,
-                        lambda: simulate_graph(graph, stage.arrays, parameters=scalars, **common),
-                        directive_ablation,
-                    )
+                    simulate_graph(graph, stage.arrays, parameters=scalars, **more)
                 )
             if inputs is not None and stage.arrays:
                 scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
-            return require_complete(
-                with_page(
-                    stage,
-                    lambda: simulate_cycles(graph, parameters=scalars, **common),
-                    directive_ablation,
-                )
-            )
+            return require_complete(simulate_cycles(graph, parameters=scalars, **more))
 
         return int(begun.run(run).cycles)
 
@@ -252,8 +237,15 @@ def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls |
         )
 
 
-def directive_ablation(design: object, result: SimResult) -> tuple[AblationStep, ...]:
-    """What each directive of a result's design buys; see ``directive_ablation.py``."""
+def context_of(stage: Stage) -> StageContext:
+    """What a stage of a design adds to the results of its runs."""
+    return StageContext(
+        graph=stage.graph, reasons=stage.reasons, explain=stage.explain, ablation=_ablation
+    )
+
+
+def _ablation(design: object, result: SimResult) -> tuple[AblationStep, ...]:
+    """What each directive of a result's design buys."""
     from t2s.driver.directive_ablation import ablation_of
 
     return ablation_of(design, result.device, result.graph)

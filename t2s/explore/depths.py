@@ -34,7 +34,7 @@ from t2s.simulator.devices import Device, Fabric
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.sim_program import RunContext, SimProgram
 
 MOST_SLACK = 1000
 """Largest ``slack``: the design may take so many times its cycles more."""
@@ -52,12 +52,16 @@ def fit_depths(
     budget_blocks: int | None = None,
     workers: int | None = None,
     progress: bool | None = None,
+    context: RunContext | None = None,
 ) -> DepthFit:
-    """See ``t2s.fit_depths``; ``parameters`` are the scalars that the design takes at run time."""
+    """See ``t2s.fit_depths``; ``parameters`` are the scalars that the design takes at run time.
+
+    ``context`` is what the design adds to results, also to that of an error.
+    """
     data = inputs if graph.machines else None
     if inputs is not None and data is None:
         check_given(graph, inputs, parameters or {})
-    program = build_program(graph, device, data, parameters)
+    program = build_program(graph, device, data, parameters, context=context)
     budget = _budget(program, budget_bytes, budget_blocks)
     with Workers(workers) as crew, Steps("fitting depths", progress) as steps:
         program = _without_values(program, crew)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from types import TracebackType
@@ -25,6 +25,7 @@ from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
 from t2s.simulator.limits import checked_limits
 from t2s.simulator.program.build import build_program
+from t2s.simulator.program.sim_program import RunContext
 from t2s.simulator.report.errors import CycleLimitError, DeadlockError, RunInterrupted
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import run_to_the_end
@@ -143,8 +144,8 @@ class Steps(ProgressBar):
 
 # Independent runs on all cores: ``DesignRun`` says what to run, ``Outcomes`` what came of it.
 
-RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any]], SimResult]
-"""Runs a graph on its arrays, ``None`` for times alone, and scalars."""
+RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any], RunContext], SimResult]
+"""Runs a graph on its arrays, ``None`` for times alone, and scalars, for a design."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +160,6 @@ class DesignRun:
     device: str | Device
     engine: str = "native"
     max_cycles: int | None = None
-    warn: Callable[[Graph, Device], tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,13 +304,14 @@ def _outcome(run: DesignRun, crew: Workers) -> Outcome:
         return Outcome(name=run.name)
 
     def simulate(
-        graph: Graph, inputs: Mapping[str, Any] | None, parameters: Mapping[str, Any]
+        graph: Graph,
+        inputs: Mapping[str, Any] | None,
+        parameters: Mapping[str, Any],
+        context: RunContext,
     ) -> SimResult:
-        program = build_program(graph, run.device, inputs, parameters)
+        program = build_program(graph, run.device, inputs, parameters, context=context)
         limits = checked_limits(run.max_cycles)
-        result = run_to_the_end(program, run.engine, limits, crew.watch)
-        warnings = run.warn(graph, result.device) if run.warn is not None else ()
-        return replace(result, warnings=warnings, warn=run.warn)
+        return run_to_the_end(program, run.engine, limits, crew.watch)
 
     try:
         return Outcome(name=run.name, result=run.run(simulate))

@@ -173,19 +173,19 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     if tensor.swizzled and tensor.place is not MemorySpace.SHARED:
         raise subject.error(
             "it is swizzled and in no shared banks",
-            expected="Place.SHARED, or a tensor that is not swizzled",
+            expected="MemorySpace.SHARED, or a tensor that is not swizzled",
             given=str(tensor.place),
         )
     if tensor.streamed and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
             "it is streamed and not in the device's memory",
-            expected="Place.MEMORY, or a tensor that is not streamed",
+            expected="MemorySpace.MEMORY, or a tensor that is not streamed",
             given=str(tensor.place),
         )
     if tensor.in_parts and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
             "it is stored in parts and not in the device's memory",
-            expected="Place.MEMORY, or a tensor that is not stored in parts",
+            expected="MemorySpace.MEMORY, or a tensor that is not stored in parts",
             given=str(tensor.place),
         )
     if not tensor.open and tensor.place is MemorySpace.MEMORY:

@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from t2s.llvm.operands import (
     constant,
     converted,
     extreme,
+    inlined,
     number,
     passed,
     received,
@@ -171,14 +172,6 @@ ENTRY = "run"
 _LARGE = 150
 """Lines of a function that is not put where it is called, unless it is marked: LLVM takes more than
 twice as long for one function of twice the size."""
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def inlined(function: F) -> F:
-    """Mark a function that is put where it is called."""
-    vars(function)[inlined.__name__] = True
-    return function
 
 
 def translate(function: Callable[..., Any], arguments: Sequence[ArgumentType]) -> str:

@@ -13,14 +13,32 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2s.llvm.ir import I1, I32, I64, POINTER, Builder, LLVMType, Value, integer
 
 _WORD = 8
 """Bytes of a word."""
+
+Signed = NDArray[np.int64]
+Unsigned = NDArray[np.uint64]
+Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def inlined(function: F) -> F:
+    """Mark a function that is put where it is called."""
+    vars(function)[inlined.__name__] = True
+    return function
+
+
+def within(function: F) -> F:
+    """Mark a function of its own in machine code, which LLVM may put where it is called."""
+    return function
 
 
 class Untranslatable(Exception):

@@ -22,8 +22,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, BFloat, Float, Int, Kind, Type, UInt
 from t2s.core.validate import as_int
-from t2s.simulator.memory.banked import Banked
-from t2s.simulator.memory.spec import Dram, find_memory
+from t2s.simulator.memory.spec import Banked, Dram, find_memory
 
 # What the blocks of an FPGA do: the numbers that resource estimates are made of.
 #
@@ -150,7 +149,7 @@ class Device:
     memory: a DRAM in place of constant latencies and bandwidth (``load_latency``,
         ``store_latency`` and ``memory_bytes_per_second``, which then have no effect); ``None`` is
         none.
-    banked: the banks on the chip that tensors in ``Place.SHARED`` are in; without any, their
+    banked: the banks on the chip that tensors in ``MemorySpace.SHARED`` are in; without any, their
         accesses take no time.
     dsp_blocks, ram_blocks: resources of the chip; ``None`` where the notion does not apply.
     fabric: what these blocks can do; ``None`` where the notion does not apply.

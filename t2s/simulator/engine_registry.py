@@ -7,11 +7,9 @@ the same values, cycles and stall counters.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from t2s.core.errors import T2SWarning, UserError
@@ -42,14 +40,7 @@ class Engine(Protocol):
 
 _COMPILERS = ("llvmlite",)
 
-_ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "native": ("t2s.simulator.native_engine", "NativeEngine"),
-        "array": ("t2s.simulator.native_engine", "array_engine"),
-        "table": ("t2s.simulator.native_engine", "table_engine"),
-        "python": ("t2s.simulator.reference_engine", "PythonEngine"),
-    }
-)
+_ENGINES = ("native", "array", "table", "python")
 
 
 def find_engine(name: str) -> Engine:
@@ -64,7 +55,7 @@ def find_engine(name: str) -> Engine:
             expected=f"one of {', '.join(_ENGINES)}",
             given=repr(name),
         )
-    return _imported(name) if name == "python" else _Compiled(name)
+    return _reference() if name == "python" else _Compiled(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +69,7 @@ class _Compiled:
     ) -> SimResult:
         """See ``Engine``."""
         try:
-            return _imported(self.name).run(program, limits, observer)
+            return _native(self.name, program).run(program, limits, observer)
         except ModuleNotFoundError as error:
             missing = missing_compiler(error)
             if missing is None:
@@ -86,7 +77,7 @@ class _Compiled:
             if self.name != "native":
                 raise _refusal(self.name, missing) from None
         _say_that_the_plain_engine_runs(missing)
-        return _imported("python").run(program, limits, observer)
+        return _reference().run(program, limits, observer)
 
 
 def missing_compiler(error: ModuleNotFoundError) -> str | None:
@@ -118,6 +109,16 @@ def _say_that_the_plain_engine_runs(missing: str) -> None:
     )
 
 
-def _imported(name: str) -> Engine:
-    module, attribute = _ENGINES[name]
-    return cast(Engine, getattr(import_module(module), attribute)())
+def _native(name: str, program: SimProgram) -> Engine:
+    """The native engine; as much of it as a program needs is imported."""
+    if program.graph.machines or program.timed_places:
+        return _imported("t2s.simulator.native_engine", "NativeEngine", name)
+    return _imported("t2s.simulator.native_arrays", "ArraysEngine", name)
+
+
+def _reference() -> Engine:
+    return _imported("t2s.simulator.reference_engine", "PythonEngine", "python")
+
+
+def _imported(module: str, engine: str, name: str) -> Engine:
+    return cast(Engine, getattr(import_module(module), engine)(name))

@@ -2,7 +2,8 @@
 
 It is the oracle of the other engines, so it uses nothing that they use to be fast: it asks
 ``graph.semantics`` what a firing does with its ports, fires the body itself, and looks at every PE
-in every cycle to say what the PE does in it.
+in every cycle to say what the PE does in it.  The models of a DRAM and of shared banks are those of
+the native engine, run uncompiled; the tests check them against others.
 """
 
 from __future__ import annotations
@@ -13,21 +14,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from t2s.core.errors import InternalError
-from t2s.core.expr import evaluate
 from t2s.core.ops import Array
 from t2s.graph.analysis import path_bytes
 from t2s.graph.arrays import outputs_of
 from t2s.graph.body import Load, Store
-from t2s.graph.graph import MemorySpace
-from t2s.graph.interpret import Recording, allocate, record_graph
+from t2s.graph.interpret import allocate
 from t2s.graph.nodes import Machine, Node, PEArray
 from t2s.graph.semantics import (
     Decision,
     Environment,
     MachineState,
     PortUse,
-    element_of,
     fire,
     holds,
     iterations,
@@ -36,33 +33,9 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.limits import Limits, Observer
-from t2s.simulator.memory.banked import (
-    UNKNOWN,
-    Banked,
-    BankedFirings,
-    BankedModel,
-    BankedPort,
-    bases_in_banks,
-)
-from t2s.simulator.memory.machine_accesses import (
-    AddressedGraph,
-    RuleAccesses,
-    ports_of,
-    with_addresses,
-)
-from t2s.simulator.memory.machine_port import MachineFirings, MachinePort, plans_of
-from t2s.simulator.memory.model import DramModel
-from t2s.simulator.memory.port import (
-    Lines,
-    UnitPort,
-    accessed_bytes,
-    bases_of,
-    later,
-    too_long,
-    uses_memory,
-)
-from t2s.simulator.memory.report import MemoryCounts, SharedCounts
+from t2s.simulator.memory.banks import UNKNOWN
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces
+from t2s.simulator.reference_memories import ReferenceMemories
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Ending, Stuck, Tally, end_of_run, ending_of
 from t2s.simulator.report.result import SimResult
@@ -88,6 +61,11 @@ class PythonEngine:
             result = assemble(traced, run.tally(ending), outputs, self.name, kernel="plain")
             # what machines do is known as far as they came: another run computes it again
             return result if traced is program else replace(result, program=program)
+
+
+def memories_of(program: SimProgram, limits: Limits) -> ReferenceMemories | None:
+    """The memories in which the time of an access depends on where it is, if there are such."""
+    return ReferenceMemories(program, limits) if program.timed_places else None
 
 
 Told = Callable[[int, int, Mapping[str, Array], Mapping[str, Array]], None]
@@ -129,25 +107,9 @@ class _Run:
             for timing in program.nodes
             for at, point in enumerate(space_points(timing.node))
         ]
-        self._add_memories(limits)
+        self.memories = memories_of(program, limits)
         for pe in self.pes:
             self._next(pe)
-
-    def _add_memories(self, limits: Limits) -> None:
-        """Memories in which the time of an access depends on where it is."""
-        program, banked = self.program, self.program.banked
-        self.ports: Ports | None = None
-        self.banks: PlainBanks | None = None
-        if not program.timed_places:
-            return
-        recorded = RecordedMachines(program, limits)
-        if program.memory_depends_on_addresses:
-            self.ports = Ports(program, recorded)
-        if banked is not None:
-            self.banks = PlainBanks(program, banked, recorded)
-        for instance, pe in enumerate(self.pes):
-            pe.port = self.ports.port_of(instance) if self.ports is not None else None
-            pe.banks = self.banks.port_of(instance) if self.banks is not None else None
 
     def _new_pe(self, timing: NodeTiming, at: int, point: tuple[int, ...]) -> PlainPE:
         node, cycles, program = timing.node, timing.interval.cycles, self.program
@@ -177,9 +139,6 @@ class _Run:
             if pe.state.ended:
                 pe.current = None
                 return
-            for port in (pe.port, pe.banks):
-                if port is not None:
-                    port.prepare(pe.firings)
             return
         assert isinstance(pe.node, PEArray)
         pe.current = next(pe.environments, None)
@@ -189,8 +148,6 @@ class _Run:
         pe.receives = [(use, self.fifos[use]) for use in receives]
         pe.sends = [(use, self.fifos[use]) for use in sends]
         pe.moved_bytes, pe.stores = 0, False
-        if pe.port is not None:
-            pe.port.prepare(pe.firings)
         for statement in pe.node.body:
             match statement:
                 case Load(type=type, condition=condition) if holds(condition, pe.current):
@@ -216,8 +173,8 @@ class _Run:
 
     def _step(self) -> None:
         """One cycle."""
-        if self.banks is not None and self.cycle:
-            self.banks.advance()
+        if self.memories is not None and self.cycle:
+            self.memories.advance(self.cycle)
         self.cycle += 1
         if self.credit is not None and self.rate is not None:
             self.credit = min(self.rate, self.credit + self.rate) if self.cycle > 1 else self.rate
@@ -244,7 +201,7 @@ class _Run:
         for pe in self.pes:
             if pe.current is None or pe.queued or not pe.allowed(self.cycle):
                 continue
-            if any(port and port.free() > self.cycle for port in (pe.port, pe.banks)):
+            if self.memories is not None and self.memories.free(pe.number) > self.cycle:
                 continue
             if self._stalled(pe):
                 continue
@@ -295,24 +252,21 @@ class _Run:
 
     def _leaving(self, pe: PlainPE, now: int) -> int:
         """Ask memories for what the firing needs; when its tokens leave."""
-        leaving = now
-        if pe.port is not None:
-            leaving = pe.port.ask(now)
-            self.last_store = max(self.last_store, pe.port.written)
-        elif pe.stores:
+        memories = self.memories
+        if pe.stores and (memories is None or not memories.is_unit(pe.number)):
             self.last_store = now
-        if pe.banks is None:
-            return leaving
-        port = pe.port if isinstance(pe.port, MachinePort) else None
-        waits, deciding = (port.waits, port.deciding) if port is not None else ({}, {})
-        return pe.banks.ask(now, waits, deciding, [fifo.settle for _, fifo in pe.sends])
+        if memories is None:
+            return now
+        return memories.ask(pe.number, now, [fifo.settle for _, fifo in pe.sends])
 
     def _settle(self) -> None:
         """Let the cycles pass until the last store is complete; nothing fires in them."""
         last = max((pe.last for pe in self.pes), default=0)
-        if self.ports is not None:
-            self.last_store = max(self.last_store, self.ports.flush(last))
-        stored = self.banks.flush() if self.banks is not None else 0
+        stored = 0
+        if self.memories is not None:
+            self.memories.flush(self.cycle, last)
+            self.last_store = max(self.last_store, self.memories.last_written)
+            stored = self.memories.last_stored
         end = end_of_run(self.program, last, self.last_store, stored)
         while self.cycle < end:
             self.cycle += 1
@@ -347,6 +301,7 @@ class _Run:
         """The counters as arrays."""
         fifos = list(self.fifos.values())
         memory = np.array([pe.memory_stalls for pe in self.pes], np.int64)
+        counts = self.memories.counts() if self.memories is not None else (None, None)
         return Tally(
             ending=ending,
             cycles=self.cycle,
@@ -360,8 +315,8 @@ class _Run:
             memory_blocked=np.where(self.program.loads, 0, memory),
             left=np.array([len(fifo.tokens) for fifo in fifos], np.int64),
             stuck=self._stuck(),
-            memory=self.ports.tally() if self.ports is not None else None,
-            shared=self.banks.tally() if self.banks is not None else None,
+            memory=counts[0],
+            shared=counts[1],
         )
 
 
@@ -404,8 +359,7 @@ class Fifo:
 class PlainPE:
     """A PE, its next firing, and its counters.
 
-    ``queued`` says that it waits for memory; it has a ``port`` if it is a unit of a DRAM, and
-    ``banks`` if it uses shared banks.
+    ``queued`` says that it waits for memory.
     """
 
     number: int
@@ -424,8 +378,6 @@ class PlainPE:
     waiting: int = 0
     memory_stalls: int = 0
     queued: bool = False
-    port: UnitPort | None = None
-    banks: BankedPort | None = None
 
     def look(self) -> None:
         """Find out what the next firing needs, as far as the tokens that are there tell."""
@@ -501,212 +453,3 @@ class MachinePE(PlainPE):
 
 def _reached(time: int | None, now: int) -> bool:
     return time is not None and time <= now
-
-
-# The machines that share the banks of a device, and the banks, for the plain engine.
-
-
-class PlainBanks:
-    """The banks of a program and the machines in front of them."""
-
-    def __init__(self, program: SimProgram, banked: Banked, recorded: RecordedMachines) -> None:
-        self.model = BankedModel(banked, now=1)
-        self.ports: dict[int, BankedPort] = {}
-        bases = bases_in_banks(program.graph, banked)
-        for timing in program.nodes:
-            if not isinstance(timing.node, Machine):
-                continue
-            for place, machine in enumerate(recorded.machines(timing.node)):
-                rules = [rule.at(MemorySpace.SHARED) for rule in machine.rules]
-                if not any(rule.accesses for rule in rules):
-                    continue
-                firings = BankedFirings(
-                    graph=program.graph,
-                    banked=banked,
-                    bases=bases,
-                    rules=rules,
-                    codes=machine.codes,
-                    addresses=machine.addresses,
-                )
-                self.ports[timing.first + place] = BankedPort(
-                    banked=banked,
-                    model=self.model,
-                    number=len(self.ports) % banked.ports,
-                    plans=firings.plans(),
-                )
-
-    def port_of(self, instance: int) -> BankedPort | None:
-        """The port of a machine that uses the banks."""
-        return self.ports.get(instance)
-
-    def advance(self) -> None:
-        """One cycle, after all firings in it."""
-        self.model.step()
-        for port in self.ports.values():
-            port.advance()
-
-    def flush(self) -> int:
-        """Go on until all words are served; the cycle of the last one that is stored."""
-        while self.model.under_way:
-            self.advance()
-        return max((port.stored for port in self.ports.values()), default=0)
-
-    def tally(self) -> SharedCounts:
-        """What was measured."""
-        return SharedCounts(
-            banks=self.model.counts,
-            machines={instance: port.counts for instance, port in self.ports.items()},
-        )
-
-
-# The units of a program and the memory that they share, for the plain engine.
-
-
-class Ports:
-    """The units of a program and their memory."""
-
-    def __init__(self, program: SimProgram, recorded: RecordedMachines) -> None:
-        dram = program.device.memory
-        assert dram is not None
-        self.program, self.dram = program, dram
-        self.ratio = dram.clock_hz / program.device.clock_hz
-        self.model = DramModel(dram)
-        self.bases, self.room = bases_of(program.graph, dram)
-        self.ports: dict[int, UnitPort] = {}
-        for timing in program.nodes:
-            if isinstance(timing.node, Machine):
-                self._add_machines(timing, timing.node, recorded)
-            elif uses_memory(timing.node):
-                self._add_pes(timing, timing.node)
-
-    def port_of(self, instance: int) -> UnitPort | None:
-        """The port of a PE that is a unit."""
-        return self.ports.get(instance)
-
-    def _add_pes(self, timing: NodeTiming, node: PEArray) -> None:
-        for instance, point in enumerate(space_points(node), timing.first):
-            firings = int(self.program.control.firings[instance])
-            if not firings:
-                continue
-            self.ports[instance] = UnitPort(
-                dram=self.dram,
-                ratio=self.ratio,
-                model=self.model,
-                firings=firings,
-                statements=self._lines(node, point),
-            )
-
-    def _add_machines(self, timing: NodeTiming, node: Machine, recorded: RecordedMachines) -> None:
-        streamed = frozenset(t.name for t in self.program.graph.tensors if t.streamed)
-        in_parts = frozenset(t.name for t in self.program.graph.tensors if t.in_parts)
-        for place, found in enumerate(recorded.machines(node)):
-            rules = [rule.at(MemorySpace.MEMORY) for rule in found.rules]
-            if not any(rule.accesses for rule in rules):
-                continue
-            machine = MachineFirings(
-                rules=rules,
-                ports=ports_of(rules),
-                bases=self.bases,
-                codes=found.codes,
-                ended=found.ended,
-                addresses=found.addresses,
-                streamed=streamed,
-                in_parts=in_parts,
-            )
-            self._check(machine)
-            self.ports[timing.first + place] = MachinePort(
-                dram=self.dram,
-                ratio=self.ratio,
-                model=self.model,
-                firings=len(machine.codes),
-                statements=[],
-                plans=plans_of(machine, self.dram),
-            )
-
-    def _check(self, machine: MachineFirings) -> None:
-        """Open tensors are no longer than there is room."""
-        streams = [iter(stream) for stream in machine.addresses]
-        for code in machine.codes:
-            for access in machine.rules[code].accesses:
-                address = int(np.max(next(streams[access.channel])))
-                is_open = self.program.graph.tensor(access.tensor).open
-                if is_open and address + access.bytes > self.room:
-                    raise too_long(self.program.graph, access.tensor, self.dram, self.room)
-
-    def _lines(self, node: PEArray, point: tuple[int, ...]) -> list[Lines]:
-        """The lines that each memory statement of a PE begins in the run."""
-        statements = [item for item in node.body if isinstance(item, Load | Store)]
-        found = [Lines(isinstance(statement, Store)) for statement in statements]
-        for firing, environment in enumerate(iterations(node, point, self.program.parameters)):
-            for statement, lines in zip(statements, found, strict=True):
-                if holds(statement.condition, environment):
-                    address = self._address(statement, environment)
-                    lines.add(firing, address, accessed_bytes(statement), self.dram.line_bytes)
-        return found
-
-    def _address(self, statement: Load | Store, environment: Environment) -> int:
-        tensor = self.program.graph.tensor(statement.tensor)
-        index = tuple(int(evaluate(item, environment)) for item in statement.indices)
-        flat = int(np.ravel_multi_index(index, tensor.allocated)) if index else 0
-        return self.bases[statement.tensor] + flat * tensor.type.bytes
-
-    def flush(self, last: int) -> int:
-        """Write what is changed or waits after the last firing of all; when all is written."""
-        end = self.model.flush(later(last, self.ratio))
-        return later(end, 1 / self.ratio) + self.dram.units.path_cycles if end else 0
-
-    def tally(self) -> MemoryCounts:
-        """What was measured."""
-        return MemoryCounts(
-            channels=tuple(channel.counts for channel in self.model.channels),
-            units={instance: port.counts for instance, port in self.ports.items()},
-        )
-
-
-# What the machines of a program do with memories, recorded for the plain engine before the run.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedMachine:
-    """One machine: its rules, the codes of its firings, whether they are all, and addresses."""
-
-    rules: tuple[RuleAccesses, ...]
-    codes: list[int]
-    ended: bool
-    addresses: list[list[Array]]
-
-
-class RecordedMachines:
-    """A run as far as the tokens of a program allow, with the addresses of its machines."""
-
-    def __init__(self, program: SimProgram, limits: Limits) -> None:
-        self.addressed: AddressedGraph = with_addresses(program.graph, program.timed_places)
-        self._recording: Recording | None = None
-        if not self.addressed.channels:
-            return
-        if program.inputs is None:
-            raise InternalError("the plain engine needs the inputs of machines with a memory")
-        most = None if limits.max_cycles is None else limits.max_cycles + 1
-        self._recording = record_graph(
-            self.addressed.graph, program.inputs, program.parameters, most_firings=most
-        )
-
-    def machines(self, node: Machine) -> list[RecordedMachine]:
-        """The machines of a node by place; none if they access no such memory."""
-        channels = self.addressed.channels.get(node.name)
-        if channels is None or self._recording is None:
-            return []
-        found: list[RecordedMachine] = []
-        for place, point in enumerate(space_points(node)):
-            here = {d.name: np.int32(at) for d, at in zip(node.space, point, strict=True)}
-            graph = self.addressed.graph
-            uses = [PortUse(c, element_of(graph.channel(c).source_index, here)) for c in channels]
-            found.append(
-                RecordedMachine(
-                    rules=self.addressed.rules[node.name],
-                    codes=self._recording.codes[node.name, place],
-                    ended=(node.name, place) in self._recording.ended,
-                    addresses=[self._recording.tokens.get(use, []) for use in uses],
-                )
-            )
-        return found

@@ -8,28 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
-from t2s.core.sigint import import_deferring_sigint
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits, Observer, Progress, checked_limits
 from t2s.simulator.program.build import build_program, with_device
-from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.sim_program import RunContext, SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.random_stalls import RandomStalls, check_stalls
 from t2s.simulator.report.deadlock import DeadlockReport, Remedy
 from t2s.simulator.report.errors import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
 
-if TYPE_CHECKING:
-    from t2s.simulator.report.counters import Counts
-    from t2s.simulator.report.result import SimResult
-    from t2s.simulator.timeline import Timeline
+
+@dataclass(frozen=True, slots=True)
+class GraphContext:
+    """The ``RunContext`` of a graph: it can be run again, and nobody knows more of it."""
+
+    def rerun(
+        self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None
+    ) -> SimResult:
+        return run_to_the_end(program, engine, limits, observer)
+
+    def warnings(self, result: SimResult) -> tuple[str, ...]:
+        return ()
+
+    def lines(self, result: SimResult) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def write_page(self, result: SimResult, path: str | Path, options: Mapping[str, Any]) -> Path:
+        raise InternalError("a result of the simulator alone has no page")
+
+
+_GRAPH = GraphContext()
 
 
 def simulate(
@@ -42,6 +59,7 @@ def simulate(
     max_cycles: int | None = None,
     progress: bool | None = None,
     stalls: RandomStalls | None = None,
+    context: RunContext = _GRAPH,
 ) -> SimResult:
     """Run a graph on its inputs and return outputs, exact cycles and stalls.
 
@@ -55,6 +73,7 @@ def simulate(
     max_cycles: cut the run short after so many cycles; the result says so and has no outputs.
     progress: show a bar: ``True`` always, ``False`` never, ``None`` for long runs in a terminal.
     stalls: hold up load and store units now and then, as real memory does.
+    context: what the design adds to the result.
 
     Raises
     ------
@@ -62,7 +81,9 @@ def simulate(
     DeadlockError: nothing can fire, but something should; has the partial ``result``.
     TokensLeftError: the run ended, but not all tokens were received; has the ``result``.
     """
-    program = build_program(graph, device, inputs, parameters, check_stalls(stalls))
+    program = build_program(
+        graph, device, inputs, parameters, check_stalls(stalls), context or GraphContext()
+    )
     limits = checked_limits(max_cycles)
     with Progress(progress) as observer:
         return run_to_the_end(program, engine, limits, observer)
@@ -77,12 +98,15 @@ def simulate_cycles(
     max_cycles: int | None = None,
     progress: bool | None = None,
     stalls: RandomStalls | None = None,
+    context: RunContext = _GRAPH,
 ) -> SimResult:
     """The times of ``simulate``, to the cycle, without inputs and without outputs.
 
     Only the parameters that loop bounds, conditions and indices depend on have to be given.
     """
-    program = build_program(graph, device, None, parameters, check_stalls(stalls))
+    program = build_program(
+        graph, device, None, parameters, check_stalls(stalls), context or GraphContext()
+    )
     limits = checked_limits(max_cycles)
     with Progress(progress) as observer:
         return run_to_the_end(program, engine, limits, observer)
@@ -112,8 +136,7 @@ def retime(
     changed = program.with_capacities(capacities)
     if latencies:
         changed = changed.with_latencies(latencies)
-    result = find_engine(engine).run(changed, limits or Limits(), observer)
-    return replace(result, rerun=run_to_the_end, sample=timelines_of)
+    return find_engine(engine).run(changed, limits or Limits(), observer)
 
 
 def retime_on(
@@ -150,24 +173,11 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
     )
 
 
-def timelines_of(
-    program: SimProgram, wanted: Sequence[Counts], kernel: str
-) -> tuple[Timeline, ...]:
-    """What the PEs of a program did in windows, by ``times.sampled``, which needs a compiler."""
-    sampled = import_deferring_sigint("t2s.simulator.times.sampled")
-    found: tuple[Timeline, ...] = sampled.timelines_of(program, wanted, kernel)
-    return found
-
-
 def run_to_the_end(
     program: SimProgram, engine: str, limits: Limits, observer: Observer | None
 ) -> SimResult:
     """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
-    result = replace(
-        find_engine(engine).run(program, limits, observer),
-        rerun=run_to_the_end,
-        sample=timelines_of,
-    )
+    result = find_engine(engine).run(program, limits, observer)
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock, result.machine_trace)
         raise DeadlockError(replace(result, deadlock=report), report)

@@ -56,7 +56,9 @@ def test_cells() -> None:
 def test_blocks_of_cells() -> None:
     with pytest.raises(NotLowered) as caught:
         check_memory(BANKED.machines[0], BANKED)
-    assert "'x' is in shared banks, and cells have none: give it Place.MEMORY" in str(caught.value)
+    assert "'x' is in shared banks, and cells have none: give it MemorySpace.MEMORY" in str(
+        caught.value
+    )
 
 
 def test_resources() -> None:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.stardust.paper import PAPER
 from t2s.core.errors import UserError
 from t2s.driver.capstan_result import CapstanResult, CycleCause
-from t2s.simulator.memory.banked import Banked
+from t2s.simulator.memory.spec import Banked
 from tests.capstan.test_simulated_kernels import IDEAL, inputs_of
 
 

@@ -20,6 +20,7 @@ from t2s.sparse_repr.notation.ir import accesses
 from tests.capstan.kernels import TEN
 from tests.capstan.random_kernels import RandomKernel, random_kernels
 from tests.sampling import sampled
+from tests.simulator.memory.plain_memories import independent_memories
 
 SIMULATED = tuple(row.name for row in PAPER)
 SHAPES = ({"i": 5, "j": 4, "k": 3, "l": 6}, {"i": 0}, {"i": 1, "j": 1}, {"j": 0}, {"k": 0, "l": 1})
@@ -101,9 +102,10 @@ def test_floats_round_as_in_the_patterns(kernel: CapstanKernel) -> None:
 @sampled("memory", [IDEAL, HBM], quick=2)
 def test_both_engines(kernel: CapstanKernel, memory: str) -> None:
     inputs = inputs_of(kernel, {"i": 4, "j": 3, "k": 2, "l": 5}, 0.5, 1)
-    native, plain = (
-        kernel.simulate(inputs, memory=memory, engine=engine) for engine in ("native", "python")
-    )
+    with independent_memories():
+        native, plain = (
+            kernel.simulate(inputs, memory=memory, engine=engine) for engine in ("native", "python")
+        )
     assert native.cycles == plain.cycles
     assert same(native.tensor, plain.tensor)
     assert native.units == plain.units
@@ -182,7 +184,8 @@ def test_random_kernels() -> None:
 @settings(OPTIONS, max_examples=200)
 @given(random_kernels())
 def test_many_random_kernels(found: RandomKernel) -> None:
-    _random(found, (IDEAL, HBM), ("native", "python"))
+    with independent_memories():
+        _random(found, (IDEAL, HBM), ("native", "python"))
 
 
 def test_times_of_the_chip_change_cycles_alone() -> None:

@@ -221,7 +221,7 @@ def test_machines_on_a_dram() -> None:
           --> kernel = t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
           expected: inputs and outputs in memory 'ddr4-2133'
           given:    A_crd1: int32[any] on the chip
-          hint:     simulate the design instead of its graph, or give its tensors Place.MEMORY
+          hint:     simulate the design instead of its graph, or give its tensors MemorySpace.MEMORY
         """,
         UnsupportedError,
     ):

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, UserError, Var
+from t2s import Float, Func, ImageParam, Int, Var
+from t2s.driver import func_design
+from t2s.errors import UserError
 from t2s.spatial import pipeline
 from tests.sampling import sampled
 

@@ -54,6 +54,17 @@ def test_a_memory_is_that_of_simulate() -> None:
         assert fit.cycles <= alone.cycles
 
 
+def test_warnings_are_those_of_simulate_on_a_device_with_a_dram() -> None:
+    """Its arrays are in the DRAM; what is too large is asked of the graph of the design."""
+    kernel = t2s.sparse.compile(t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}))
+    arrays = {"A": np.eye(400, dtype=np.float32), "x": np.ones(400, np.float32)}
+    options = {"device": "arria10", "memory": "ddr4-2133"}
+    alone = t2s.simulate(kernel, arrays, **options)
+    (run,) = t2s.simulate_many([Run(kernel, arrays, **options)]).results
+    for one, other in zip(run.stages, alone.stages, strict=True):
+        assert one.warnings == other.warnings == one.retime().warnings
+
+
 def test_an_error_ends_its_own_run_only() -> None:
     outcomes = t2s.simulate_many(
         [

@@ -11,7 +11,8 @@ from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.printer import graph_to_dot, print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import GraphError, verify_graph
-from t2s.simulator.memory.banked import Banked, bases_in_banks
+from t2s.simulator.memory.places import bases_in_banks
+from t2s.simulator.memory.spec import Banked
 from tests.graph.gathers import Gathering
 from tests.graph.machines import copying
 from tests.graph.refusal import refuse
@@ -39,7 +40,7 @@ def test_text_and_picture() -> None:
 def test_json_says_of_swizzled_tensors_alone_that_they_are() -> None:
     for graph in (BANKED, SWIZZLED):
         assert graph_from_json(graph_to_json(graph)) == graph
-    assert '"Place.SHARED"' in graph_to_json(BANKED)
+    assert '"MemorySpace.SHARED"' in graph_to_json(BANKED)
     assert "swizzled" not in graph_to_json(BANKED)
     assert json.loads(graph_to_json(SWIZZLED))["graph"]["tensors"][2]["swizzled"] is True
 
@@ -56,8 +57,8 @@ def test_swizzled_and_not_shared() -> None:
     refuse(
         with_x(Gathering().graph, swizzled=True),
         "tensor 'x': it is swizzled and in no shared banks",
-        "  expected: Place.SHARED, or a tensor that is not swizzled",
-        "  given:    Place.MEMORY",
+        "  expected: MemorySpace.SHARED, or a tensor that is not swizzled",
+        "  given:    MemorySpace.MEMORY",
     )
 
 
@@ -73,8 +74,8 @@ def test_tensors_whose_bursts_controllers_know(name: str, text: str) -> None:
     refuse(
         with_x(BANKED, **{name: True}),
         f"tensor 'x': it is {text} and not in the device's memory",
-        f"  expected: Place.MEMORY, or a tensor that is not {text}",
-        "  given:    Place.SHARED",
+        f"  expected: MemorySpace.MEMORY, or a tensor that is not {text}",
+        "  given:    MemorySpace.SHARED",
     )
 
 

@@ -13,8 +13,12 @@ from pathlib import Path
 from t2s.llvm.compile import compile_when_new
 from t2s.llvm.kernels import CompiledKernel
 from t2s.llvm.operands import Argument
-from t2s.simulator.times.banked_layout import advance_with_banks, advance_with_banks_and_dram
-from t2s.simulator.times.table_layout import advance_with_credit, advance_with_dram
+from t2s.simulator.times.table_layout import advance_with_credit
+from t2s.simulator.times.table_memories import (
+    advance_with_banks,
+    advance_with_banks_and_dram,
+    advance_with_dram,
+)
 from t2s.simulator.values.sorted_memory import HEADER, HEAP, SIZE, TABLE, new_block
 from tests.sources import PACKAGE, tree
 

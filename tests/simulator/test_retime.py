@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.run import retime, simulate, simulate_cycles
+from t2s.simulator.run import GraphContext, retime, simulate, simulate_cycles
 from tests.graph.machines import copying
 from tests.simulator.designs import ENGINES, chain, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph
@@ -153,9 +154,26 @@ def test_integers_of_numpy() -> None:
 
 
 def test_warnings_follow_the_depths() -> None:
-    def warn(graph: Graph, device: object) -> tuple[str, ...]:
-        return ("deep",) if depths_of(graph)["A"] > 100 else ()
+    class Deep(GraphContext):
+        def warnings(self, result: SimResult) -> tuple[str, ...]:
+            return ("deep",) if result.depths["A"] > 100 else ()
 
-    result = replace(simulate_cycles(chain(4)), warn=warn)
+        def lines(self, result: SimResult) -> tuple[tuple[str, str], ...]:
+            return (("A", str(result.depths["A"])),)
+
+        def write_page(self, result: SimResult, path: object, options: object) -> Path:
+            return Path(f"{result.depths['A']}.html")
+
+    result = simulate_cycles(chain(4), context=Deep())
+    assert not result.warnings
     assert result.retime({"A": 1000}).warnings == ("deep",)
     assert result.retime({"A": 1000}).retime({"A": 2}).warnings == ()
+    assert ("A", "1000") in result.retime({"A": 1000}).summary
+    assert result.retime({"A": 1000}).report("page.html") == Path("1000.html")
+    cut = result.retime({"A": 3}, max_cycles=2)
+    assert cut.report("page.html") == Path("3.html")
+
+
+def test_a_result_is_data() -> None:
+    """What makes reports of it is not in its fields, which every copy would have to carry."""
+    assert not [field.name for field in fields(SimResult) if "Callable" in str(field.type)]

@@ -18,6 +18,7 @@ from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Rule, SpaceDimensi
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.run import retime_on, simulate
 from tests.graph.refusal import refuse
+from tests.simulator.memory.plain_memories import independent_memories
 
 PLACES = 3
 HERE = Index(name="place")
@@ -133,10 +134,11 @@ def doubled() -> Graph:
 def test_both_engines(memory: str) -> None:
     device = DEVICES["capstan"].with_memory(memory)
     x = np.array([3, 4, 5], np.int32)
-    native, plain = (
-        simulate(doubled(), {"x": x}, device=device, engine=engine)
-        for engine in ("native", "python")
-    )
+    with independent_memories():
+        native, plain = (
+            simulate(doubled(), {"x": x}, device=device, engine=engine)
+            for engine in ("native", "python")
+        )
     assert native.outputs["y"].tolist() == plain.outputs["y"].tolist() == [24]
     assert native.cycles == plain.cycles
     # only the loader is a unit of the memory, beside the one that stores

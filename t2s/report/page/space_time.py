@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.errors import InternalError, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.validate import as_int
 from t2s.graph.nodes import Machine, PEArray, Role
@@ -154,8 +154,6 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
     untraced = bool(program.graph.machines) and program.trace is None
     if untraced or not result.cycles or not 0 < count <= MOST_PES:
         return None
-    if result.sample is None:
-        raise InternalError("a result of an engine alone has no timeline")
     most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
     named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
     fitting = max(1, (1 << 21) // count)
@@ -164,7 +162,7 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
         length = last - first + 1
         bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(most, fitting)
         wanted.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
-    lines = result.sample(program, wanted, result.kernel)
+    lines = result.timelines(wanted)
     names = [name for name, _ in named]
     return Observed(
         program=program,

@@ -1,6 +1,5 @@
-"""Memories: dynamic RAM with banks, rows and refresh, by the times of its commands.
+"""Memories: dynamic RAM with banks, rows and refresh, and banks that ports share on the chip.
 
-``spec`` says what a memory is, ``presets`` names some, ``model`` is the plain model of one and the
-oracle of the compiled one in ``times/dram_kernel.py``; ``port`` and ``requests`` say which lines of
-memory a load or store unit asks for, ``report`` what came of it.
+``spec`` says what a memory is, ``dram``, ``units`` and ``banks`` what it does, ``requests`` and
+``sharers`` what PEs and machines ask it for, and ``report`` what came of it in a run.
 """

@@ -10,7 +10,7 @@ address of that access; any engine of values then gives the addresses as the tok
 channels.  A gather or scatter by a vector of indices puts a vector of addresses, into channels for
 accesses of that many lanes.
 
-What a firing is to memory (see ``machine_port`` for the requests that follow from it):
+What a firing is to memory (see ``requests`` for the lines that follow from it):
 
 * An access has a *level*: 0 if its address is known when the firing begins, 1 if it needs what an
   access of level 0 loads, and so on.
@@ -143,6 +143,11 @@ def ports_of(rules: Sequence[RuleAccesses]) -> tuple[tuple[str, bool], ...]:
         (access.tensor, access.store) for rule in rules for access in rule.accesses
     )
     return tuple(found)
+
+
+def levels_of(rules: Sequence[RuleAccesses]) -> int:
+    """How many loads of a firing come one after the other, at most."""
+    return max((a.level for rule in rules for a in rule.accesses), default=0) + 1
 
 
 class _RuleReader:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from t2s.core.display import NotebookDisplay, Table
-from t2s.simulator.memory.banked import Banked, BankedCounts, BankedPortCounts
-from t2s.simulator.memory.model import ChannelCounts
-from t2s.simulator.memory.spec import Dram
+from t2s.simulator.memory.spec import Banked, Dram
+
+
+@dataclass(slots=True)
+class ChannelCounts:
+    """What a channel has done: bursts read and written, by what became of their row, refreshes.
+
+    ``forwarded`` counts reads that found their data in the write queue, and ``joined`` requests of
+    a burst that its controller knew; they never reached a bank.
+    """
+
+    reads: int = 0
+    writes: int = 0
+    hits: int = 0
+    misses: int = 0
+    conflicts: int = 0
+    refreshes: int = 0
+    forwarded: int = 0
+    joined: int = 0
 
 
 @dataclass(slots=True)
@@ -165,6 +181,37 @@ def _share(part: int, whole: int) -> str:
 
 
 # What came of shared banks in a run: words through the network, conflicts, use of the banks.
+
+
+@dataclass(slots=True)
+class BankedCounts:
+    """What a banked memory has done.
+
+    Attributes
+    ----------
+    cycles: in which it had words to serve.
+    vectors: that entered the network, by port.
+    served: words, by unit.
+    held: cycles that vectors waited before they entered their port, summed over vectors.
+    waited: cycles that words took longer to their bank than without any conflict, summed over
+        words: in the network, and in the queue of the unit.
+    """
+
+    cycles: int = 0
+    vectors: list[int] = field(default_factory=list)
+    served: list[int] = field(default_factory=list)
+    held: int = 0
+    waited: int = 0
+
+
+@dataclass(slots=True)
+class BankedPortCounts:
+    """Vectors that a machine has loaded and stored with, words, and cycles from ask to answer."""
+
+    loads: int = 0
+    stores: int = 0
+    words: int = 0
+    latency: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -547,3 +547,67 @@ def find_memory(memory: str | Dram) -> Dram | None:
             hint="dataclasses.replace(MEMORIES['ddr4-2133'], ...) describes a variant",
         )
     return MEMORIES[memory]
+
+
+# Banked memories on the chip.
+
+_MOST = 1 << 16
+_MOST_LANES = 32
+_LEAST = {"lane_moves": 0, "reply_cycles": 0}
+_MOST_OF = {"lanes": _MOST_LANES, "banks": _MOST_LANES, "ports": 1024, "link_depth": 1024}
+_MOST_OF |= {"queue_depth": 1024}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banked:
+    """Memories in banks, and the network in front of them.
+
+    Attributes
+    ----------
+    ports: of the network, a power of two; it has as many memory units.
+    lanes: words of a vector.
+    banks: of a unit; word ``a`` is in bank ``a % banks`` of unit ``a // banks % ports``.
+    queue_depth: vectors that a unit works on.
+    rounds: of its allocator, in a cycle.
+    lane_moves: lanes by which a rank of the network may move a word.
+    link_depth: vectors that each link of the network holds.
+    reply_cycles: from serving the last word of a vector to the answer.
+    outstanding: vectors of one machine that may be under way.
+    """
+
+    ports: int = 16
+    lanes: int = 16
+    banks: int = 16
+    queue_depth: int = 16
+    rounds: int = 2
+    lane_moves: int = 1
+    link_depth: int = 4
+    reply_cycles: int = 0
+    outstanding: int = 64
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            least, most = _LEAST.get(item.name, 1), _MOST_OF.get(item.name, _MOST)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise _banked_refusal(item.name, f"an integer from {least} to {most}", value)
+        if self.ports & (self.ports - 1):
+            raise _banked_refusal("ports", "a power of two", self.ports)
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of the network."""
+        return self.ports.bit_length() - 1
+
+    def place(self, address: int) -> tuple[int, int]:
+        """The unit and the bank of a word."""
+        return address // self.banks % self.ports, address % self.banks
+
+
+def _banked_refusal(name: str, expected: str, given: object) -> UserError:
+    return UserError(
+        f"a banked memory cannot have these {name.replace('_', ' ')}",
+        location=user_location(),
+        expected=expected,
+        given=repr(given),
+    )

@@ -34,13 +34,13 @@ from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
-from t2s.simulator.memory.banked import bases_in_banks, most_loads
-from t2s.simulator.memory.port import addresses_of
+from t2s.simulator.memory.places import addresses_of, bases_in_banks, most_loads
 from t2s.simulator.program.flatten import Control, flatten
 from t2s.simulator.program.sim_program import (
     ChannelTiming,
     NodeInterval,
     NodeTiming,
+    RunContext,
     SimProgram,
     buffered_firings,
     check_times,
@@ -64,6 +64,7 @@ def build_program(
     inputs: Mapping[str, Array] | None,
     parameters: Mapping[str, object] | None = None,
     stalls: RandomStalls | None = None,
+    context: RunContext | None = None,
 ) -> SimProgram:
     """Check a graph with its inputs and flatten it; ``inputs=None`` makes a times-only program.
 
@@ -96,6 +97,7 @@ def build_program(
         control=control,
         stalls=stalls,
         digest=digest_of(graph, arrays or {}),
+        context=context,
     )
     _check_ends(program)
     check_times(program)
@@ -215,7 +217,7 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     longest = NodeInterval(cycles=1)
     match node:
         case Machine():
-            # a DRAM holds the machine itself, see ``memory.machine_port``
+            # a DRAM holds the machine itself, see ``memory.units``
             latency = device.load_latency if device.memory is None else 0
             found = machine_recurrences(graph, node, device.latency_of, latency)
             moved = most_bytes(graph, node)
@@ -256,7 +258,7 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
 
 
 def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into their memories; of open ones see ``memory.port.bases_of``."""
+    """All tensors fit into their memories; of open ones see ``memory.places.bases_of``."""
     if device.banked is not None:
         bases_in_banks(graph, device.banked)
     if device.memory is None:
@@ -272,7 +274,7 @@ def _check_memory(graph: Graph, device: Device) -> None:
                     expected=f"inputs and outputs in memory {device.memory.name!r}",
                     given=f"{name}: {tensor.shape_text}",
                     hint="simulate the design instead of its graph, or give its tensors"
-                    " Place.MEMORY",
+                    " MemorySpace.MEMORY",
                 )
     _, end = addresses_of(graph)
     if end > device.memory.capacity:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,9 @@ from t2s.graph.body import Load
 from t2s.graph.graph import Channel, Graph, MemorySpace
 from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
-from t2s.simulator.memory.banked import Banked, bases_in_banks, most_loads, uses_shared_banks
+from t2s.simulator.limits import Limits, Observer
+from t2s.simulator.memory.places import bases_in_banks, most_loads, uses_shared_banks
+from t2s.simulator.memory.spec import Banked
 from t2s.simulator.program.control import code_counts, firings_per_code, listed
 from t2s.simulator.program.flatten import (
     MOST_CYCLES,
@@ -123,12 +127,31 @@ class ChannelTiming:
         return slice(self.first, self.first + self.channel.element_count)
 
 
+class RunContext(Protocol):
+    """What a ``SimResult`` is asked for that is not in the run: by whoever had the program run."""
+
+    def rerun(
+        self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None
+    ) -> Any:
+        """Run a program as ``simulate`` does: raises what that raises."""
+
+    def warnings(self, result: Any) -> tuple[str, ...]:
+        """What makes the numbers doubtful."""
+
+    def lines(self, result: Any) -> tuple[tuple[str, str], ...]:
+        """More lines for the summary of a result, as (label, text)."""
+
+    def write_page(self, result: Any, path: str | Path, options: Mapping[str, Any]) -> Path:
+        """Write the report page of a result; the options are those of ``SimResult.report``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimProgram:
     """A graph ready to run.
 
     ``inputs`` is ``None`` where only times are wanted; ``stalls`` are those of the load and store
-    units, where there are any; ``trace`` is what its machines do, where that is known already.
+    units, where there are any; ``trace`` is what its machines do, where that is known already;
+    ``context`` is what the design adds to results.
     """
 
     graph: Graph
@@ -141,6 +164,7 @@ class SimProgram:
     stalls: RandomStalls | None = None
     trace: Trace | None = None
     digest: str = ""
+    context: RunContext | None = field(default=None, repr=False, compare=False)
 
     @property
     def pe_count(self) -> int:
@@ -215,6 +239,12 @@ class SimProgram:
     def per_element(self, values: list[int]) -> NDArray[np.int64]:
         """One value per channel, repeated for its elements."""
         return np.asarray(values, np.int64)[self.channel_of_element]
+
+    @cached_property
+    def ring_sizes(self) -> NDArray[np.int64]:
+        """Slots of every channel element's ring: its capacity, and no more than tokens pass."""
+        capacity = self.per_element([channel.capacity for channel in self.channels])
+        return np.maximum(1, np.minimum(capacity, self.control.sent))
 
     def node_of(self, instance: int) -> NodeTiming:
         """The node that a PE belongs to."""
@@ -322,6 +352,37 @@ def with_traces(
     A machine in ``unfinished`` has firings left that nobody knows: it counts one more.
     """
     return replace(program, control=_control(program.control, traces, unfinished or {}))
+
+
+def explicit(program: SimProgram, trace: Trace) -> SimProgram:
+    """The program with the codes of its machines among those of its control.
+
+    An unfinished machine has one firing more, for which the last token never comes; but one that
+    refuses has none.
+    """
+    control = program.control
+    rows, uses, taken = [control.rows], [control.uses], [control.taken]
+    row_count, use_count = len(control.rows), len(control.uses)
+    codes_of: dict[int, Array] = {}
+    for instance, codes in trace.codes.items():
+        codes_of[instance] = codes
+        needs = trace.unfinished.get(instance)
+        if needs and instance not in trace.refusing:
+            row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
+            row[0, :3] = use_count, use_count + len(needs), use_count + len(needs)
+            rows.append(row)
+            uses.append(np.array(needs, control.uses.dtype))
+            taken.append(np.zeros(len(needs), np.bool_))
+            last = np.int32(row_count - control.row_start[instance])
+            codes_of[instance] = np.append(codes.astype(np.int32), last)
+            row_count, use_count = row_count + 1, use_count + len(needs)
+    extended = replace(
+        control,
+        rows=np.concatenate(rows),
+        uses=np.concatenate(uses),
+        taken=np.concatenate(taken),
+    )
+    return with_traces(replace(program, control=extended, trace=trace), codes_of)
 
 
 def _control(

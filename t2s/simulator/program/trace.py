@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import PortUse, element_of, space_points
-from t2s.simulator.memory.machine_accesses import Addresses
+
+if TYPE_CHECKING:
+    from t2s.simulator.memory.machine_accesses import Addresses
 
 Counts = NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from t2s.core.display import (
     cycle_text,
     engineering,
 )
-from t2s.core.errors import InternalError, UserError
+from t2s.core.errors import InternalError
 from t2s.core.files import write_file
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import counted
@@ -29,12 +29,12 @@ from t2s.core.ops import Array
 from t2s.core.sigint import import_deferring_sigint
 from t2s.core.svg import SvgPicture, stall_chart
 from t2s.core.validate import checked_file
-from t2s.graph.graph import Graph, Tensor, checked_per_channel, with_depths
+from t2s.graph.graph import Tensor, checked_per_channel
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
-from t2s.simulator.limits import Limits, Observer, Progress, checked_limits
-from t2s.simulator.memory.banked import Banked
+from t2s.simulator.limits import Progress, checked_limits
 from t2s.simulator.memory.report import BankedReport, MemoryReport
+from t2s.simulator.memory.spec import Banked
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.program.sim_program import NodeInterval, SimProgram, check_times
 from t2s.simulator.program.trace import Trace
@@ -79,12 +79,8 @@ class SimResult(NotebookDisplay):
     memory: bandwidth, rows and waits, if the device has a DRAM.
     shared: words and conflicts, if machines share banks of the device.
     padded: tensors that are larger in memory, where iterations are padded.
-    warnings: what makes the numbers doubtful, such as a design that is too large for the device.
-    program: what ran, without the inputs; ``retime`` runs it again.
-    rerun, sample: run a program to its end, and make timelines of it, where somebody runs programs.
-    warn: finds the warnings of a design on a device, where somebody does.
-    page: writes a report page of a result, where somebody does.
-    explain: more lines for the summary of a result, as (label, text), where somebody has them.
+    program: what ran, without the inputs; ``retime`` runs it again.  It has the ``RunContext``, of
+        a design.
     """
 
     graph: str
@@ -101,24 +97,8 @@ class SimResult(NotebookDisplay):
     memory: MemoryReport | None = None
     shared: BankedReport | None = None
     padded: tuple[Tensor, ...] = ()
-    warnings: tuple[str, ...] = ()
     machine_trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
-    rerun: Callable[[SimProgram, str, Limits, Observer | None], SimResult] | None = field(
-        default=None, repr=False, compare=False
-    )
-    sample: Callable[[SimProgram, Sequence[Counts], str], tuple[Timeline, ...]] | None = field(
-        default=None, repr=False, compare=False
-    )
-    warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
-        default=None, repr=False, compare=False
-    )
-    explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = field(
-        default=None, repr=False, compare=False
-    )
-    page: Callable[[SimResult, str | Path, Mapping[str, Any]], Path] | None = field(
-        default=None, repr=False, compare=False
-    )
 
     def retime(
         self,
@@ -152,25 +132,17 @@ class SimResult(NotebookDisplay):
         program = program if banked is None else program.with_banked(banked)
         check_times(program)
         limits = checked_limits(max_cycles)
-        if self.rerun is None:
+        if program.context is None:
             raise InternalError("a result of an engine alone cannot be run again")
         with Progress(progress) as observer:
-            try:
-                result = self.rerun(program, self.engine, limits, observer)
-            except UserError as error:  # of a deadlock, with what was measured until then
-                measured = getattr(error, "result", None)
-                if isinstance(measured, SimResult):
-                    vars(error)["result"] = replace(measured, page=self.page)
-                raise
-        changed = with_depths(graph, {**self.depths, **new_depths})
-        return replace(
-            result,
-            outputs=self.outputs if result.finished else {},
-            warnings=self.warn(changed, self.device) if self.warn is not None else self.warnings,
-            warn=self.warn,
-            explain=self.explain,
-            page=self.page,
-        )
+            result: SimResult = program.context.rerun(program, self.engine, limits, observer)
+        return replace(result, outputs=self.outputs) if result.finished else result
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the numbers doubtful, such as a design that is too large for the device."""
+        context = self.program.context
+        return context.warnings(self) if context is not None else ()
 
     def timeline(self, cycles: Window | None = None, *, bins: int | None = None) -> Timeline:
         """What every PE did in a window, whose first and last cycle are given, or in the whole run.
@@ -179,9 +151,13 @@ class SimResult(NotebookDisplay):
         is computed again, exactly.  Raises ``UserError`` for a window that is not in the run.
         """
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
-        if self.sample is None:
-            raise InternalError("a result of an engine alone has no timeline")
-        return self.sample(self.program, (edges,), self.kernel)[0]
+        return self.timelines((edges,))[0]
+
+    def timelines(self, windows: Sequence[Counts]) -> tuple[Timeline, ...]:
+        """What the PEs did between the edges of windows (see ``checked_window``)."""
+        sampled = import_deferring_sigint("t2s.simulator.times.sampled")
+        found: tuple[Timeline, ...] = sampled.timelines_of(self.program, windows, self.kernel)
+        return found
 
     def trace(
         self,
@@ -230,9 +206,7 @@ class SimResult(NotebookDisplay):
 
     def _seen(self, first: int, last: int) -> tuple[Timeline, ...]:
         """Timelines of single cycles, one after the other."""
-        if self.sample is None:
-            raise InternalError("a result of an engine alone has no timeline")
-        return self.sample(self.program, edges_of(first, last), self.kernel)
+        return self.timelines(edges_of(first, last))
 
     def report(
         self,
@@ -256,10 +230,10 @@ class SimResult(NotebookDisplay):
         Raises ``UserError`` for windows that are not in the run, and for a file that cannot be
         written.
         """
-        if self.page is None:
-            raise InternalError("a result of the simulator alone has no page")
+        if self.program.context is None:
+            raise InternalError("a result of an engine alone has no page")
         options = {"windows": windows, "inputs": inputs, "depths": depths, "ladder": ladder}
-        return self.page(self, path, options)
+        return self.program.context.write_page(self, path, options)
 
     @property
     def depths(self) -> Mapping[str, int]:
@@ -348,7 +322,8 @@ class SimResult(NotebookDisplay):
             ("engine", self.effort),
         ]
         lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
-        more = self.explain(self) if self.explain is not None else ()
+        context = self.program.context
+        more = context.lines(self) if context is not None else ()
         return (*lines, *more, *(("warning", text) for text in self.warnings))
 
     @property

@@ -8,7 +8,7 @@ they share the bandwidth of memory, the event-driven kernel (``table_kernel``) f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.memory.machine_accesses import with_addresses
-from t2s.simulator.program.sim_program import SimProgram, with_traces
+from t2s.simulator.program.sim_program import SimProgram, explicit
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import FOREVER, Ending, Tally
@@ -264,37 +264,6 @@ def _event_driven(
         method=EVENT_DRIVEN,
         known=times.ready,
     )
-
-
-def explicit(program: SimProgram, trace: Trace) -> SimProgram:
-    """The program with the codes of its machines among those of its control.
-
-    An unfinished machine has one firing more, for which the last token never comes; but one that
-    refuses has none.
-    """
-    control = program.control
-    rows, uses, taken = [control.rows], [control.uses], [control.taken]
-    row_count, use_count = len(control.rows), len(control.uses)
-    codes_of: dict[int, Array] = {}
-    for instance, codes in trace.codes.items():
-        codes_of[instance] = codes
-        needs = trace.unfinished.get(instance)
-        if needs and instance not in trace.refusing:
-            row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
-            row[0, :3] = use_count, use_count + len(needs), use_count + len(needs)
-            rows.append(row)
-            uses.append(np.array(needs, control.uses.dtype))
-            taken.append(np.zeros(len(needs), np.bool_))
-            last = np.int32(row_count - control.row_start[instance])
-            codes_of[instance] = np.append(codes.astype(np.int32), last)
-            row_count, use_count = row_count + 1, use_count + len(needs)
-    extended = replace(
-        control,
-        rows=np.concatenate(rows),
-        uses=np.concatenate(uses),
-        taken=np.concatenate(taken),
-    )
-    return with_traces(replace(program, control=extended, trace=trace), codes_of)
 
 
 def _nothing(program: SimProgram) -> Tally:

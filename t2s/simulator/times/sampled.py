@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import InternalError
-from t2s.simulator.program.sim_program import SimProgram, empty_before
+from t2s.simulator.program.sim_program import SimProgram, empty_before, explicit
 from t2s.simulator.report.counters import Counts, Ending, Tally
 from t2s.simulator.timeline import MEMORY, NO_CAUSE, PEState, Timeline
 from t2s.simulator.times.array.emit import Stop
 from t2s.simulator.times.array.periods import FastForward
 from t2s.simulator.times.array.run import ArrayMachine
-from t2s.simulator.times.machine_times import explicit
-from t2s.simulator.times.table_times import TableTimes
+from t2s.simulator.times.table_memories import table_times_of
 
 
 def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
@@ -105,7 +104,7 @@ class TableRun:
     """A run by the table kernel, which steps from firing to firing."""
 
     def __init__(self, program: SimProgram) -> None:
-        self.times = TableTimes(program)
+        self.times = table_times_of(program)
         self.more = True
 
     def samples(self, edges: Counts, *, moved: bool) -> Iterator[tuple[int, Tally]]:

@@ -11,7 +11,7 @@ may be filled.  Comparing these times with the current cycle makes the result in
 order in which PEs are visited.
 
 What memory does is a *policy* of four functions, so ``advance_with`` makes a kernel for each kind
-of memory: that of shared bandwidth, below, and ``table_dram``.
+of memory: that of shared bandwidth, below, and those of ``table_memories``.
 
 The whole state is in the arrays, so the kernel may stop after any cycle and go on later.  Tables
 are flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.llvm.operands import Signed, Unsigned, Word, inlined, within
 from t2s.simulator.report.counters import FOREVER
 from t2s.simulator.times.table_layout import (
     ACCESS,
@@ -64,14 +65,8 @@ from t2s.simulator.times.table_layout import (
     USES_END,
     WRITE,
     Credit,
-    Signed,
     Tables,
     U,
-    Unsigned,
-    Word,
-    compiled,
-    inlined,
-    within,
 )
 
 _ONE, _ZERO = U(1), U(0)
@@ -403,7 +398,7 @@ def credit_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]
     when its tokens leave.
     """
 
-    @compiled
+    @within
     def serve(tables: Tables, memory: Credit, now: Word, measured: bool) -> Word:
         """Fire the PEs at the head of the queue while there is credit; return how many."""
         clock, queue = tables.clock, memory.queue

@@ -1,27 +1,21 @@
-"""The tables of the table kernel, and its forms as machine code.
+"""The tables of the table kernel, and its form for a memory of shared bandwidth as machine code.
 
-What the kernel does is in ``table_kernel``; ``table_dram`` and ``table_banked`` say how memory
-other than that of shared bandwidth answers.  They are imported only where they have to be compiled.
+What the kernel does is in ``table_kernel``, which is imported only where it has to be compiled;
+``table_memories`` has the forms for other memories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from t2s.llvm.kernels import CompiledKernel
-from t2s.llvm.kernels import inlined as inlined
-from t2s.llvm.operands import Argument, Record
+from t2s.llvm.operands import Argument, Record, Signed, Unsigned
 
 U = np.uint64
-
-Signed = NDArray[np.int64]
-Unsigned = NDArray[np.uint64]
-Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
 
 RECORD = 8
 """Words of a record of ``pes`` and ``elements``; a record of ``rows`` has ``ROW_RECORD``."""
@@ -53,16 +47,6 @@ NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = ran
 """Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
 the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
 the first position and the length of the ring of PEs that wait for memory."""
-
-ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES, LEFT, HELD = range(8)
-"""Columns of ``units``: positions in ``asked`` and ``requests``, when the last request is done,
-lines read and written, cycles from asking to done of all, when the tokens of the last firing leave,
-and when what it loaded to decide on the next one is there."""
-
-UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT, LEVELS = range(7)
-"""Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
-``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit; the
-levels of loads, half the columns of ``needed``; 0, and one column, without machines."""
 
 
 class Tables(NamedTuple):
@@ -99,28 +83,6 @@ class Credit(NamedTuple):
     unit: int
 
 
-class DramUnits(NamedTuple):
-    """A DRAM and its units, by flat tables.
-
-    ``unit_of`` is the unit of every PE, -1 where it is none; ``units`` has a record of 8 words for
-    each.  The requests of the firings to come lie ready: ``asked`` (how many each firing makes),
-    ``needed`` (the unit's requests whose lines its tokens wait for, in ``LEVELS`` columns, and
-    those that its next firing waits for, in as many) and ``requests``.  ``done`` keeps when the
-    last requests of each unit are done.
-    """
-
-    unit_of: Signed
-    units: Signed
-    asked: NDArray[np.int32]
-    needed: Signed
-    requests: Signed
-    done: Signed
-    ways: Signed
-    parameters: Signed
-    state: Signed
-    counts: Signed
-
-
 _INT32S, _INT64S, _UINT64S = Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argument.UINT64_ARRAY
 TABLES = Record(
     Tables,
@@ -130,7 +92,6 @@ TABLES = Record(
     ),
 )
 CREDIT_RECORD = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
-DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
 _HERE = Path(__file__).parent
 SOURCES = (_HERE, _HERE.parent / "memory", _HERE.parent / "report" / "counters.py")
@@ -143,25 +104,3 @@ advance_with_credit = CompiledKernel(
     arguments=(TABLES, CREDIT_RECORD, Argument.INT64, Argument.BOOLEAN),
 )
 """``table_kernel.advance`` with a memory of shared bandwidth."""
-
-advance_with_dram = CompiledKernel(
-    module=f"{_ROOM}.table_dram",
-    name="advance",
-    sources=SOURCES,
-    arguments=(TABLES, DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
-)
-"""``table_kernel.advance`` with a DRAM."""
-
-
-# Marks of functions that become machine code as parts of the table kernel: see ``translate``.
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def within(function: F) -> F:
-    """A function of its own, which LLVM may put where it is called."""
-    return function
-
-
-compiled = within
-"""The same; a kernel begins with such a function."""

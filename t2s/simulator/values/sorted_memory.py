@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.llvm.kernels import CompiledKernel, inlined
-from t2s.llvm.operands import Argument
+from t2s.llvm.kernels import CompiledKernel
+from t2s.llvm.operands import Argument, inlined
 from t2s.simulator.values.layout import aligned_zeros
 
 _SOURCES = (Path(__file__),)

@@ -274,7 +274,8 @@ def test_a_deadlock(driver: Any, tmp_path: Path) -> None:
 
 def test_scripts_in_names_are_not_run(driver: Any, result: SimResult, tmp_path: Path) -> None:
     hostile = '</script><script>document.title="taken"</script><img src=x onerror=taken()>'
-    named = replace(result, graph=hostile, warnings=(hostile,))
+    named = replace(result, graph=hostile)
+    vars(named)["warnings"] = (hostile,)
     page = Opened(driver, named.report(tmp_path / "page.html"))
     assert page.js("return document.title").startswith(hostile)
     assert page.js("return document.querySelector('h1').textContent") == hostile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -22,7 +21,6 @@ from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.reference_engine import MachinePE, _Run
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.run import timelines_of
 from t2s.simulator.timeline import PEState
 from tests.report.page.reading import ReadStrip, strips_of
 from tests.simulator.test_timeline import Watched
@@ -37,7 +35,7 @@ def _run(program: SimProgram, engine: str) -> SimResult | None:
     except DeadlockError:
         return None
     ended = result.finished and 0 < result.cycles < MOST_CYCLES
-    return replace(result, sample=timelines_of) if ended else None
+    return result if ended else None
 
 
 class Expected:

@@ -171,7 +171,8 @@ def test_capstan_has_the_units_of_its_chip(tmp_path: Path) -> None:
 def test_names_that_no_file_may_have(tmp_path: Path) -> None:
     """A file's name may be no text in any encoding, and a name may have control characters."""
     name = "caf\udce9\x00\x1b.py"
-    result = replace(t2s.simulate(product(), inputs_of()), graph=name, warnings=(name,))
+    result = replace(t2s.simulate(product(), inputs_of()), graph=name)
+    vars(result)["warnings"] = (name,)
     page = result.report(tmp_path / "page.html")
     assert "caf" in page.read_text("utf-8")
     found = t2s.compare(result, result, names=("A", name))

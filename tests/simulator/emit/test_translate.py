@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError
-from t2s.llvm.kernels import CompiledKernel, inlined, translate
-from t2s.llvm.operands import Argument, Record
+from t2s.llvm.kernels import CompiledKernel, translate
+from t2s.llvm.operands import Argument, Record, inlined
 
 INT, BOOL = Argument.INT64, Argument.BOOLEAN
 SIGNED, UNSIGNED, NARROW = Argument.INT64_ARRAY, Argument.UINT64_ARRAY, Argument.INT32_ARRAY

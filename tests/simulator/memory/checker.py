@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from t2s.simulator.memory.model import Command, CommandKind
 from t2s.simulator.memory.spec import Dram
+from tests.simulator.memory.plain_dram import Command, CommandKind
 
 Bank = tuple[int, int]
 

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.banked import alone, network, words_per_cycle
-from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel
+from t2s.simulator.memory.banks import NOTHING
+from t2s.simulator.memory.spec import Banked
 from tests.errors.refusal import refused
 from tests.sampling import sampled
+from tests.simulator.memory.plain_banks import BankedModel
 
 
 def done_at(model: BankedModel) -> list[int]:

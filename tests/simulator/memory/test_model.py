@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from t2s.llvm.kernels import CompiledKernel
 from t2s.llvm.operands import Argument
-from t2s.simulator.memory.model import Command, DramModel, Request
+from t2s.simulator.memory import dram as dram_tables
+from t2s.simulator.memory.dram import Request
 from t2s.simulator.memory.spec import MEMORIES, Coordinate, Dram, Timing, mapping_of
-from t2s.simulator.times import dram_layout as dram_tables
 from t2s.simulator.times.table_layout import SOURCES
 from tests.sampling import sampled
 from tests.simulator.memory.checker import check
+from tests.simulator.memory.plain_dram import Command, DramModel
 
 DDR4 = MEMORIES["ddr4-2133"]
 PLAIN = replace(DDR4, rotate_banks=False, timing=replace(DDR4.timing, tREFI=0))
@@ -30,7 +31,7 @@ ROW, BANK = 4 * 128 * 4, 4 * 128
 _ARRAY = Argument.INT64_ARRAY
 ACCESS_ALL, FLUSH = (
     CompiledKernel(
-        module="t2s.simulator.times.dram_kernel", name=name, sources=SOURCES, arguments=arguments
+        module="t2s.simulator.memory.dram", name=name, sources=SOURCES, arguments=arguments
     )
     for name, arguments in (
         ("access_all", (_ARRAY,) * 7),

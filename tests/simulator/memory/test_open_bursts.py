@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.simulator.memory.model import Request
+from t2s.simulator.memory import dram as dram_tables
+from t2s.simulator.memory.dram import Request
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.times import dram_layout as dram_tables
 from tests.simulator.memory.test_model import PLAIN, Asked, drams, run_both
 
 READ, WRITE, UPDATE, STREAM = Request

@@ -22,12 +22,16 @@ from benchmarks.shared_banks import (
 )
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.memory.banked import NOTHING, Banked, BankedModel, bases_in_banks, swizzled
+from t2s.simulator.memory.banks import NOTHING
+from t2s.simulator.memory.places import bases_in_banks
+from t2s.simulator.memory.sharers import swizzled
+from t2s.simulator.memory.spec import Banked
 from t2s.simulator.report.errors import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from tests.errors.refusal import refused
 from tests.graph.gathers import Gathering
+from tests.simulator.memory.plain_banks import BankedModel
 from tests.simulator.test_streams import agree
 
 ONE = Banked(ports=1)

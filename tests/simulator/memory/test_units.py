@@ -19,9 +19,9 @@ from t2s.graph.body import Let, Load, Statement, Store
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.simulator.devices import DEVICES, Device
+from t2s.simulator.memory import units as native_units
 from t2s.simulator.memory.spec import MEMORIES, Coordinate, Dram, Timing, Units, mapping_of
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.times import table_times as native_units
 from tests.hand_graphs import systolic_gemm
 from tests.sampling import sampled
 from tests.simulator.designs import (

@@ -27,7 +27,6 @@ from t2s.simulator.recording import CYCLE_TIME, codes_at, element_scope, vcd_nam
 from t2s.simulator.reference_engine import _Run
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.run import timelines_of
 from t2s.simulator.timeline import MOST_BINS, PEState
 from tests.errors.refusal import refused
 from tests.report.page.designs import inputs_of, product
@@ -74,7 +73,7 @@ def _finished(program: SimProgram, engine: str) -> SimResult | None:
         result = find_engine(engine).run(program, Limits(max_cycles=5000))
     except DeadlockError:
         return None
-    return replace(result, sample=timelines_of) if result.finished and result.cycles else None
+    return result if result.finished and result.cycles else None
 
 
 def _windows(result: SimResult, random: Random) -> list[tuple[int, int]]:
@@ -393,7 +392,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 HOSTILE = "a b$end <script>\n\x01ä%20"
 
 
-def test_names_with_anything_in_them(tmp_path: Path) -> None:
+def test_names_with_anything_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are identifiers where they come in; a graph made by hand is not asked."""
     result = run()
     program = result.program
@@ -404,11 +403,9 @@ def test_names_with_anything_in_them(tmp_path: Path) -> None:
         for t in program.channels
     )
     changed = replace(program, graph=replace(program.graph, name=HOSTILE), channels=channels)
-    hostile = replace(
-        result,
-        program=changed,
-        sample=lambda _, edges, kernel: timelines_of(program, edges, kernel),
-    )
+    hostile = replace(result, program=changed)
+    timelines = result.timelines  # the program with these names cannot run
+    monkeypatch.setattr(SimResult, "timelines", lambda _, windows: timelines(windows))
     waves = read_vcd(hostile.waves(tmp_path / "a.vcd", cycles=(1, 30)))
     plain = read_vcd(result.waves(tmp_path / "b.vcd", cycles=(1, 30)))
     name = vcd_name(HOSTILE)

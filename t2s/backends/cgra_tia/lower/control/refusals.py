@@ -171,7 +171,7 @@ def check_memory(machine: Machine, graph: Graph) -> None:
         if graph.tensor(name).place is MemorySpace.SHARED:
             BlockRefusals(machine).refuse(
                 f"{name!r} is{graph.tensor(name).place_text}, and cells have none: give it "
-                "Place.MEMORY"
+                "MemorySpace.MEMORY"
             )
     stored = {s.tensor for s in machine.statements() if isinstance(s, Store)}
     for statement in machine.statements():

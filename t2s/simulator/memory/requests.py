@@ -1,6 +1,10 @@
-"""How a machine uses a DRAM, firing by firing (the reference) and for all firings at once.
+"""The lines that units ask a DRAM for, for many firings at once.
 
-A machine that loads from or stores to the device's memory is a unit (see ``port``), too.  For each
+Which lines the firings of a PE ask for depends on the indices of loops only, not on times, so a
+stretch of firings is evaluated in one go, a piece of the run after the other (``units`` says by
+which rules).  Those of a machine follow from its trace.
+
+A machine that loads from or stores to the device's memory is a unit (see ``units``), too.  For each
 tensor that it loads, and for each that it stores, it keeps the line that it touched last; an access
 *begins* the lines that are not that one.  An access by a vector of indices touches the distinct
 lines of its lanes, in the order of the lanes; a lane of -1 touches none.
@@ -12,14 +16,8 @@ lines of its lanes, in the order of the lanes; a lane of -1 touches none.
   that is.
 * Stored lines are collected: when ``store_lines`` lines of a tensor are begun and another one
   begins, all of them are written; the last firing of a machine that ends writes the rest.  But
-  those of a tensor that is stored ``in_parts`` are updated (``open_bursts``), each by the firing
-  that begins it.
-* The tokens of a firing leave when its loads of level 0 are there, and later by the time that those
-  of level 1 take, and so on: an access whose address another one loads comes after it.  (Both are
-  asked for at once, so that requests come in the order of time.)  Tokens never leave before those
-  of earlier firings.
-* The next firing waits until those loads are here that decide what the machine is then.
-* As of any unit at most ``outstanding`` requests are under way.
+  those of a tensor that is stored ``in_parts`` are updated (``dram``), each by the firing that
+  begins it.
 
 The requests of a firing are made tensor by tensor, in the order in which the machine's rules name
 them.
@@ -28,188 +26,260 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.core.expr import evaluate
 from t2s.core.ops import Array
+from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import HOLE
+from t2s.simulator.memory.dram import Request
 from t2s.simulator.memory.machine_accesses import (
     Addresses,
     LaneAddresses,
-    RuleAccess,
     RuleAccesses,
     ports_of,
 )
-from t2s.simulator.memory.model import Request
-from t2s.simulator.memory.port import UnitPort, too_long
+from t2s.simulator.memory.places import too_long
 from t2s.simulator.memory.spec import Dram
-
-PortName = tuple[str, bool]
-"""A tensor, and whether it is stored."""
+from t2s.simulator.program.firing_domain import Domain
 
 
-@dataclass(slots=True)
-class _Begun:
-    """A line that a firing begins, the firing that asks for it (or writes it), and its request."""
-
-    firing: int
-    line: int
-    asked_by: int = -1
-    number: int = -1
+def uses_memory(node: PEArray) -> bool:
+    """Whether the node's PEs are units."""
+    return any(isinstance(statement, Load | Store) for statement in node.body)
 
 
-@dataclass(slots=True)
-class FiringPlan:
-    """What a firing of a machine asks for, and what it loads: the line that is there last."""
+def most_requests(node: PEArray, dram: Dram) -> int:
+    """A bound on the requests of one firing."""
+    units = dram.units
+    group = max(units.load_lines, units.store_lines)
+    statements = [item for item in node.body if isinstance(item, Load | Store)]
+    return sum(2 * group + accessed_bytes(item) // dram.line_bytes + 2 for item in statements)
 
-    asked: list[tuple[_Begun, Request]] = field(default_factory=list)
-    loads: list[tuple[RuleAccess, _Begun]] = field(default_factory=list)
+
+def accessed_bytes(statement: Load | Store) -> int:
+    """What one access of a statement moves."""
+    return (statement.type if isinstance(statement, Load) else statement.value.type).bytes
 
 
-@dataclass(slots=True, kw_only=True)
-class MachinePort(UnitPort):
-    """The port of a machine, whose firings are planned before the first one."""
+Point = tuple[Any, ...]
+Begun = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Firings, and a line that each of them begins."""
 
-    plans: Sequence[FiringPlan]
-    plan: FiringPlan = field(default_factory=FiringPlan)
-    left: int = 0
-    held: int = 0
-    waits: Mapping[int, int] = field(default_factory=dict)
-    deciding: Mapping[int, int] = field(default_factory=dict)
+_LOOK_AHEAD = 1 << 16
+"""Firings that are evaluated at once to find the lines of a load that follow."""
 
-    def prepare(self, firing: int) -> None:
-        """Find the requests of the next firing."""
-        self.plan = self.plans[firing] if firing < len(self.plans) else FiringPlan()
-        self.requests = [(begun.line, request) for begun, request in self.plan.asked]
 
-    def free(self) -> int:
-        """The cycle from which the next firing may ask."""
-        return max(self.held, UnitPort.free(self))
+class _Statement:
+    """A load or store of a unit's body, and the lines it begins."""
 
-    def ask(self, now: int) -> int:
-        """Make the firing's requests; the cycle in which its tokens leave.
+    def __init__(
+        self, statement: Load | Store, base: int, strides: tuple[int, ...], dram: Dram
+    ) -> None:
+        self.statement = statement
+        self.base = base
+        self.strides = strides
+        self.line_bytes = dram.line_bytes
+        self.store = isinstance(statement, Store)
+        self.group = dram.units.store_lines if self.store else dram.units.load_lines
+        self.evaluated = 0
+        self.last_line = -1
+        self.first = 0
+        self.firings = np.zeros(0, np.int64)
+        self.lines = np.zeros(0, np.int64)
+        self.positions = np.zeros(0, np.int64)
 
-        ``waits`` are then the cycles that its loads take, by level, and ``deciding`` those that the
-        ones take that decide.
+    def evaluate(self, domain: Domain, point: Point, end: int) -> None:
+        """Find the lines that are begun before firing ``end``."""
+        firings, lines = self._begun(domain, point, end)
+        self.firings = np.concatenate([self.firings, firings])
+        self.lines = np.concatenate([self.lines, lines])
+        self.evaluated = end
+
+    def _begun(self, domain: Domain, point: Point, end: int) -> Begun:
+        firings = np.arange(self.evaluated, end)
+        environment = _environment(domain, point, firings)
+        if self.statement.condition is not None:
+            active = np.broadcast_to(evaluate(self.statement.condition, environment), firings.shape)
+            firings, environment = firings[active], _chosen(environment, active)
+        if not len(firings):
+            return firings, firings
+        address = np.full(firings.shape, self.base, np.int64)
+        for index, stride in zip(self.statement.indices, self.strides, strict=True):
+            address += np.asarray(evaluate(index, environment)).astype(np.int64) * stride
+        first = address // self.line_bytes
+        last = (address + accessed_bytes(self.statement) - 1) // self.line_bytes
+        before = np.concatenate([[self.last_line], last[:-1]])
+        self.last_line = int(last[-1])
+        span = last - first + 1
+        if int(span.max()) == 1:
+            new = first != before
+            return firings[new], first[new]
+        access = np.repeat(np.arange(len(span)), span)
+        line = first[access] + np.arange(len(access)) - (np.cumsum(span) - span)[access]
+        new = line != before[access]
+        return firings[access[new]], line[new]
+
+    def requests(self, begin: int, end: int) -> Begun:
+        """What firings ``begin`` to ``end - 1`` ask for: 4 times the line, plus 1 for a write."""
+        number = self.first + np.arange(len(self.lines))
+        if self.store:
+            asking = (number // self.group + 1) * self.group - self.first
+            written = asking < len(number)
+            at = self.firings[asking[written]]
+            chosen = (begin <= at) & (at < end)
+            return at[chosen], 4 * self.lines[written][chosen] + 1
+        leader = self.firings[number // self.group * self.group - self.first]
+        chosen = (begin <= leader) & (leader < end)
+        return leader[chosen], 4 * self.lines[chosen]
+
+    def rest(self, last: int) -> Begun:
+        """What the last firing of a unit writes: lines that nothing has written yet."""
+        number = self.first + np.arange(len(self.lines))
+        lines = self.lines[(number // self.group + 1) * self.group >= self.first + len(number)]
+        return np.full(len(lines), last), 4 * lines + 1
+
+    def forget(self, end: int) -> None:
+        """Drop the groups that are complete: asked for and begun, or written, before ``end``."""
+        begun = int(np.searchsorted(self.firings, end))
+        done = max(0, (self.first + begun - 1) // self.group * self.group - self.first)
+        self.first += done
+        self.firings, self.lines = self.firings[done:], self.lines[done:]
+        self.positions = self.positions[done:]
+
+    def needed(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The request for the line that a load began last, for each of the firings; or -1."""
+        latest = np.searchsorted(self.firings, firings, side="right") - 1
+        return np.where(latest >= 0, self.positions[np.maximum(latest, 0)], -1)
+
+
+class RequestStream:
+    """The requests of one PE, a stretch of firings at a time."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        node: PEArray,
+        domain: Domain,
+        pe: int,
+        bases: Mapping[str, int],
+        dram: Dram,
+    ) -> None:
+        space = domain.shape[: domain.space_rank]
+        self.domain = domain
+        self.point: Point = np.unravel_index(pe, space) if space else ()
+        self.produced = 0
+        self.asked = 0
+        self.latest = -1
+        self.statements = [
+            _Statement(item, bases[item.tensor], _strides(graph, item.tensor), dram)
+            for item in node.body
+            if isinstance(item, Load | Store)
+        ]
+
+    @property
+    def left(self) -> int:
+        """Firings that are not yet produced."""
+        return self.domain.firings - self.produced
+
+    def take(self, count: int) -> tuple[Array, Array, Array]:
+        """What the next firings, at most ``count``, ask for.
+
+        For each firing the number of its requests and which request of the unit it needs (-1 is
+        none), in a column; and the requests, each 4 times its line, plus 1 for a write.
         """
-        UnitPort.ask(self, now)
-        self.waits = self._waits(now, self.plan.loads)
-        self.left = max(self.left, now + sum(self.waits.values()))
-        deciding = [(access, begun) for access, begun in self.plan.loads if access.decides]
-        self.deciding = self._waits(now, deciding)
-        self.held = now + sum(self.deciding.values())
-        return self.left
+        begin, end = self.produced, self.produced + min(count, self.left)
+        with np.errstate(all="ignore"):
+            for item in self.statements:
+                self._evaluate(item, end)
+        found = [item.requests(begin, end) for item in self.statements]
+        if end == self.domain.firings:
+            found += [item.rest(end - 1) for item in self.statements if item.store]
+        firings = np.concatenate([firings for firings, _ in found])
+        requests = np.concatenate([requests for _, requests in found])
+        order = np.argsort(firings, kind="stable")
+        self._number(found, order)
+        needed = self._needed(np.arange(begin, end))
+        self.produced = end
+        self.asked += len(requests)
+        for item in self.statements:
+            item.forget(end)
+        counts = np.bincount(firings - begin, minlength=end - begin)
+        return counts.astype(np.int32), needed[:, np.newaxis], requests[order]
 
-    def _waits(self, now: int, loads: Sequence[tuple[RuleAccess, _Begun]]) -> dict[int, int]:
-        """How long these take, by level."""
-        waits: dict[int, int] = {}
-        for access, begun in loads:
-            wait = self.done[begun.number] - now
-            waits[access.level] = max(waits.get(access.level, 0), wait)
-        return waits
+    def _evaluate(self, item: _Statement, end: int) -> None:
+        """Know what a statement begins before ``end``, of a load the rest of the last group too."""
+        item.evaluate(self.domain, self.point, max(item.evaluated, end))
+        if item.store:
+            return
+        begun = int(np.searchsorted(item.firings, end))
+        wanted = -(-(item.first + begun) // item.group) * item.group - item.first
+        while len(item.lines) < wanted and item.evaluated < self.domain.firings:
+            more = min(item.evaluated + _LOOK_AHEAD, self.domain.firings)
+            item.evaluate(self.domain, self.point, more)
 
+    def _number(self, found: list[Begun], order: NDArray[np.int64]) -> None:
+        """Note the numbers of the requests of loads."""
+        number = np.empty(len(order), np.int64)
+        number[order] = self.asked + np.arange(len(order))
+        at = 0
+        for item, (firings, _) in zip(self.statements, found, strict=False):
+            if not item.store:
+                item.positions = np.concatenate([item.positions, number[at : at + len(firings)]])
+            at += len(firings)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFirings:
-    """What is known of one machine: its rules, the tensors that they access and where these are.
-
-    ``codes`` are those of its firings, all of them if the machine has ``ended``; ``addresses`` are
-    the tokens of ``AddressedGraph.channels``; ``streamed`` and ``in_parts`` name tensors.
-    """
-
-    rules: Sequence[RuleAccesses]
-    ports: Sequence[PortName]
-    bases: Mapping[str, int]
-    codes: Sequence[int]
-    ended: bool
-    addresses: Sequence[Sequence[Array]]
-    streamed: frozenset[str] = frozenset()
-    in_parts: frozenset[str] = frozenset()
-
-
-def plans_of(machine: MachineFirings, dram: Dram) -> list[FiringPlan]:
-    """The plans of a machine's firings."""
-    plans = [FiringPlan() for _ in machine.codes]
-    begun: dict[PortName, list[_Begun]] = {name: [] for name in machine.ports}
-    streams = [iter(stream) for stream in machine.addresses]
-    size = dram.line_bytes
-    for firing, code in enumerate(machine.codes):
-        for access in machine.rules[code].accesses:
-            lines = begun[access.tensor, access.store]
-            base = machine.bases[access.tensor]
-            touched = _touched(access, next(streams[access.channel]), base, size)
-            for line in touched:
-                if not lines or lines[-1].line != line:
-                    lines.append(_Begun(firing, line))
-            if touched and not access.store:
-                plans[firing].loads.append((access, lines[-1]))
-    starts = _starts(machine)
-    for (tensor, store), found in begun.items():
-        request = Request.WRITE if store else Request.READ
-        if not store and tensor in machine.streamed:
-            request = Request.STREAM
-        if store and tensor in machine.in_parts:
-            request = Request.UPDATE
-            for item in found:
-                item.asked_by = item.firing
-        elif store:
-            _write(found, dram.units.store_lines, len(plans) - 1 if machine.ended else -1)
-        else:
-            _ask(found, dram.units.load_lines, starts)
-        for item in found:
-            if item.asked_by >= 0:
-                plans[item.asked_by].asked.append((item, request))
-    for number, item in enumerate(item for plan in plans for item, _ in plan.asked):
-        item.number = number
-    return plans
+    def _needed(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        needed = np.full(len(firings), self.latest)
+        for item in self.statements:
+            if not item.store and len(item.positions):
+                needed = np.maximum(needed, item.needed(firings))
+        needed = np.maximum.accumulate(needed) if len(needed) else needed
+        self.latest = int(needed[-1]) if len(needed) else self.latest
+        return needed
 
 
-def _touched(access: RuleAccess, token: Array, base: int, size: int) -> list[int]:
-    """The lines of ``size`` bytes of an access, each once, the first one first."""
-    offsets = [at for at in np.atleast_1d(token).tolist() if at != HOLE]
-    found: dict[int, None] = {}
-    for begin in (base + at for at in offsets):
-        found |= dict.fromkeys(range(begin // size, (begin + access.bytes - 1) // size + 1))
-    return list(found)
+def _environment(domain: Domain, point: Point, firings: NDArray[np.int64]) -> dict[str, Array]:
+    """Every name at the firings."""
+    extents = domain.shape[domain.space_rank :]
+    where = (*point, *(np.unravel_index(firings, extents) if extents else ()))
+    return {name: _at(values, where) for name, values in domain.names.items()}
 
 
-def _starts(machine: MachineFirings) -> list[int]:
-    """For each firing that runs on, the first one of those in a row; -1 for the others."""
-    found: list[int] = []
-    for firing, code in enumerate(machine.codes):
-        before = found[-1] if found else -1
-        if not machine.rules[code].runs_on:
-            found.append(-1)
-        else:
-            found.append(firing if before < 0 else before)
-    return found
+def _at(values: Array, where: tuple[Array, ...]) -> Array:
+    """The values at points; axes of extent 1 are those that a value does not depend on."""
+    if np.ndim(values) == 0:
+        return values
+    axes = where[len(where) - np.ndim(values) :]
+    index = (0 if extent == 1 else at for extent, at in zip(values.shape, axes, strict=True))
+    return np.asarray(values[tuple(index)])
 
 
-def _ask(lines: Sequence[_Begun], most: int, starts: Sequence[int]) -> None:
-    """Say who asks for the lines of a tensor that is loaded."""
-    run, count, asks = -1, 0, -1
-    for line in lines:
-        start = starts[line.firing]
-        if start < 0:
-            line.asked_by = line.firing
-            continue
-        count = count + 1 if start == run else 0
-        if count % most == 0:
-            asks = line.firing if count else start
-        run, line.asked_by = start, asks
+def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:
+    """The environment of the firings in which a condition holds."""
+    return {
+        name: values if np.ndim(values) == 0 else values[active]
+        for name, values in environment.items()
+    }
 
 
-def _write(lines: Sequence[_Begun], most: int, last: int) -> None:
-    """Say who writes the lines of a tensor that is stored; ``last`` is the last firing, or -1."""
-    for position, line in enumerate(lines):
-        full = (position // most + 1) * most
-        line.asked_by = lines[full].firing if full < len(lines) else last
+def _strides(graph: Graph, tensor: str) -> tuple[int, ...]:
+    """Bytes from one index to the next, for each dimension."""
+    found = graph.tensor(tensor)
+    strides: list[int] = []
+    stride = found.type.bytes
+    for extent in reversed(found.allocated):
+        strides.insert(0, stride)
+        stride *= extent
+    return tuple(strides)
 
 
-# The requests of a machine for all its firings at once: ``machine_port`` with arrays.
+# The requests of a machine, for all its firings at once.
 
 Numbers = NDArray[np.int64]
 
@@ -286,11 +356,6 @@ class _Lines:
     line: Numbers
     asked_by: Numbers
     latest: Numbers
-
-
-def levels_of(rules: Sequence[RuleAccesses]) -> int:
-    """How many loads of a firing come one after the other, at most."""
-    return max((a.level for rule in rules for a in rule.accesses), default=0) + 1
 
 
 class MachineRequests:

@@ -1,94 +1,167 @@
-"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on ``dram_layout``.
+"""The model of a DRAM and its controller: timing, read reordering, burst cache.
 
-One function places one request; nothing is allocated.
+There is no clock that ticks.  Every bank, bank group, rank and channel remembers the earliest time
+of its next command of each kind; the times of a request's commands are maxima of these.
+
+**The controller.**  Pages stay open.  The read and write commands of a channel are in the order of
+the requests; precharging and activating for a request happen as early as the bank, the rank and
+earlier activations of the rank allow, long before the data of the requests in front of it have
+moved.  A rank is refreshed as a whole, in the order of requests: if the read or write command of a
+request would not come before the rank's refresh is due, the refresh comes first, as soon as the
+open banks are precharged.  The buses for row and for column commands are taken to be separate and
+row commands of different banks not to be in each other's way, so that the only conflicts are those
+of the named times and of the data bus.
+
+**The write queue**, where there is one: writes of a channel wait in it, in order, and are done for
+whoever asked as soon as they have a place.  When it is full the oldest ``write_batch`` of them are
+written one after the other, ahead of what is asked for later; a place is free again when its data
+have moved.  A read of a burst that waits there takes its data from there, at once.  What is left at
+the end of the run is written then.
+
+**The read queue**, where there is one: reads do not wait for each other.  A read goes ahead of
+those whose rows are not open yet, where the data bus is free between theirs, and so does its
+activation; but requests of one bank stay in order, and no read goes ahead of a write.
+
+**Controllers in front of the channels**, where there are some, know the bursts that they have read
+last: a queue that asks for one of them is filled from there, and so is anybody who asks before its
+data have moved.  A burst of which a part is stored is read first and *changed*; it stays until
+another changed burst needs its place, or the run ends, and is written back then.  Without such
+controllers it is read and written each time.
+
+**The code** is in the subset of Python that compiles (``llvm/kernels.py``), over flat arrays, and
+nothing is allocated: the native engine runs it as machine code, the reference engine as it is, on
+lists.
+
+``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
+bank, then for every bank group, then 12 words for every rank and 4 for every channel, and behind
+them the write queue of every channel: 4 words, the bursts and the ends of its places.  With a read
+queue come that of every channel, 4 words and 2 of each read, and the activations of every rank, 4
+words and 2 of each, both in the order of their clocks.  Last come the controllers, 3 words for
+each burst that they know (the burst cache).  ``counts`` has a record of 8 words for every channel.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 
-from t2s.simulator.memory.model import ACTIVATIONS, NEVER, Request
-from t2s.simulator.times.dram_layout import (
-    A_COUNT,
-    A_FIRST,
-    A_FLOOR,
-    A_HEAD,
-    ACTIVATION_WORDS,
-    B_ACTIVATE,
-    B_COLUMN,
-    B_PRECHARGE,
-    BANK_OF,
-    BANKS,
-    BATCH,
-    BURST,
-    C_BUS,
-    C_COLUMN,
-    C_USER,
-    CHANNEL_OF,
-    CHANNELS,
-    CL,
-    CONFLICTS,
-    CONTROLLERS,
-    COUNT_WORDS,
-    CWL,
-    DUE,
-    FORWARDED,
-    FOUR,
-    GROUP_OF,
-    GROUPS,
-    HITS,
-    JOINED,
-    MISSES,
-    O_BURST,
-    O_CHANGED,
-    O_END,
-    OLDEST,
-    OPEN_BURSTS,
-    OPEN_WORDS,
-    PIECES,
-    Q_DRAINED,
-    Q_PUT,
-    Q_WRITTEN,
-    QUEUE,
-    QUEUE_WORDS,
-    R_COLUMN,
-    R_COUNT,
-    R_FIRST,
-    R_FLOOR,
-    R_GROUP,
-    R_HEAD,
-    R_WRITTEN,
-    RANK_OF,
-    RANK_WORDS,
-    RANKS,
-    READ_QUEUE,
-    READ_WORDS,
-    READS,
-    REFRESHES,
-    ROTATE,
-    ROW,
-    ROW_OF,
-    S_ACTIVATE,
-    S_READ,
-    S_WRITE,
-    TCCD_L,
-    TCCD_S,
-    TFAW,
-    TRAS,
-    TRCD,
-    TREFI,
-    TRFC,
-    TRP,
-    TRRD_L,
-    TRRD_S,
-    TRTP,
-    TURN,
-    TWR,
-    TWTR_L,
-    TWTR_S,
-    WRITES,
-)
-from t2s.simulator.times.table_layout import Signed, Word, compiled, inlined, within
+from t2s.llvm.operands import Signed, Word, inlined, within
+from t2s.simulator.memory.report import ChannelCounts
+from t2s.simulator.memory.spec import Coordinate, Dram
+
+NEVER = -(1 << 40)
+"""A time before all others."""
+ACTIVATIONS = 16
+"""Activations of a rank that are known."""
+
+
+class Request(IntEnum):
+    """What is asked of a burst.
+
+    ``UPDATE`` stores a part of it: what is not stored has to be read first.  ``STREAM`` reads it
+    for a queue, which may be filled from what others have read.
+    """
+
+    READ = 0
+    WRITE = 1
+    UPDATE = 2
+    STREAM = 3
+
+
+(
+    CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
+    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, QUEUE, BATCH, READ_QUEUE,
+    CONTROLLERS, OPEN_BURSTS, PIECES,
+) = range(29)  # fmt: skip
+"""Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
+
+ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
+"""Words of a bank; a row of -1 is none."""
+S_ACTIVATE, S_READ, S_WRITE = range(3)
+"""Words of a group, and the first ones of a rank."""
+DUE, FOUR, OLDEST, _ = range(3, 7)
+"""Words of a rank: when its refresh is due; its last four activations have a place of their own."""
+C_COLUMN, C_BUS, C_USER = range(3)
+"""Words of a channel; its user is 2 times the rank plus 1 for a write, -1 before the first."""
+
+Q_PUT, Q_DRAINED, Q_WRITTEN = range(3)
+"""Words of a write queue: bursts put into it and written, and the end of the last of their data."""
+QUEUE_WORDS = 4
+
+R_COUNT, R_FLOOR, R_WRITTEN, R_FIRST = range(4)
+"""Words of a read queue: the reads in it, the first clock behind those that are no longer in it,
+the end of the data of the channel's last write, and how many places are free before the reads.
+There are twice as many places as reads, so that few of these are ever moved."""
+R_HEAD = 4
+R_COLUMN, R_GROUP = range(2)
+"""Words of a read."""
+READ_WORDS = 2
+A_COUNT, A_FLOOR, A_FIRST = range(3)
+"""Words before the activations of a rank: how many, the first clock behind older ones, and how many
+of twice as many places are free before them."""
+A_HEAD = 4
+ACTIVATION_WORDS = A_HEAD + 4 * ACTIVATIONS
+
+O_BURST, O_END, O_CHANGED = range(3)
+"""Words of a place for an open burst; a burst of -1 is none."""
+OPEN_WORDS = 3
+
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED = range(8)
+"""Words of a record of ``counts``."""
+COUNT_WORDS = 8
+
+RANK_WORDS = 12
+COORDINATES = tuple(Coordinate)
+CHANNEL_OF, RANK_OF, GROUP_OF, BANK_OF, ROW_OF = range(5)
+
+
+def new_parameters(dram: Dram) -> Signed:
+    """The parameters of a DRAM."""
+    t = dram.timing
+    values = [
+        t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
+        t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
+        dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
+        dram.write_queue, dram.write_batch, dram.read_queue, dram.controllers,
+        dram.open_bursts, len(dram.mapping),
+    ]  # fmt: skip
+    for coordinate, bits in dram.mapping:
+        values += [COORDINATES.index(coordinate), bits]
+    return np.array(values, np.int64)
+
+
+def new_state(dram: Dram) -> Signed:
+    """The state before the first request."""
+    ranks = dram.channels * dram.ranks
+    groups = ranks * dram.groups
+    bank = [-1, NEVER, NEVER, NEVER]
+    rank = [NEVER, NEVER, NEVER, dram.timing.tREFI or 1 << 62, 0, NEVER, NEVER, NEVER, NEVER]
+    parts: tuple[Signed, ...] = (
+        np.tile(bank, groups * dram.banks),
+        np.full(4 * groups, NEVER),
+        np.tile(rank + [0] * (RANK_WORDS - len(rank)), ranks),
+        np.tile([NEVER, NEVER, -1, 0], dram.channels),
+        np.zeros(dram.channels * (QUEUE_WORDS + 2 * dram.write_queue), np.int64),
+    )
+    if dram.read_queue:
+        reads = [0, NEVER, NEVER, 0] + [0] * (2 * READ_WORDS * dram.read_queue)
+        activations = [0, NEVER] + [0] * (ACTIVATION_WORDS - 2)
+        parts += np.tile(reads, dram.channels), np.tile(activations, ranks)
+    parts += (np.tile([-1, 0, 0], dram.controllers * dram.open_bursts),)
+    return np.concatenate(parts).astype(np.int64)
+
+
+def new_counts(dram: Dram) -> Signed:
+    """The counters of every channel."""
+    return np.zeros(COUNT_WORDS * dram.channels, np.int64)
+
+
+def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
+    """The counters by channel."""
+    rows = counts.reshape(-1, COUNT_WORDS)
+    return tuple(ChannelCounts(*(int(value) for value in row)) for row in rows)
+
 
 READ, WRITE, UPDATE = int(Request.READ), int(Request.WRITE), int(Request.UPDATE)
 
@@ -252,7 +325,7 @@ def _move(
 def _access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
-    """See ``DramModel._access``."""
+    """The clock in which the last data of a burst have moved."""
     channel, rank, group, bank, row = _locate(parameters, burst)
     groups, banks = parameters[GROUPS], parameters[BANKS]
     ranks = parameters[CHANNELS] * parameters[RANKS]
@@ -325,7 +398,7 @@ def _drain(
 
 @within
 def _write(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word) -> Word:
-    """See ``DramModel._write``."""
+    """Write a burst, or let it wait for that in the queue; when it has a place there."""
     places = parameters[QUEUE]
     if places == 0:
         return _access(parameters, state, counts, clock, burst, np.int64(1))
@@ -344,15 +417,18 @@ def _write(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst
 def _write_back(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word
 ) -> None:
-    """See ``DramModel._write_back``."""
+    """Write a burst for which nobody waits."""
     queue = _queue_of(parameters, _locate(parameters, burst)[0])
     end = _write(parameters, state, counts, clock, burst)
     state[queue + Q_WRITTEN] = max(state[queue + Q_WRITTEN], end)
 
 
-@compiled
+@within
 def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Word:
-    """See ``DramModel.flush``."""
+    """Write what is changed, and what waits in the queues.
+
+    The clock in which the last write of all that nobody waits for has moved, 0 without any.
+    """
     first = _controllers(parameters)
     known = parameters[CONTROLLERS] * parameters[OPEN_BURSTS]
     for place in range(first, first + OPEN_WORDS * known, OPEN_WORDS):
@@ -371,7 +447,11 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, request: Word
 ) -> Word:
-    """See ``DramModel.access``."""
+    """The clock in which a burst is done, if it is asked for at ``clock``: its data have moved.
+
+    A write is done when it is in the write queue, where there is one.  Requests have to come in
+    the order of their clocks.
+    """
     first, place = np.int64(0), np.int64(-1)
     if parameters[CONTROLLERS]:
         first = _controllers(parameters)
@@ -398,7 +478,7 @@ def access(
 
 @within
 def _read(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word) -> Word:
-    """See ``DramModel._read``."""
+    """Read a burst: what waits to be written, if it can."""
     if parameters[QUEUE]:
         channel = _locate(parameters, burst)[0]
         queue = _queue_of(parameters, channel)
@@ -409,7 +489,7 @@ def _read(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst:
     return _access(parameters, state, counts, clock, burst, np.int64(0))
 
 
-@compiled
+@within
 def access_all(
     parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
     requests: Signed, ends: Signed,
@@ -421,7 +501,9 @@ def access_all(
         )
 
 
-# Bursts that controllers have read: the meaning of ``OpenBursts``, compiled.
+# Bursts that controllers in front of the channels have read: burst ``b`` is that of controller
+# ``b % controllers``.  A burst that is read takes the place of the one that is not changed, or else
+# of the one that is, whose data have moved first.
 #
 # In each place of a controller there are a burst, or -1; when its data have moved; and whether it
 # has to be written back.
@@ -463,7 +545,11 @@ def forget_burst(state: Signed, place: Word) -> None:
     state[place + O_BURST], state[place + O_END], state[place + O_CHANGED] = -1, 0, 0
 
 
-# Commands of a DRAM that go ahead of others: the meaning of ``ReadQueue``, compiled.
+# Commands that go ahead of others: what a controller with a read queue knows of them.
+#
+# The times of a command do not change once they are found, so a younger one comes between those
+# that are known, at the first clock that keeps its distance from each of them.  Only the last ones,
+# in the order of time, are known; a younger command comes behind those that are forgotten.
 #
 # What is known lies in the order of time, in twice as much room as it needs: whoever is forgotten
 # leaves a place free before the others, and these move when there is none behind them.  Commands

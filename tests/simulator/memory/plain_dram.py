@@ -1,32 +1,6 @@
-"""The reference model of a DRAM and its controller: timing, read reordering, burst cache.
+"""A DRAM and its controller, written apart from ``t2s.simulator.memory.dram``, to check it.
 
-There is no clock that ticks.  Every bank, bank group, rank and channel remembers the earliest time
-of its next command of each kind; the times of a request's commands are maxima of these.
-
-**The controller.**  Pages stay open.  The read and write commands of a channel are in the order of
-the requests; precharging and activating for a request happen as early as the bank, the rank and
-earlier activations of the rank allow, long before the data of the requests in front of it have
-moved.  A rank is refreshed as a whole, in the order of requests: if the read or write command of a
-request would not come before the rank's refresh is due, the refresh comes first, as soon as the
-open banks are precharged.  The buses for row and for column commands are taken to be separate and
-row commands of different banks not to be in each other's way, so that the only conflicts are those
-of the named times and of the data bus.
-
-**The write queue**, where there is one: writes of a channel wait in it, in order, and are done for
-whoever asked as soon as they have a place.  When it is full the oldest ``write_batch`` of them are
-written one after the other, ahead of what is asked for later; a place is free again when its data
-have moved.  A read of a burst that waits there takes its data from there, at once.  What is left at
-the end of the run is written then.
-
-**The read queue**, where there is one: reads do not wait for each other.  A read goes ahead of
-those whose rows are not open yet, where the data bus is free between theirs, and so does its
-activation; but requests of one bank stay in order, and no read goes ahead of a write.
-
-**Controllers in front of the channels**, where there are some, know the bursts that they have read
-last: a queue that asks for one of them is filled from there, and so is anybody who asks before its
-data have moved.  A burst of which a part is stored is read first and *changed*; it stays until
-another changed burst needs its place, or the run ends, and is written back then.  Without such
-controllers it is read and written each time.
+Every bank, bank group, rank and channel is an object, and the commands can be recorded.
 """
 
 from __future__ import annotations
@@ -35,8 +9,10 @@ from bisect import insort
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 
+from t2s.simulator.memory.dram import ACTIVATIONS, NEVER, Request
+from t2s.simulator.memory.report import ChannelCounts
 from t2s.simulator.memory.spec import Dram, DramPlace
 
 # Commands that go ahead of others: what a controller with a read queue knows of them.
@@ -44,11 +20,6 @@ from t2s.simulator.memory.spec import Dram, DramPlace
 # The times of a command do not change once they are found, so a younger one comes between those
 # that are known, at the first clock that keeps its distance from each of them.  Only the last ones,
 # in the order of time, are known; a younger command comes behind those that are forgotten.
-
-NEVER = -(1 << 40)
-"""A time before all others."""
-ACTIVATIONS = 16
-"""Activations of a rank that are known."""
 
 
 def first_between(clock: int, others: Iterable[tuple[int, int]]) -> int:
@@ -157,24 +128,6 @@ class Command:
     group: int = -1
     bank: int = -1
     row: int = -1
-
-
-@dataclass(slots=True)
-class ChannelCounts:
-    """What a channel has done: bursts read and written, by what became of their row, refreshes.
-
-    ``forwarded`` counts reads that found their data in the write queue, and ``joined`` requests of
-    a burst that its controller knew; they never reached a bank.
-    """
-
-    reads: int = 0
-    writes: int = 0
-    hits: int = 0
-    misses: int = 0
-    conflicts: int = 0
-    refreshes: int = 0
-    forwarded: int = 0
-    joined: int = 0
 
 
 @dataclass(slots=True)
@@ -450,19 +403,6 @@ class DramModel:
 
 
 # Bursts that controllers in front of a DRAM have read, and of which parts may be stored since.
-
-
-class Request(IntEnum):
-    """What is asked of a burst.
-
-    ``UPDATE`` stores a part of it: what is not stored has to be read first.  ``STREAM`` reads it
-    for a queue, which may be filled from what others have read.
-    """
-
-    READ = 0
-    WRITE = 1
-    UPDATE = 2
-    STREAM = 3
 
 
 @dataclass(slots=True)

@@ -1,0 +1,125 @@
+"""Where tensors lie in memories: addresses in the device's memory, and words in shared banks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr
+from t2s.core.location import user_location
+from t2s.graph.body import Load, Statement
+from t2s.graph.graph import Graph, MemorySpace
+from t2s.graph.nodes import Machine, Search
+from t2s.graph.verify_machine import accesses_of
+from t2s.simulator.memory.spec import Banked, Dram
+
+ALIGNMENT = 4096
+"""Tensors lie one behind the other, in the order of the graph, each at a multiple of this."""
+
+
+def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
+    """The address of every tensor by name, and the first address behind all of them.
+
+    Those in shared banks have none.  Of an open tensor it is the one if it were empty; see
+    ``bases_of``.
+    """
+    found: dict[str, int] = {}
+    end = 0
+    for tensor in graph.tensors:
+        if tensor.place is MemorySpace.SHARED:
+            continue
+        found[tensor.name] = end
+        size = tensor.type.bytes
+        for extent in tensor.allocated:
+            size *= extent
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    return found, end
+
+
+def bases_of(graph: Graph, dram: Dram) -> tuple[Mapping[str, int], int]:
+    """The address of every tensor by name, and the bytes that there are for each open one.
+
+    Open tensors, whose lengths nobody knows before the run, share what the others leave.
+    """
+    fixed, end = addresses_of(graph)
+    waiting = [tensor.name for tensor in graph.tensors if tensor.open]
+    if not waiting:
+        return fixed, 0
+    room = (dram.capacity - end) // len(waiting) // ALIGNMENT * ALIGNMENT
+    return {**fixed, **{name: end + at * room for at, name in enumerate(waiting)}}, room
+
+
+def too_long(graph: Graph, tensor: str, dram: Dram, room: int) -> UserError:
+    """The error of an open tensor for which the memory has no room."""
+    return UserError(
+        f"{tensor!r} of {graph.name!r} does not fit into memory {dram.name!r}",
+        location=graph.tensor(tensor).location or user_location(),
+        expected=f"at most {room:,} bytes, what all other tensors leave to it",
+        given="more",
+        hint="simulate a smaller problem, or describe a larger memory",
+    )
+
+
+# Words in shared banks.
+#
+# Shared tensors lie one behind the other in the order of the graph, each at a multiple of the
+# lanes; an open one has 2^24 words of addresses, whatever its extent.
+#
+# A swizzled tensor begins and ends at a multiple of all banks, and its words take turns in the
+# units, by a hash: the unit of a word is the exclusive or of all digits of its address in base
+# ``ports``, so neighbors are in different units, and so are words that are a power of two apart.
+# The digits above the lowest one are the address within the unit.  Its bank is the exclusive or of
+# every second digit of that, from the lowest one on, or, where ``banks`` is not a power of two, its
+# remainder.
+
+_MOST_WORDS = 1 << 31
+_OPEN_WORDS = 1 << 24
+
+
+def uses_shared_banks(graph: Graph) -> bool:
+    """Whether machines access tensors in shared banks."""
+    shared = {tensor.name for tensor in graph.tensors if tensor.place is MemorySpace.SHARED}
+    return bool(shared) and any(accesses_of(node) & shared for node in graph.machines)
+
+
+def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
+    """The first word of every shared tensor by name; ``UserError`` if there are too many words."""
+    found: dict[str, int] = {}
+    end = 0
+    for tensor in graph.tensors:
+        if tensor.place is not MemorySpace.SHARED:
+            continue
+        aligned = banked.ports * banked.banks if tensor.swizzled else banked.lanes
+        found[tensor.name] = -(-end // aligned) * aligned
+        end = found[tensor.name] + (_OPEN_WORDS if tensor.open else prod(tensor.allocated))
+        if tensor.swizzled:
+            end = -(-end // aligned) * aligned
+        if end >= _MOST_WORDS:
+            raise UserError(
+                f"{tensor.name!r} of {graph.name!r} does not fit into shared banks",
+                location=tensor.location or user_location(),
+                expected=f"fewer than {_MOST_WORDS:,} words of all shared tensors",
+                given=f"{end:,}",
+                hint="leave large tensors in the device's memory",
+            )
+    return found
+
+
+def most_loads(graph: Graph, node: Machine, banked: Banked) -> int:
+    """The most vectors that a firing of a machine loads from shared banks."""
+    counts = (
+        sum(-(-words // banked.lanes) for words in _shared_words(graph, path.statements))
+        for path in node.paths()
+    )
+    return max(counts, default=0)
+
+
+def _shared_words(graph: Graph, statements: Sequence[Statement]) -> Iterator[int]:
+    """The words of each load from shared banks."""
+    for statement in statements:
+        match statement:
+            case Load(tensor=name, type=type) | Search(tensor=name, value=Expr(type=type)):
+                tensor = graph.tensor(name)
+                if tensor.place is MemorySpace.SHARED:
+                    yield type.bytes // tensor.type.bytes

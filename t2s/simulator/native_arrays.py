@@ -1,0 +1,166 @@
+"""The native engine for PE arrays: values from machine code, times from a compiled kernel.
+
+Values of graphs with static control do not depend on time, so the two are computed apart
+(``values.compute``).  Times come from one of two kernels: the array kernel (``times.array``) or
+the table kernel (``times.table_kernel``).  ``native_engine`` is the whole engine; where a program
+has neither machines nor a memory that asks for addresses, this is all that has to be loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from t2s.core.errors import UserError
+from t2s.core.ops import Array
+from t2s.simulator.limits import Limits, Observer
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.assemble import assemble
+from t2s.simulator.report.counters import FOREVER, Ending, Tally
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.times import table_layout as timing
+from t2s.simulator.times.array.periods import array_times
+from t2s.simulator.times.array.run import ArrayMachine
+from t2s.simulator.times.table_times import Memories, TableTimes
+from t2s.simulator.values.compute import compute_values
+
+MANY_FIRINGS = 2_000_000
+"""More firings than this are worth compiling the array kernel for."""
+
+MANY_PES = 1 << 16
+FEW_FIRINGS = 64
+"""More PEs that fire less often than this are left to the table kernel."""
+
+MOST_LISTED_FIRINGS = 1 << 28
+"""Most firings of one PE that the table kernel runs."""
+
+_CHUNK = 4_000_000
+"""PE-cycles between two looks at the keyboard and the observer: about a tenth of a second."""
+
+_SHORT_CHUNK = 400_000
+"""The same for a run that is given up as soon as it is too late."""
+
+
+class TimingKernel(Enum):
+    """What computes the times of a run."""
+
+    ARRAY = "array"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class ArraysEngine:
+    """The engine of PE arrays, called ``native``, or by the kernel that finds the times.
+
+    The array kernel is compiled for the design and then far faster, and skips what repeats; the
+    table kernel is there at once.  Which is better depends on the number of firings.
+    """
+
+    name: str = "native"
+
+    def run(
+        self, program: SimProgram, limits: Limits, observer: Observer | None = None
+    ) -> SimResult:
+        """See ``Engine``."""
+        return run_arrays(program, limits, observer, self.name)
+
+
+def run_arrays(
+    program: SimProgram,
+    limits: Limits,
+    observer: Observer | None,
+    engine: str,
+    memories: Memories | None = None,
+) -> SimResult:
+    """Values and times of a program without machines, whose timed memories are ``memories``."""
+    if memories is not None:
+        kernel = TimingKernel.TABLE
+    elif engine == "native":
+        many = program.total_firings > MANY_FIRINGS and not _is_wide(program)
+        kernel = TimingKernel.ARRAY if many else TimingKernel.TABLE
+    else:
+        kernel = TimingKernel(engine)
+    if kernel is TimingKernel.ARRAY:
+        times = array_times(program, limits, lambda machine: _report(machine, observer))
+        tally, skipped = times.tally, times.skipped
+    else:
+        tally, skipped = table_times(program, limits, observer, memories), 0
+    outputs: Mapping[str, Array] = {}
+    if tally.ending is Ending.FINISHED and program.inputs is not None:
+        try:
+            outputs = compute_values(
+                program.graph,
+                program.inputs,
+                program.parameters,
+                on_progress=lambda values: _tell(
+                    program, observer, tally.cycles, program.total_firings + values
+                ),
+            )
+        except KeyboardInterrupt:
+            tally = replace(tally, ending=Ending.INTERRUPTED)
+    return assemble(program, tally, outputs, engine, kernel=kernel.value, skipped=skipped)
+
+
+def _is_wide(program: SimProgram) -> bool:
+    """Whether PEs are so many, and fire so seldom, that preparing each of them is most of it."""
+    wide = program.pe_count > MANY_PES
+    return wide and program.total_firings < FEW_FIRINGS * program.pe_count
+
+
+def table_times(
+    program: SimProgram,
+    limits: Limits,
+    observer: Observer | None = None,
+    memories: Memories | None = None,
+) -> Tally:
+    """Run a program for its times with the table kernel."""
+    _check_size(program)
+    machine = TableTimes(program, memories)
+    interrupted = False
+    try:
+        advance_table(machine, limits, observer)
+    except KeyboardInterrupt:
+        interrupted = True
+    return machine.tally(limits, interrupted)
+
+
+def _check_size(program: SimProgram) -> None:
+    """The table kernel holds a few bytes for each firing."""
+    for node in program.nodes:
+        firings = int(program.control.firings[node.instances].max(initial=0))
+        if firings > MOST_LISTED_FIRINGS:
+            raise UserError(
+                f"{node.node.name!r} has too many firings to list",
+                location=node.node.location,
+                expected=f"at most {MOST_LISTED_FIRINGS} firings of one PE with this kernel",
+                given=f"{firings}",
+                hint="simulate a smaller problem, or without a DRAM"
+                if program.memory_depends_on_addresses
+                else "use engine='native', which skips what repeats, or simulate a smaller problem",
+            )
+
+
+def _report(machine: ArrayMachine, observer: Observer | None) -> None:
+    if observer is not None:
+        _tell(machine.program, observer, machine.cycle, int(machine.firings().sum()))
+
+
+def _tell(program: SimProgram, observer: Observer | None, cycle: int, done: int) -> None:
+    """Tell the observer of the times and values found so far."""
+    if observer is not None:
+        total = program.total_firings * (1 if program.inputs is None else 2)
+        observer.advanced(cycle=cycle, done=done, total=total)
+
+
+def advance_table(machine: TableTimes, limits: Limits, observer: Observer | None) -> None:
+    """Run in chunks to the end of the program or to the cycle limit."""
+    program = machine.program
+    last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
+    chunk = max(1, (_SHORT_CHUNK if limits.give_up else _CHUNK) // max(1, program.pe_count))
+    more = True
+    while more and machine.now <= last:
+        more = machine.advance(min(machine.now + chunk - 1, last))
+        _tell(program, observer, machine.now - 1, int(machine.clock[timing.FIRED_IN_ALL]))
+        if limits.give_up and machine.earliest_end() > last:
+            return
