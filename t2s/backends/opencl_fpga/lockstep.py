@@ -34,11 +34,11 @@ from t2s.core.expr import (
     index_names,
     simplify,
 )
+from t2s.core.intervals import Interval, bound_over, from_linear_form, interval, linear_form
 from t2s.core.ops import OPERATORS, Array, Op
 from t2s.core.walk import walk
 from t2s.graph.body import Receive, Send, Statement
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.intervals import Interval, bound_over, from_linear_form, interval, linear_form
 from t2s.graph.nodes import PEArray, SpaceDimension
 from t2s.graph.specialize import fold, fold_statement, without_unused
 

@@ -18,73 +18,22 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.expr import (
     Apply,
-    Cast,
     Const,
     Expr,
     Index,
     Parameter,
-    Select,
     apply,
     conjuncts,
     const,
     evaluate,
     index_names,
 )
+from t2s.core.intervals import Interval, interval
 from t2s.core.ops import Array, Op
 from t2s.core.printer import show
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, distinct, rewrite, walk
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.nodes import Loop, PEArray
-
-Interval = tuple[int, int]
-
-
-def interval(expr: Expr, names: Mapping[str, Array]) -> Interval | None:
-    """Bounds of an integer expression where every name lies in the range of its array.
-
-    The bounds are attained if no name occurs twice; ``None`` where nothing is known.
-    """
-    match expr:
-        case Const(value=int() as value):
-            return value, value
-        case Index(name=name) | Parameter(name=name):
-            values = names[name]
-            return (int(values.min()), int(values.max())) if values.size else None
-        case Cast(value=value, type=type) if type.is_integer and value.type.is_integer:
-            return interval(value, names)
-        case Select(if_true=if_true, if_false=if_false):
-            left, right = interval(if_true, names), interval(if_false, names)
-            if left is None or right is None:
-                return None
-            return min(left[0], right[0]), max(left[1], right[1])
-        case Apply(operator=operator, operands=(first, second)):
-            left, right = interval(first, names), interval(second, names)
-            return None if left is None or right is None else _combined(operator, left, right)
-    return None
-
-
-def _combined(operator: Op, left: Interval, right: Interval) -> Interval | None:
-    match operator:
-        case Op.ADD:
-            return left[0] + right[0], left[1] + right[1]
-        case Op.SUBTRACT:
-            return left[0] - right[1], left[1] - right[0]
-        case Op.MULTIPLY:
-            products = [a * b for a in left for b in right]
-            return min(products), max(products)
-        case Op.MINIMUM:
-            return min(left[0], right[0]), min(left[1], right[1])
-        case Op.MAXIMUM:
-            return max(left[0], right[0]), max(left[1], right[1])
-        case Op.FLOOR_DIVIDE if right[0] == right[1] > 0:
-            return left[0] // right[0], left[1] // right[0]
-        case Op.MODULO if right[0] == right[1] > 0:
-            by = right[0]
-            if left[0] // by == left[1] // by:
-                return left[0] % by, left[1] % by
-            return 0, by - 1
-    return None
-
 
 MOST_ITERATIONS = 1 << 26
 """Most iterations of one loop, or of a nest that is not a box; each takes some bytes."""
@@ -158,11 +107,17 @@ class Domain:
             return (np.zeros((1,) * len(self.shape), np.bool_),)
         return tuple(self.value(factor) for factor in conjuncts(condition))
 
-    def range_of(self, expr: Expr) -> tuple[int, int] | None:
-        """Bounds of an integer expression over the whole domain, by interval arithmetic."""
+    def range_of(self, expr: Expr) -> Interval | None:
+        """Bounds of an integer expression over the whole domain, by interval arithmetic.
+
+        They are attained if no name occurs twice.
+        """
         if self.division is not None:
             expr = self.division.applied(expr)
-        return interval(expr, self.names)
+        names = [term.name for term in distinct(expr) if isinstance(term, Index | Parameter)]
+        known = {name: self.names[name] for name in names}
+        ends = {n: (int(v.min()), int(v.max())) for n, v in known.items() if np.size(v)}
+        return interval(expr, ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,9 @@ from t2s.core.expr import (
     simplify,
     substitute,
 )
+from t2s.core.intervals import Interval, interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
-from t2s.graph.intervals import Interval, interval
 from t2s.graph.nodes import Loop, PEArray
 from t2s.graph.specialize import fold
 

@@ -13,10 +13,10 @@ from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, enumerated, 
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
 from t2s.core.affine import tidy
 from t2s.core.expr import Expr, Index, apply, const, substitute
+from t2s.core.intervals import LinearForm, linear_form
 from t2s.core.isl import Interval, LoopDomain, NotAffine
 from t2s.core.isl_maps import Transformation
 from t2s.core.ops import Array, Op
-from t2s.graph.intervals import LinearForm, linear_form
 from t2s.graph.nodes import Loop
 
 MOST_LOOPS = 8
