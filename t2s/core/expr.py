@@ -244,6 +244,11 @@ def index_names(expr: Term) -> frozenset[str]:
     return frozenset(node.name for node in distinct(expr) if isinstance(node, Index))
 
 
+def is_static(expr: Term) -> bool:
+    """Whether a value is known before the design runs, given the indices."""
+    return not any(isinstance(node, Local | Parameter) for node in distinct(expr))
+
+
 def reads(expr: Term) -> tuple[Read, ...]:
     """All element reads, in the order they are written; an object that is shared comes once."""
     return tuple(node for node in distinct(expr) if isinstance(node, Read))

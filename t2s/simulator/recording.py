@@ -23,8 +23,8 @@ from t2s.core.location import user_location
 from t2s.core.sigint import import_deferring_sigint
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Store
+from t2s.graph.control.firing_codes import FiringOrder
 from t2s.graph.nodes import Search
-from t2s.simulator.program.control import FiringOrder
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import ChannelTiming, SimProgram
 from t2s.simulator.report.counters import Counts

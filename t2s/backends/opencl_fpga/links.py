@@ -13,19 +13,18 @@ from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.fifo_sizing import Traffic, rehearse
 from t2s.backends.opencl_fpga.lockstep import (
     ChannelPort,
-    EnumeratedDomain,
     LockstepNode,
     OutOfStep,
     TimeLoop,
     enumerate_domain,
     extent_of,
-    is_static,
     loops_used,
     one_period,
     select_loops,
 )
-from t2s.core.expr import Expr, index_names
+from t2s.core.expr import Expr, index_names, is_static
 from t2s.core.ops import Array
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.graph import Channel, Graph
 
 
@@ -175,7 +174,7 @@ def steady_elements(node: LockstepNode, port: ChannelPort) -> tuple[int, ...] | 
     domain = enumerate_domain(node, ())
     if domain is None:
         return None
-    used = domain.all_of(port.space_factors)
+    used = domain.where(port.space_factors)
     elements = domain.elements(port.index, port.channel.shape)
     return tuple(int(item) for item in np.asarray(elements[used]))
 
@@ -332,8 +331,8 @@ def _wire(
     domain = enumerate_domain(node, one_period(node, loops, deciding))
     if domain is None:
         return _problem(send.channel, "its conditions take too many values to be compared")
-    sent = _tokens(domain, send, domain.all_of(ports[0]))
-    received = _tokens(domain, receive, domain.all_of(ports[1]))
+    sent = _tokens(domain, send, domain.where(ports[0]))
+    received = _tokens(domain, receive, domain.where(ports[1]))
     for tokens in (sent, received):
         if _shared_element(tokens):
             return _problem(send.channel, "two PEs share an element of it")
@@ -345,7 +344,7 @@ def _wire(
     return _Exchange(channel=send.channel, ordered=_pairs(sent.pes, received.pes))
 
 
-def _tokens(domain: EnumeratedDomain, port: ChannelPort, used: Array) -> _Tokens:
+def _tokens(domain: Iterations, port: ChannelPort, used: Array) -> _Tokens:
     times, pes = np.nonzero(used)
     elements = domain.elements(port.index, port.channel.shape)[used]
     order = np.lexsort((times, elements))
@@ -373,8 +372,8 @@ def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exch
         domain = enumerate_domain(node, loops)
         if domain is None:
             return _problem(send.channel, "its iterations are too many for a FIFO to be sized")
-        sent = _tokens(domain, send, domain.all_of(send.factors))
-        received = _tokens(domain, receive, domain.all_of(receive.factors))
+        sent = _tokens(domain, send, domain.where(send.factors))
+        received = _tokens(domain, receive, domain.where(receive.factors))
         if np.array_equal(sent.elements, received.elements):
             break
     else:

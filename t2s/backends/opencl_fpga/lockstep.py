@@ -23,23 +23,21 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
-    Local,
-    Parameter,
     Select,
     apply,
     conjunction,
     conjuncts,
     const,
-    evaluate,
     index_names,
+    is_static,
     simplify,
 )
 from t2s.core.intervals import Interval, bound_over, from_linear_form, interval, linear_form
-from t2s.core.ops import OPERATORS, Array, Op
-from t2s.core.walk import walk
+from t2s.core.ops import OPERATORS, Op
 from t2s.graph.body import Receive, Send, Statement
+from t2s.graph.control.iterations import Iterations, TooManyIterations, listed
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.nodes import PEArray, SpaceDimension
+from t2s.graph.nodes import Loop, PEArray, SpaceDimension
 from t2s.graph.specialize import fold, fold_statement, without_unused
 
 
@@ -55,6 +53,12 @@ class TimeLoop:
     name: str
     start: Expr
     stop: Expr
+
+    @property
+    def counted(self) -> Loop:
+        """The loop by its extent."""
+        extent = apply(Op.SUBTRACT, self.stop, self.start)
+        return Loop(name=self.name, minimum=self.start, extent=extent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,11 @@ class LockstepNode:
         """Whether a PE may sit out iterations in which others fire."""
         space = {dimension.name for dimension in self.space}
         return self.guard is not None and not index_names(self.guard) <= space
+
+    @property
+    def pe_count(self) -> int:
+        """Places of PEs."""
+        return prod(dimension.extent for dimension in self.space)
 
     def points(self) -> Iterator[dict[str, int]]:
         """The PEs, in row-major order of the space dimensions."""
@@ -226,56 +235,20 @@ BUDGET = 1 << 22
 """Largest number of (iteration, PE) pairs that is enumerated."""
 
 
-class EnumeratedDomain:
-    """The iterations of some loops of a node, by all of its PEs."""
-
-    def __init__(self, node: LockstepNode, times: dict[str, Array], iterations: int) -> None:
-        self.iterations = iterations
-        columns = {d.name: [point[d.name] for point in node.points()] for d in node.space}
-        self.pe_count = sum(1 for _ in node.points())
-        self._environment = {name: values[:, None] for name, values in times.items()}
-        self._environment |= {
-            name: np.asarray(values, np.int32)[None, :] for name, values in columns.items()
-        }
-
-    def values(self, expr: Expr) -> Array:
-        """The value of a static expression at every iteration and PE."""
-        with np.errstate(all="ignore"):
-            value = evaluate(expr, self._environment)
-        return np.broadcast_to(value, (self.iterations, self.pe_count))
-
-    def all_of(self, factors: Iterable[Expr]) -> Array:
-        """Where all the conditions hold."""
-        result = np.ones((self.iterations, self.pe_count), np.bool_)
-        for factor in factors:
-            result &= self.values(factor).astype(np.bool_)
-        return result
-
-    def elements(self, index: Sequence[Expr], shape: Sequence[int]) -> Array:
-        """The row-major number of an element of an array."""
-        result = np.zeros((self.iterations, self.pe_count), np.int64)
-        for expr, size in zip(index, shape, strict=True):
-            result = result * size + self.values(expr)
-        return result
-
-
-def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> EnumeratedDomain | None:
+def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Iterations | None:
     """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
-    times: dict[str, Array] = {}
-    count = 1
-    pe_count = sum(1 for _ in node.points())
-    for loop in loops:
-        if not is_static(loop.start) or not is_static(loop.stop):
-            return None
-        starts = np.broadcast_to(evaluate(loop.start, times), (count,)).astype(np.int64)
-        extents = np.maximum(np.broadcast_to(evaluate(loop.stop, times), (count,)) - starts, 0)
-        count = int(extents.sum())
-        if count * pe_count > BUDGET:
-            return None
-        times = {name: np.repeat(values, extents) for name, values in times.items()}
-        first = np.repeat(np.cumsum(extents) - extents, extents)
-        times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
-    return EnumeratedDomain(node, times, count)
+    if not all(is_static(bound) for loop in loops for bound in (loop.start, loop.stop)):
+        return None
+    try:
+        times = listed((loop.counted for loop in loops), BUDGET // node.pe_count)
+    except TooManyIterations:
+        return None
+    points = list(node.points())
+    names = {name: values[:, None] for name, values in times.names.items()}
+    for dimension in node.space:
+        column = np.asarray([point[dimension.name] for point in points], np.int32)
+        names[dimension.name] = column[None, :]
+    return Iterations(shape=(times.count, len(points)), names=names)
 
 
 def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
@@ -287,7 +260,7 @@ def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode
 
 def enumerate_start(
     node: LockstepNode, loops: Sequence[TimeLoop]
-) -> tuple[EnumeratedDomain, bool] | None:
+) -> tuple[Iterations, bool] | None:
     """The domain, or as much of its start as is within the budget; whether that is all of it."""
     whole = enumerate_domain(node, loops)
     if whole is not None:
@@ -295,9 +268,8 @@ def enumerate_start(
     extents = [extent for loop in loops if (extent := extent_of(loop, node)) is not None]
     if len(extents) < len(loops):
         return None
-    pes = sum(1 for _ in node.points())
     for at, loop in enumerate(loops):
-        count = BUDGET // (prod(extents[at + 1 :]) * pes)
+        count = BUDGET // (prod(extents[at + 1 :]) * node.pe_count)
         if count > 0:
             first = [_shortened(outer, 1) for outer in loops[:at]]
             start = enumerate_domain(node, (*first, _shortened(loop, count), *loops[at + 1 :]))
@@ -314,12 +286,7 @@ def pe_count(node: LockstepNode) -> int:
     domain = enumerate_domain(node, ())
     if domain is None or node.some_wait:
         return node.node.pe_count
-    return int(domain.all_of(conjuncts(node.guard)).sum())
-
-
-def is_static(expr: Expr) -> bool:
-    """Whether the value is known before the design runs, given the indices."""
-    return not any(isinstance(term, Parameter | Local) for term in walk(expr))
+    return int(domain.where(conjuncts(node.guard)).sum())
 
 
 def extent_of(loop: TimeLoop, node: LockstepNode) -> int | None:

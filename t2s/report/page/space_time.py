@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.validate import as_int
+from t2s.graph.control.domains import Domain, domains
 from t2s.graph.nodes import Machine, PEArray, Role
 from t2s.report.page.markup import legend, script_data, tag
-from t2s.simulator.program.firing_domain import Domain, domains
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.timeline import NO_CAUSE, PEState, Timeline, Window, checked_window

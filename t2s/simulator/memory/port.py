@@ -31,12 +31,12 @@ from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
+from t2s.graph.control.domains import Domain
 from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.model import DramModel, Request
 from t2s.simulator.memory.report import UnitCounts
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.firing_domain import Domain
 
 ALIGNMENT = 4096
 """Tensors lie one behind the other, in the order of the graph, each at a multiple of this."""

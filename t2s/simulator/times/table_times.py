@@ -8,6 +8,7 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
+from t2s.graph.control.domains import domains
 from t2s.graph.graph import Place
 from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.limits import Limits
@@ -23,7 +24,6 @@ from t2s.simulator.memory.machine_port import MachineRequests, levels_of
 from t2s.simulator.memory.port import RequestStream, bases_of, most_requests, uses_memory
 from t2s.simulator.memory.report import MemoryCounts, SharedCounts, UnitCounts
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.firing_domain import domains
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.report.counters import (
     FOREVER,

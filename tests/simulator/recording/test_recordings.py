@@ -16,12 +16,12 @@ import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.driver.assignment_design import given_in_memory
+from t2s.graph.control.firing_codes import listed
 from t2s.simulator import recording as recorded_window
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.program.control import listed
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.recording import CYCLE_TIME, codes_at, element_scope, vcd_name
 from t2s.simulator.reference_engine import _Run

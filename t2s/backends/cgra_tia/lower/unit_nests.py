@@ -68,7 +68,7 @@ def address_nest(
     iterations = enumerated(nest, nest.loops)
     addresses = iterations.values(flat).astype(np.int64)
     if condition is not None:
-        addresses = addresses[iterations.values(condition).astype(bool)]
+        addresses = addresses[iterations.where([condition])]
     return _from_sequence(addresses)
 
 

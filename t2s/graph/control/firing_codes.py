@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.ops import Array
-from t2s.simulator.program.firing_domain import Domain
+from t2s.graph.control.domains import Domain
 
 UNUSED = -1
 """The element of a port that a firing does not use."""

@@ -33,6 +33,7 @@ from t2s.core.ops import Array, Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, distinct, rewrite, walk
 from t2s.graph.body import Load, Receive, Send, Store
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.nodes import Loop, PEArray
 
 MOST_ITERATIONS = 1 << 26
@@ -333,23 +334,14 @@ def _dependent(node: PEArray) -> tuple[int, int]:
 
 def _enumerated(node: PEArray, loops: Sequence[Loop], known: dict[str, Array]) -> dict[str, Array]:
     """The indices of loops whose bounds depend on one another, in every iteration of them all."""
-    names: dict[str, Array] = {}
-    count = 1
+    found = Iterations(shape=(1,), names=known)
     for loop in loops:
-        environment = {**known, **names}
-        with np.errstate(all="ignore"):
-            low = np.broadcast_to(evaluate(loop.minimum, environment), (count,)).astype(np.int64)
-            extent = np.broadcast_to(evaluate(loop.extent, environment), (count,)).astype(np.int64)
-        if count:
-            _check_extent(node, loop, int(extent.min()))
-        total = int(extent.sum())
+        low, extents = found.bounds(loop)
+        _check_extent(node, loop, int(extents.min(initial=0)))
+        total = int(extents.sum())
         _check_most(node, total, MOST_ITERATIONS, "iterations of loops with dependent bounds")
-        starts = np.repeat(np.cumsum(extent) - extent, extent)
-        names = {name: np.repeat(values, extent) for name, values in names.items()}
-        inner = np.arange(total) - starts + np.repeat(low, extent)
-        names[loop.name] = inner.astype(np.int32)
-        count = total
-    return names
+        found = found.inside(loop.name, low, extents)
+    return {loop.name: found.names[loop.name] for loop in loops}
 
 
 def _scalar(expr: Expr, known: Mapping[str, Array]) -> int:
