@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt, lcm, prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2s.core.errors import UserError
 from t2s.core.expr import (
@@ -101,6 +103,26 @@ class Domain:
         with np.errstate(all="ignore"):
             value = np.asarray(evaluate(expr, dict(self.names)))
         return value.reshape(value.shape or (1,) * len(self.shape))
+
+    def at(self, pe: int, firings: NDArray[np.int64]) -> dict[str, Array]:
+        """What every name is at firings of a PE, which both count from 0."""
+        space, extents = self.shape[: self.space_rank], self.extents
+        where: tuple[Any, ...] = np.unravel_index(pe, space) if space else ()
+        where += np.unravel_index(firings + self.start, extents) if extents else ()
+        long, division, found = self.long, self.division, dict[str, Array]()
+        for name, values in self.names.items():
+            if np.ndim(values) == 0:
+                found[name] = values
+            elif long is None or name != long.loop:
+                axes = zip(values.shape, where, strict=True)
+                found[name] = np.asarray(values[tuple(0 if n == 1 else at for n, at in axes)])
+        if division is not None:
+            quotients, rests = found[division.quotient], found[division.remainder]
+            found[division.loop] = quotients * division.base + rests
+        if long is not None:
+            row, column = where[self.space_rank + long.axis :][:2]
+            found[long.loop] = long.minimum + row * long.base + column
+        return found
 
     def factors(self, condition: Expr | None) -> tuple[Array, ...]:
         """Arrays that all hold where a condition does; none for ``None``, which is everywhere."""
