@@ -324,15 +324,20 @@ def one_period(
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     result: list[TimeLoop] = []
     for loop in loops:
-        extent, shortest = extent_of(loop, node), 1
-        for expr in deciding:
-            step = _step(expr, loop.name)
-            shortest = lcm(shortest, step[0]) if step is not None and step[1] == 0 else 0
+        extent, shortest = extent_of(loop, node), period_along(loop.name, deciding)
         fixed = all(loop.name not in index_names(bound) for bound in bounds)
         if shortest and extent is not None and shortest < extent and fixed:
             loop = replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(shortest))))
         result.append(loop)
     return tuple(result)
+
+
+def period_along(name: str, expressions: Iterable[Expr]) -> int:
+    """After how many iterations of a loop all values are the same again; 0 if not known."""
+    steps = [_step(expr, name) for expr in expressions]
+    if any(step is None or step[1] for step in steps):
+        return 0
+    return lcm(*(step[0] for step in steps if step is not None))
 
 
 def _step(expr: Expr, name: str) -> Step | None:
@@ -368,10 +373,8 @@ def _step(expr: Expr, name: str) -> Step | None:
 
 def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
     """The common period of operands that are themselves periodic."""
-    steps = [_step(operand, name) for operand in operands]
-    if any(step is None or step[1] for step in steps):
-        return None
-    return lcm(*(step[0] for step in steps if step is not None)), 0
+    period = period_along(name, operands)
+    return (period, 0) if period else None
 
 
 def when_used(loops: Sequence[TimeLoop], ports: Sequence[ChannelPort]) -> tuple[TimeLoop, ...]:

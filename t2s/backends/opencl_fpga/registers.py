@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
 from t2s.backends.opencl_fpga.conditions import uses_of
-from t2s.backends.opencl_fpga.digit_counters import digit_of, is_power_of_two
+from t2s.backends.opencl_fpga.digit_counters import is_power_of_two
 from t2s.backends.opencl_fpga.links import LONGEST_SHIFT
 from t2s.backends.opencl_fpga.lockstep import (
     LockstepNode,
@@ -36,11 +36,11 @@ from t2s.backends.opencl_fpga.lockstep import (
     extent_of,
     loops_used,
     one_for_all,
+    period_along,
     select_loops,
 )
 from t2s.core.expr import Apply, Const, Expr, Index, conjuncts, const, is_static
 from t2s.core.ops import Array, Op
-from t2s.core.walk import children
 from t2s.graph.body import RegisterRead, RegisterWrite
 from t2s.graph.control.iterations import Iterations
 from t2s.graph.nodes import Register
@@ -282,37 +282,11 @@ def _periods(node: LockstepNode, uses: Sequence[Use]) -> Iterations | None:
     if len(node.loops) != 1 or extent_of(node.loops[0], node) is None:
         return None
     (loop,) = node.loops
-    period = 1
-    for _, indices, factors in uses:
-        for expr in (*indices, *factors):
-            found = _period(expr, loop.name, node)
-            if found is None:
-                return None
-            period = lcm(period, found)
+    period = period_along(loop.name, (e for _, indices, when in uses for e in (*indices, *when)))
+    if not period:
+        return None
     shorter = TimeLoop(name=loop.name, start=const(0), stop=const(3 * period))
     return enumerate_domain(node, (shorter,))
-
-
-def _period(expr: Expr, loop: str, node: LockstepNode) -> int | None:
-    """After how many iterations a value repeats; ``None`` if it is not known to."""
-    match expr:
-        case Const():
-            return 1
-        case Index(name=name):
-            return None if name == loop else 1
-    found = digit_of(expr, node.ranges)
-    if found is not None and found[0].base == Index(name=loop):
-        digit = found[0]
-        while digit.of is not None:
-            digit = digit.of
-        return digit.end
-    period = 1
-    for child in children(expr):
-        below = _period(child, loop, node) if isinstance(child, Expr) else None
-        if below is None:
-            return None
-        period = lcm(period, below)
-    return period
 
 
 # ---------------------------------------------------------------------------------- gaps
