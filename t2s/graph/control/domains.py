@@ -8,7 +8,7 @@ it does not depend on, and a whole run is evaluated at the cost of the few axes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt, lcm, prod
@@ -188,24 +188,22 @@ def _division(node: PEArray) -> Division | None:
     loop, extent = node.loops[0], node.loops[0].extent
     if not isinstance(extent, Const) or int(extent.value) <= _LONG:
         return None
-    bases = [
-        by
-        for statement in node.body
-        for term in walk(statement)
-        for by in _divisors(term, loop.name)
-        if 1 < by < int(extent.value)
-    ]
+    bases = [by for by in divisors(node.body).get(loop.name, ()) if by < int(extent.value)]
     return Division(loop=loop.name, base=max(bases)) if bases else None
 
 
-def _divisors(term: Term, loop: str) -> tuple[int, ...]:
-    match term:
-        case Apply(
-            operator=Op.FLOOR_DIVIDE | Op.MODULO,
-            operands=(Index(name=name), Const(value=int() as by)),
-        ) if name == loop:
-            return (by,)
-    return ()
+def divisors(terms: Iterable[Term]) -> dict[str, set[int]]:
+    """By loop, the constants above 1 that its index is divided by anywhere."""
+    found: dict[str, set[int]] = {}
+    for root in terms:
+        for term in walk(root):
+            match term:
+                case Apply(
+                    operator=Op.FLOOR_DIVIDE | Op.MODULO,
+                    operands=(Index(name=name), Const(value=int() as by)),
+                ) if by > 1:
+                    found.setdefault(name, set()).add(by)
+    return found
 
 
 def domains(
