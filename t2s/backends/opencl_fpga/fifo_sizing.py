@@ -27,7 +27,7 @@ from t2s.backends.opencl_fpga.lockstep import (
     OutOfStep,
     enumerate_domain,
     extent_of,
-    loops_used,
+    loops_deciding,
     when_used,
 )
 from t2s.core.expr import is_static
@@ -197,16 +197,7 @@ def _ports_of(node: LockstepNode, cluster: Sequence[Traffic]) -> list[tuple[Traf
 def _droppable(node: LockstepNode, ports: Sequence[tuple[Traffic, ChannelPort]]) -> int:
     """How many of the outermost loops the ports and the inner loops do not depend on."""
     deciding = [expr for _, port in ports for expr in port.expressions]
-    deciding += [bound for loop in node.loops for bound in (loop.start, loop.stop)]
-    used = loops_used(node, deciding)
-    return next(
-        (
-            at
-            for at, loop in enumerate(node.loops)
-            if loop.name in used or extent_of(loop, node) is None
-        ),
-        len(node.loops),
-    )
+    return int(loops_deciding(node, deciding).start)
 
 
 def _tokens_per_element(domain: Iterations, item: Traffic, port: ChannelPort) -> Array:

@@ -15,14 +15,14 @@ from t2s.backends.opencl_fpga.lockstep import (
     ChannelPort,
     LockstepNode,
     OutOfStep,
-    TimeLoop,
     enumerate_domain,
     extent_of,
+    loops_deciding,
     loops_used,
     one_period,
     select_loops,
 )
-from t2s.core.expr import Expr, index_names, is_static
+from t2s.core.expr import index_names, is_static
 from t2s.core.ops import Array
 from t2s.graph.control.iterations import Iterations
 from t2s.graph.graph import Channel, Graph
@@ -266,7 +266,7 @@ def _is_own(node: LockstepNode, name: str) -> bool:
 
 def _ordered(node: LockstepNode, exchanges: list[_Exchange]) -> SelfLinks | list[Unsupported]:
     """Choose the direction of every space loop."""
-    points = [tuple(point.values()) for point in node.points()]
+    points = node.points
 
     def forward(pair: Pair, signs: tuple[int, ...]) -> bool:
         origin, target = points[pair[0]], points[pair[1]]
@@ -367,7 +367,9 @@ def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exch
     deciding = (*send.expressions, *receive.expressions)
     if not all(is_static(expr) for expr in deciding):
         return _problem(send.channel, "a FIFO between PEs cannot depend on a parameter")
-    inner, middle, outer = _split_nest(node, deciding)
+    at = loops_deciding(node, deciding)
+    outer, middle = node.loops[: at.start], node.loops[at]
+    inner = prod(extent_of(loop, node) or 1 for loop in node.loops[at.stop :])
     for loops in (middle, outer + middle) if outer else (middle,):
         domain = enumerate_domain(node, loops)
         if domain is None:
@@ -408,23 +410,6 @@ def _lag(sent: _Tokens, received: _Tokens, inner: int) -> int | None:
     if len(lags) != 1 or not 0 < lags[0] * inner <= LONGEST_SHIFT:
         return None
     return int(lags[0]) * inner
-
-
-def _split_nest(
-    node: LockstepNode, deciding: tuple[Expr, ...]
-) -> tuple[int, tuple[TimeLoop, ...], tuple[TimeLoop, ...]]:
-    """Iterations of the innermost loops that do not matter; the loops that do; the ones outside.
-
-    Loops of varying extent always matter, and those that their bounds depend on.
-    """
-    varying = [loop for loop in node.loops if extent_of(loop, node) is None]
-    bounds = [bound for loop in varying for bound in (loop.start, loop.stop)]
-    used = loops_used(node, (*deciding, *bounds))
-    matters = [loop.name in used or extent_of(loop, node) is None for loop in node.loops]
-    first = matters.index(True) if any(matters) else len(node.loops)
-    last = len(matters) - matters[::-1].index(True) if any(matters) else len(node.loops)
-    inner = prod(extent_of(loop, node) or 1 for loop in node.loops[last:])
-    return inner, node.loops[first:last], node.loops[:first]
 
 
 def _occupancy(sent: _Tokens, received: _Tokens) -> int:

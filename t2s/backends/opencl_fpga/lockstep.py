@@ -8,7 +8,7 @@ dimensions of one iteration are folded away, and so are conditions that always o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, lcm, prod
@@ -35,7 +35,7 @@ from t2s.core.expr import (
 from t2s.core.intervals import Interval, bound_over, from_linear_form, interval, linear_form
 from t2s.core.ops import OPERATORS, Op
 from t2s.graph.body import Receive, Send, Statement
-from t2s.graph.control.iterations import Iterations, TooManyIterations, listed
+from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Loop, PEArray, SpaceDimension
 from t2s.graph.specialize import fold, fold_statement, without_unused
@@ -108,15 +108,14 @@ class LockstepNode:
         return self.guard is not None and not index_names(self.guard) <= space
 
     @property
-    def pe_count(self) -> int:
+    def place_count(self) -> int:
         """Places of PEs."""
         return prod(dimension.extent for dimension in self.space)
 
-    def points(self) -> Iterator[dict[str, int]]:
-        """The PEs, in row-major order of the space dimensions."""
-        names = [dimension.name for dimension in self.space]
-        spans = [range(d.minimum, d.minimum + d.extent) for d in self.space]
-        yield from (dict(zip(names, values, strict=True)) for values in product(*spans))
+    @property
+    def points(self) -> list[tuple[int, ...]]:
+        """The places of PEs, in row-major order of the space dimensions."""
+        return list(product(*(range(d.minimum, d.minimum + d.extent) for d in self.space)))
 
 
 def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
@@ -240,15 +239,13 @@ def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Iteration
     if not all(is_static(bound) for loop in loops for bound in (loop.start, loop.stop)):
         return None
     try:
-        times = listed((loop.counted for loop in loops), BUDGET // node.pe_count)
+        times = listed((loop.counted for loop in loops), BUDGET // node.place_count)
     except TooManyIterations:
         return None
-    points = list(node.points())
+    columns = np.asarray(node.points, np.int32).T
     names = {name: values[:, None] for name, values in times.names.items()}
-    for dimension in node.space:
-        column = np.asarray([point[dimension.name] for point in points], np.int32)
-        names[dimension.name] = column[None, :]
-    return Iterations(shape=(times.count, len(points)), names=names)
+    names |= {d.name: column[None, :] for d, column in zip(node.space, columns, strict=True)}
+    return Iterations(shape=(times.count, node.place_count), names=names)
 
 
 def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
@@ -269,7 +266,7 @@ def enumerate_start(
     if len(extents) < len(loops):
         return None
     for at, loop in enumerate(loops):
-        count = BUDGET // (prod(extents[at + 1 :]) * node.pe_count)
+        count = BUDGET // (prod(extents[at + 1 :]) * node.place_count)
         if count > 0:
             first = [_shortened(outer, 1) for outer in loops[:at]]
             start = enumerate_domain(node, (*first, _shortened(loop, count), *loops[at + 1 :]))
@@ -308,6 +305,11 @@ def loops_used(node: LockstepNode, expressions: Iterable[Expr]) -> frozenset[str
     return used & {loop.name for loop in node.loops}
 
 
+def loops_deciding(node: LockstepNode, expressions: Iterable[Expr]) -> slice:
+    """The loops from the first to the last one that decides; see ``deciding``."""
+    return deciding([loop.counted for loop in node.loops], expressions)
+
+
 def select_loops(node: LockstepNode, names: frozenset[str]) -> tuple[TimeLoop, ...]:
     """The named loops, outermost first."""
     return tuple(loop for loop in node.loops if loop.name in names)
@@ -320,11 +322,11 @@ def one_period(
     node: LockstepNode, loops: Sequence[TimeLoop], expressions: Iterable[Expr]
 ) -> tuple[TimeLoop, ...]:
     """The loops, cut to one period each where the expressions are periodic in them."""
-    deciding = tuple(expressions)
+    expressions = tuple(expressions)
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     result: list[TimeLoop] = []
     for loop in loops:
-        extent, shortest = extent_of(loop, node), period_along(loop.name, deciding)
+        extent, shortest = extent_of(loop, node), period_along(loop.name, expressions)
         fixed = all(loop.name not in index_names(bound) for bound in bounds)
         if shortest and extent is not None and shortest < extent and fixed:
             loop = replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(shortest))))

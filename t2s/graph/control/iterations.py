@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.expr import Expr, evaluate
+from t2s.core.expr import Expr, evaluate, index_names, is_static
 from t2s.core.ops import Array
 from t2s.graph.nodes import Loop
 
@@ -81,6 +81,20 @@ def listed(loops: Iterable[Loop], most: int) -> Iterations:
             raise TooManyIterations
         found = found.inside(loop.name, low, extents)
     return found
+
+
+def deciding(loops: Sequence[Loop], expressions: Iterable[Expr]) -> slice:
+    """The loops from the first to the last one that expressions, or bounds of loops, depend on.
+
+    What is outside of them, and inside, just repeats.
+    """
+    used = frozenset[str]().union(*(index_names(expr) for expr in expressions))
+    for loop in loops:
+        names = index_names(loop.minimum) | index_names(loop.extent)
+        if names or not (is_static(loop.minimum) and is_static(loop.extent)):
+            used |= names | {loop.name}
+    at = [number for number, loop in enumerate(loops) if loop.name in used]
+    return slice(at[0], at[-1] + 1) if at else slice(len(loops), len(loops))
 
 
 def by_appearance(values: Array) -> tuple[Integers, Integers]:

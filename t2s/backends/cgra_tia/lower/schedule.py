@@ -27,7 +27,7 @@ from t2s.core.expr import (
 from t2s.core.intervals import Interval, interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
-from t2s.graph.control.iterations import Iterations, TooManyIterations, listed, rows_apart
+from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed, rows_apart
 from t2s.graph.nodes import Loop, PEArray
 from t2s.graph.specialize import fold
 
@@ -193,16 +193,11 @@ def coded(nest: LoopNest, values: Sequence[Array], count: int, outer: int, inner
 
 def _deciding(nest: LoopNest, columns: Sequence[Expr]) -> tuple[int, tuple[Loop, ...], int]:
     """How often the deciding loops repeat, these, and how often each of their iterations does."""
-    used = frozenset[str]().union(*(index_names(column) for column in columns))
-    for loop in nest.loops:
-        names = index_names(loop.minimum) | index_names(loop.extent)
-        if names:
-            used |= names | {loop.name}
-    at = [number for number, loop in enumerate(nest.loops) if loop.name in used]
-    if not at:
+    middle = deciding(nest.loops, columns)
+    if middle.start == middle.stop:
         return 1, (), _product(nest.loops)
-    first, last = at[0], at[-1] + 1
-    return _product(nest.loops[:first]), nest.loops[first:last], _product(nest.loops[last:])
+    outer, inner = nest.loops[: middle.start], nest.loops[middle.stop :]
+    return _product(outer), nest.loops[middle], _product(inner)
 
 
 def _product(loops: Sequence[Loop]) -> int:
