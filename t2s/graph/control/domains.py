@@ -9,7 +9,7 @@ it does not depend on, and a whole run is evaluated at the cost of the few axes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import isqrt, lcm, prod
 from typing import Any
@@ -33,7 +33,7 @@ from t2s.core.expr import (
 from t2s.core.intervals import Interval, interval
 from t2s.core.ops import Array, Op
 from t2s.core.printer import show
-from t2s.core.walk import Term, distinct, rewrite, walk
+from t2s.core.walk import Term, rewrite, walk
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.control.iterations import Iterations
 from t2s.graph.nodes import Loop, PEArray
@@ -72,6 +72,7 @@ class Domain:
     long: LongLoop | None = None
     start: int = 0
     firings: int
+    _ranges: dict[str, Interval] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def pe_count(self) -> int:
@@ -137,10 +138,12 @@ class Domain:
         """
         if self.division is not None:
             expr = self.division.applied(expr)
-        names = [term.name for term in distinct(expr) if isinstance(term, Index | Parameter)]
-        known = {name: self.names[name] for name in names}
-        ends = {n: (int(v.min()), int(v.max())) for n, v in known.items() if np.size(v)}
-        return interval(expr, ends)
+        for term in walk(expr):
+            if isinstance(term, Index | Parameter) and term.name not in self._ranges:
+                values = self.names[term.name]
+                if values.size:
+                    self._ranges[term.name] = int(values.min()), int(values.max())
+        return interval(expr, self._ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
