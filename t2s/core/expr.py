@@ -16,7 +16,7 @@ import numpy as np
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS, Array, Op, apply_operator, cast_value, result_type
 from t2s.core.types import BOOL, INT32, Type
-from t2s.core.walk import Term, distinct, rewrite
+from t2s.core.walk import Term, distinct, rewrite, walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +242,11 @@ def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
 def index_names(expr: Term) -> frozenset[str]:
     """Names of all loops and space dimensions that occur."""
     return frozenset(node.name for node in distinct(expr) if isinstance(node, Index))
+
+
+def is_static(expr: Term) -> bool:
+    """Whether a value is known before the design runs, given the indices."""
+    return not any(isinstance(node, Local | Parameter) for node in walk(expr))
 
 
 def reads(expr: Term) -> tuple[Read, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply
 from t2s.core.ops import Op
 from t2s.core.sigint import import_deferring_sigint
-from t2s.core.types import Kind, Type, value_range
+from t2s.core.types import Kind, Type, integer_range
 from t2s.core.walk import Term, rewrite, walk
 
 
@@ -128,7 +128,7 @@ def _arithmetic(node: Term) -> Term | None:
 
 
 def _largest(type: Type) -> int:
-    return int(value_range(type)[1])
+    return integer_range(type)[1]
 
 
 def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:

@@ -155,13 +155,19 @@ def _checked(kind: Kind, bits: object) -> Type:
     return Type(kind, number)
 
 
-def value_range(type: Type) -> tuple[float, float]:
-    """The smallest and the largest finite value (exact integers for integer types)."""
+def integer_range(type: Type) -> tuple[int, int]:
+    """The smallest and the largest value of an integer type, or of a bool."""
     if type.is_bool:
         return 0, 1
-    if type.is_integer:
-        integers = np.iinfo(type.numpy)
-        return int(integers.min), int(integers.max)
+    if type.kind is Kind.UINT:
+        return 0, 2**type.bits - 1
+    return -(2 ** (type.bits - 1)), 2 ** (type.bits - 1) - 1
+
+
+def value_range(type: Type) -> tuple[float, float]:
+    """The smallest and the largest finite value (exact integers for integer types)."""
+    if not type.is_float:
+        return integer_range(type)
     largest = _LARGEST_BFLOAT16 if type.kind is Kind.BFLOAT else float(np.finfo(type.numpy).max)
     return -largest, largest
 

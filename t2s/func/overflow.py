@@ -32,10 +32,11 @@ from t2s.core.expr import (
     index_names,
     reads,
 )
+from t2s.core.intervals import Interval, applied
 from t2s.core.let_binding import bottom_up
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
-from t2s.core.types import Float, Int, Kind, Type, value_range
+from t2s.core.types import Float, Int, Kind, Type, integer_range
 from t2s.core.walk import Term, children, rewrite
 from t2s.func.interpret import (
     Interpretation,
@@ -44,8 +45,6 @@ from t2s.func.interpret import (
     order_matters,
 )
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
-
-Interval = tuple[int, int]
 
 RING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE)
 """Operators of integers that are the same in a wide type, but for what wraps around."""
@@ -74,7 +73,7 @@ class NarrowSum:
 
     def warn(self) -> None:
         """Warn at the line of the sum."""
-        low, high = value_range(self.type)
+        low, high = integer_range(self.type)
         largest = self.most + self.least >= 0
         needed = wide_enough(self.least, self.most)
         hint = f"simulate and interpret compute in another type: type=t2s.{needed}"
@@ -101,7 +100,7 @@ def spelled(type: Type) -> str:
 def wide_enough(least: int, most: int) -> str:
     """The narrowest signed type that holds these; float64 where no integer type does."""
     for bits in (8, 16, 32, 64):
-        low, high = value_range(Int(bits))
+        low, high = integer_range(Int(bits))
         if low <= least and most <= high:
             return spelled(Int(bits))
     return spelled(Float(64))
@@ -132,7 +131,7 @@ def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[Na
     for name, most in suspects.items():
         function = program.function(name)
         values = run.arrays[wide[name]][run.seen[name]]
-        low, high = value_range(function.type)
+        low, high = integer_range(function.type)
         # of floats, which sums beyond 64 bits are computed in, the last bits are not known
         slack = 0 if values.dtype.kind == "i" else most >> 50
         if values.size and (values.min() < low - slack or values.max() > high + slack):
@@ -304,7 +303,7 @@ class _Ranges:
                 return _hull(inside[id(if_true)], inside[id(if_false)])
             case Apply(operator=operator, operands=operands) if not expr.type.is_float:
                 parts = [inside[id(operand)] for operand in operands]
-                return _applied(operator, parts) or limits
+                return applied(operator, parts) or limits
         return limits
 
 
@@ -314,34 +313,11 @@ def _in_ring(node: object) -> bool:
 
 
 def _limits(type: Type) -> Interval:
-    low, high = value_range(type) if not type.is_float else (0, 0)
-    return int(low), int(high)
+    return (0, 0) if type.is_float else integer_range(type)
 
 
 def _hull(*intervals: Interval) -> Interval:
     return min(low for low, _ in intervals), max(high for _, high in intervals)
-
-
-def _applied(operator: Op, operands: Sequence[Interval]) -> Interval | None:
-    (a, b), *rest = operands
-    c, d = rest[0] if rest else (0, 0)
-    match operator:
-        case Op.ADD:
-            return a + c, b + d
-        case Op.SUBTRACT:
-            return a - d, b - c
-        case Op.NEGATE:
-            return -b, -a
-        case Op.MULTIPLY:
-            corners = a * c, a * d, b * c, b * d
-            return min(corners), max(corners)
-        case Op.MINIMUM:
-            return min(a, c), min(b, d)
-        case Op.MAXIMUM:
-            return max(a, c), max(b, d)
-        case Op.MODULO if c > 0:
-            return 0, d - 1
-    return None
 
 
 def _with_companions(

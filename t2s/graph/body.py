@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, const
+from t2s.core.isl import Interval
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.core.walk import Term
@@ -131,6 +132,11 @@ class SpaceDimension(Term):
     name: str
     minimum: int
     extent: int
+
+    @property
+    def interval(self) -> Interval:
+        """What its index runs through."""
+        return Interval(name=self.name, minimum=const(self.minimum), extent=const(self.extent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.expr import Expr, evaluate
+from t2s.core.isl import Interval, LoopDomain
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
 from t2s.core.types import Type
@@ -316,6 +317,11 @@ class Loop(Term):
     minimum: Expr
     extent: Expr
 
+    @property
+    def interval(self) -> Interval:
+        """What its index runs through."""
+        return Interval(name=self.name, minimum=self.minimum, extent=self.extent)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PEArray(Term):
@@ -362,6 +368,11 @@ class PEArray(Term):
     def there(self) -> NDArray[np.bool_]:
         """At which points of the space domain there is a PE; as long as ``place_count``."""
         return self.where(self.exists, {})
+
+    def iterations(self) -> LoopDomain:
+        """The iterations of all PEs; ``NotAffine`` if that is not a quasi-affine set."""
+        intervals = [*(d.interval for d in self.space), *(loop.interval for loop in self.loops)]
+        return LoopDomain(intervals, [] if self.exists is None else [self.exists])
 
     def where(self, condition: Expr | None, known: Mapping[str, Array]) -> NDArray[np.bool_]:
         """At which points of the space domain a condition on them holds, and on what is known."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
-from t2s.core.isl import Interval, LoopDomain, NotAffine
+from t2s.core.isl import LoopDomain, NotAffine
 from t2s.core.names import dot_text
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -329,13 +329,10 @@ def firings_per_pe(node: PEArray) -> int | str | None:
 
 
 def _among_slots(node: PEArray) -> str | None:
-    intervals = [
-        Interval(name=d.name, minimum=const(d.minimum), extent=const(d.extent)) for d in node.space
-    ]
-    intervals += [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in node.loops]
-    conditions = [part for part in (node.exists, node.active) if part is not None]
     try:
-        return f"{LoopDomain(intervals, conditions).count():,} in all"
+        domain = node.iterations()
+        slots = domain if node.active is None else domain.restricted(node.active)
+        return f"{slots.count():,} in all"
     except NotAffine:
         return None
 
@@ -358,14 +355,12 @@ def _symbolic(node: PEArray) -> int | str | None:
 
 def _may_be_empty(node: PEArray) -> bool:
     """Whether an extent is below 1 somewhere, so that the sum over it is not its polynomial."""
-    outer = [
-        Interval(name=d.name, minimum=const(d.minimum), extent=const(d.extent)) for d in node.space
-    ]
+    outer = [dimension.interval for dimension in node.space]
     try:
         for loop in node.loops:
             if not LoopDomain(outer, [apply(Op.LESS, loop.extent, const(1))]).is_empty():
                 return True
-            outer.append(Interval(name=loop.name, minimum=loop.minimum, extent=loop.extent))
+            outer.append(loop.interval)
     except NotAffine:
         return True
     return False

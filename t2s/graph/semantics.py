@@ -70,6 +70,11 @@ def space_points(node: Node) -> Iterator[tuple[int, ...]]:
     yield from product(*(range(d.minimum, d.minimum + d.extent) for d in node.space))
 
 
+def pe_points(node: Node) -> Iterator[tuple[int, ...]]:
+    """Those of them that have a PE, or a machine."""
+    return (p for p in space_points(node) if not isinstance(node, PEArray) or node.has_pe(p))
+
+
 def iterations(
     node: PEArray, point: tuple[int, ...], parameters: Mapping[str, Array]
 ) -> Iterator[Environment]:

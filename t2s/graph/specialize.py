@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.expr import Apply, Const, Expr, Index, Local, apply, const, simplify
+from t2s.core.intervals import Interval, from_linear_form, interval, linear_form
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32
 from t2s.core.walk import Term, rebuild, rewrite, walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Channel
-from t2s.graph.intervals import Interval, from_linear_form, interval, linear_form
 from t2s.graph.nodes import Choice, Machine, Mode, Rule
 
 

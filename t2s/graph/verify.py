@@ -20,8 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from t2s.core.expr import Const, Expr, conjuncts
-from t2s.core.expr import const as number
-from t2s.core.isl import Interval, LoopDomain, NotAffine, is_affine
+from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.graph.arrays import verify_arrays, verify_layout
@@ -537,7 +536,7 @@ def verify_bounds(graph: Graph, node: PEArray) -> None:
     if not found:
         return
     try:
-        nest = _nest(node)
+        nest = node.iterations()
     except NotAffine:
         return
     for access in found:
@@ -561,15 +560,6 @@ def _verify_access(node: PEArray, access: _Access, used: LoopDomain) -> None:
             hint="guard the access with a condition, or give the tensor the shape it is used with",
             notes=[(access.declared, f"{access.name!r} is declared here")],
         )
-
-
-def _nest(node: PEArray) -> LoopDomain:
-    space = [
-        Interval(name=d.name, minimum=number(d.minimum), extent=number(d.extent))
-        for d in node.space
-    ]
-    loops = [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in node.loops]
-    return LoopDomain([*space, *loops], [] if node.exists is None else [node.exists])
 
 
 def _accesses(graph: Graph, node: PEArray) -> Iterator[_Access]:

@@ -35,7 +35,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import LONGEST_NAME, is_name
 from t2s.core.ops import OPERATORS, accepts, result_type
 from t2s.core.printer import show
-from t2s.core.types import BOOL, INT32, MOST_LANES, Kind, Type
+from t2s.core.types import BOOL, INT32, MOST_LANES, Kind, Type, integer_range
 from t2s.core.walk import Term, distinct, field_names
 from t2s.graph.graph import Channel, Graph, Region, ScalarParameter, Tensor
 from t2s.graph.nodes import Machine, Mode, Node, PEArray, Rule
@@ -220,9 +220,7 @@ def _literal_problem(value: object, type: Type) -> _Problem | None:
             expected=f"a literal of type {type.scalar} inside a Broadcast",
             given=f"a literal of type {type}",
         )
-    low, high = 0, 2**type.bits - 1
-    if type.kind is Kind.INT:
-        low, high = -(2 ** (type.bits - 1)), 2 ** (type.bits - 1) - 1
+    low, high = integer_range(type)
     truth = isinstance(value, bool)
     if type.is_bool:
         fits = truth

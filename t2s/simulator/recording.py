@@ -24,7 +24,6 @@ from t2s.core.sigint import import_deferring_sigint
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Store
 from t2s.graph.nodes import Search
-from t2s.simulator.program.control import FiringOrder
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import ChannelTiming, SimProgram
 from t2s.simulator.report.counters import Counts
@@ -217,19 +216,7 @@ def _codes(program: SimProgram, pe: int, slots: Counts) -> Counts:
     """The codes of some slots of a PE, by their numbers."""
     if program.trace is not None and pe in program.trace.codes:
         return np.asarray(program.trace.codes[pe], np.int64)[slots]
-    return codes_at(program.control.orders[int(program.control.order_of[pe])], slots)
-
-
-def codes_at(order: FiringOrder, slots: Counts) -> Counts:
-    """The codes of firings at some positions of an order, without listing the others."""
-    if order.is_list:
-        return np.asarray(order.codes[slots + order.start], np.int64)
-    extents = tuple(len(axis) for axis in order.axes)
-    if not extents:
-        return np.full(slots.shape, int(order.codes.reshape(-1)[0]), np.int64)
-    where = np.unravel_index(slots + order.start, extents)
-    classes = tuple(axis[at] for axis, at in zip(order.axes, where, strict=True))
-    return np.asarray(order.codes[classes], np.int64)
+    return program.control.orders[int(program.control.order_of[pe])].at(slots)
 
 
 def _known(program: SimProgram) -> Bits:

@@ -15,11 +15,11 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, BFloat, Bool, Float
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.body import Send
+from t2s.graph.control.domains import MOST_ITERATIONS
 from t2s.graph.graph import Graph, ScalarParameter, TensorRole
 from t2s.graph.nodes import SpaceDimension
 from t2s.simulator.devices import DEVICES, Device, find_device
 from t2s.simulator.program.build import build_program
-from t2s.simulator.program.firing_domain import MOST_ITERATIONS
 from t2s.simulator.report.counters import Ending, Tally, idle_cycles
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.simulator.designs import (

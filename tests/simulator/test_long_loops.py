@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Float, Func, ImageParam, RDom, Var
+from t2s.graph.control import domains as long_loops
 from t2s.report.page.space_time import FiringPlaces
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
-from t2s.simulator.program import firing_domain as long_loops
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.run import simulate_cycles

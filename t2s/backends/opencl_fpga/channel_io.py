@@ -17,7 +17,6 @@ from t2s.backends.opencl_fpga.lockstep import (
     ChannelPort,
     LockstepNode,
     enumerate_domain,
-    is_static,
     loops_used,
     select_loops,
 )
@@ -34,7 +33,7 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
-from t2s.core.expr import Index, Local, conjunction, conjuncts
+from t2s.core.expr import Index, Local, conjunction, conjuncts, is_static
 from t2s.graph.body import Receive, Send, Store
 from t2s.graph.graph import Channel, StreamKind
 
@@ -131,7 +130,7 @@ def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
     if not all(is_static(expr) for expr in (*needed, *known)):
         return False
     domain = enumerate_domain(node, select_loops(node, loops_used(node, (*needed, *known))))
-    return domain is not None and not bool((domain.all_of(known) & ~domain.all_of(needed)).any())
+    return domain is not None and not bool((domain.where(known) & ~domain.where(needed)).any())
 
 
 # ------------------------------------------------------------------- FIFOs inside the kernel

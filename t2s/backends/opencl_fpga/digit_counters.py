@@ -38,9 +38,9 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
+from t2s.core.intervals import Ranges, from_linear_form, interval, linear_form
 from t2s.core.ops import Op
 from t2s.core.types import INT32
-from t2s.graph.intervals import Ranges, from_linear_form, interval, linear_form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

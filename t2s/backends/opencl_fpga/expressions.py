@@ -39,10 +39,10 @@ from t2s.core.expr import (
     const,
     simplify,
 )
+from t2s.core.intervals import Interval, interval, linear_form, non_negative
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.core.walk import walk
-from t2s.graph.intervals import Interval, interval, linear_form, non_negative
 
 _LONGEST_INT = 2**31
 

@@ -23,16 +23,16 @@ import numpy as np
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.lockstep import (
     ChannelPort,
-    EnumeratedDomain,
     LockstepNode,
     OutOfStep,
     enumerate_domain,
     extent_of,
-    is_static,
-    loops_used,
+    loops_deciding,
     when_used,
 )
+from t2s.core.expr import is_static
 from t2s.core.ops import Array
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.graph import Channel, Graph
 
 EVENT_BUDGET = 1 << 20
@@ -184,7 +184,7 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
 
 def _played(
     node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, ChannelPort]]
-) -> EnumeratedDomain | None:
+) -> Iterations | None:
     """The iterations of a node that are played: those in which nothing happens are left out."""
     return enumerate_domain(node, when_used(node.loops[dropped:], [port for _, port in ports]))
 
@@ -197,20 +197,11 @@ def _ports_of(node: LockstepNode, cluster: Sequence[Traffic]) -> list[tuple[Traf
 def _droppable(node: LockstepNode, ports: Sequence[tuple[Traffic, ChannelPort]]) -> int:
     """How many of the outermost loops the ports and the inner loops do not depend on."""
     deciding = [expr for _, port in ports for expr in port.expressions]
-    deciding += [bound for loop in node.loops for bound in (loop.start, loop.stop)]
-    used = loops_used(node, deciding)
-    return next(
-        (
-            at
-            for at, loop in enumerate(node.loops)
-            if loop.name in used or extent_of(loop, node) is None
-        ),
-        len(node.loops),
-    )
+    return int(loops_deciding(node, deciding).start)
 
 
-def _tokens_per_element(domain: EnumeratedDomain, item: Traffic, port: ChannelPort) -> Array:
-    used = domain.all_of(port.factors)
+def _tokens_per_element(domain: Iterations, item: Traffic, port: ChannelPort) -> Array:
+    used = domain.where(port.factors)
     elements = domain.elements(port.index, item.channel.shape)[used]
     return np.bincount(elements, minlength=item.channel.element_count)
 
@@ -256,11 +247,11 @@ def _player(
     domain = _played(node, dropped, ports)
     if domain is None:
         return None
-    receives: list[list[tuple[str, int]]] = [[] for _ in range(domain.iterations)]
-    sends: list[list[tuple[str, int]]] = [[] for _ in range(domain.iterations)]
+    receives: list[list[tuple[str, int]]] = [[] for _ in range(domain.count)]
+    sends: list[list[tuple[str, int]]] = [[] for _ in range(domain.count)]
     events = 0
     for item, port in ports:
-        used = domain.all_of(port.factors)
+        used = domain.where(port.factors)
         if item.together:  # one element stands for all
             used = used & (np.cumsum(used, axis=1) == 1)
         elements = domain.elements(port.index, item.channel.shape)

@@ -13,19 +13,18 @@ from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.fifo_sizing import Traffic, rehearse
 from t2s.backends.opencl_fpga.lockstep import (
     ChannelPort,
-    EnumeratedDomain,
     LockstepNode,
     OutOfStep,
-    TimeLoop,
     enumerate_domain,
     extent_of,
-    is_static,
+    loops_deciding,
     loops_used,
     one_period,
     select_loops,
 )
-from t2s.core.expr import Expr, index_names
+from t2s.core.expr import index_names, is_static
 from t2s.core.ops import Array
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.graph import Channel, Graph
 
 
@@ -175,7 +174,7 @@ def steady_elements(node: LockstepNode, port: ChannelPort) -> tuple[int, ...] | 
     domain = enumerate_domain(node, ())
     if domain is None:
         return None
-    used = domain.all_of(port.space_factors)
+    used = domain.where(port.space_factors)
     elements = domain.elements(port.index, port.channel.shape)
     return tuple(int(item) for item in np.asarray(elements[used]))
 
@@ -267,7 +266,7 @@ def _is_own(node: LockstepNode, name: str) -> bool:
 
 def _ordered(node: LockstepNode, exchanges: list[_Exchange]) -> SelfLinks | list[Unsupported]:
     """Choose the direction of every space loop."""
-    points = [tuple(point.values()) for point in node.points()]
+    points = node.points
 
     def forward(pair: Pair, signs: tuple[int, ...]) -> bool:
         origin, target = points[pair[0]], points[pair[1]]
@@ -332,8 +331,8 @@ def _wire(
     domain = enumerate_domain(node, one_period(node, loops, deciding))
     if domain is None:
         return _problem(send.channel, "its conditions take too many values to be compared")
-    sent = _tokens(domain, send, domain.all_of(ports[0]))
-    received = _tokens(domain, receive, domain.all_of(ports[1]))
+    sent = _tokens(domain, send, domain.where(ports[0]))
+    received = _tokens(domain, receive, domain.where(ports[1]))
     for tokens in (sent, received):
         if _shared_element(tokens):
             return _problem(send.channel, "two PEs share an element of it")
@@ -345,7 +344,7 @@ def _wire(
     return _Exchange(channel=send.channel, ordered=_pairs(sent.pes, received.pes))
 
 
-def _tokens(domain: EnumeratedDomain, port: ChannelPort, used: Array) -> _Tokens:
+def _tokens(domain: Iterations, port: ChannelPort, used: Array) -> _Tokens:
     times, pes = np.nonzero(used)
     elements = domain.elements(port.index, port.channel.shape)[used]
     order = np.lexsort((times, elements))
@@ -368,13 +367,15 @@ def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exch
     deciding = (*send.expressions, *receive.expressions)
     if not all(is_static(expr) for expr in deciding):
         return _problem(send.channel, "a FIFO between PEs cannot depend on a parameter")
-    inner, middle, outer = _split_nest(node, deciding)
+    at = loops_deciding(node, deciding)
+    outer, middle = node.loops[: at.start], node.loops[at]
+    inner = prod(extent_of(loop, node) or 1 for loop in node.loops[at.stop :])
     for loops in (middle, outer + middle) if outer else (middle,):
         domain = enumerate_domain(node, loops)
         if domain is None:
             return _problem(send.channel, "its iterations are too many for a FIFO to be sized")
-        sent = _tokens(domain, send, domain.all_of(send.factors))
-        received = _tokens(domain, receive, domain.all_of(receive.factors))
+        sent = _tokens(domain, send, domain.where(send.factors))
+        received = _tokens(domain, receive, domain.where(receive.factors))
         if np.array_equal(sent.elements, received.elements):
             break
     else:
@@ -409,23 +410,6 @@ def _lag(sent: _Tokens, received: _Tokens, inner: int) -> int | None:
     if len(lags) != 1 or not 0 < lags[0] * inner <= LONGEST_SHIFT:
         return None
     return int(lags[0]) * inner
-
-
-def _split_nest(
-    node: LockstepNode, deciding: tuple[Expr, ...]
-) -> tuple[int, tuple[TimeLoop, ...], tuple[TimeLoop, ...]]:
-    """Iterations of the innermost loops that do not matter; the loops that do; the ones outside.
-
-    Loops of varying extent always matter, and those that their bounds depend on.
-    """
-    varying = [loop for loop in node.loops if extent_of(loop, node) is None]
-    bounds = [bound for loop in varying for bound in (loop.start, loop.stop)]
-    used = loops_used(node, (*deciding, *bounds))
-    matters = [loop.name in used or extent_of(loop, node) is None for loop in node.loops]
-    first = matters.index(True) if any(matters) else len(node.loops)
-    last = len(matters) - matters[::-1].index(True) if any(matters) else len(node.loops)
-    inner = prod(extent_of(loop, node) or 1 for loop in node.loops[last:])
-    return inner, node.loops[first:last], node.loops[:first]
 
 
 def _occupancy(sent: _Tokens, received: _Tokens) -> int:

@@ -8,7 +8,7 @@ dimensions of one iteration are folded away, and so are conditions that always o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, lcm, prod
@@ -23,23 +23,21 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
-    Local,
-    Parameter,
     Select,
     apply,
     conjunction,
     conjuncts,
     const,
-    evaluate,
     index_names,
+    is_static,
     simplify,
 )
-from t2s.core.ops import OPERATORS, Array, Op
-from t2s.core.walk import walk
+from t2s.core.intervals import Interval, bound_over, from_linear_form, interval, linear_form
+from t2s.core.ops import OPERATORS, Op
 from t2s.graph.body import Receive, Send, Statement
+from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.intervals import Interval, bound_over, from_linear_form, interval, linear_form
-from t2s.graph.nodes import PEArray, SpaceDimension
+from t2s.graph.nodes import Loop, PEArray, SpaceDimension
 from t2s.graph.specialize import fold, fold_statement, without_unused
 
 
@@ -55,6 +53,12 @@ class TimeLoop:
     name: str
     start: Expr
     stop: Expr
+
+    @property
+    def counted(self) -> Loop:
+        """The loop by its extent."""
+        extent = apply(Op.SUBTRACT, self.stop, self.start)
+        return Loop(name=self.name, minimum=self.start, extent=extent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +107,15 @@ class LockstepNode:
         space = {dimension.name for dimension in self.space}
         return self.guard is not None and not index_names(self.guard) <= space
 
-    def points(self) -> Iterator[dict[str, int]]:
-        """The PEs, in row-major order of the space dimensions."""
-        names = [dimension.name for dimension in self.space]
-        spans = [range(d.minimum, d.minimum + d.extent) for d in self.space]
-        yield from (dict(zip(names, values, strict=True)) for values in product(*spans))
+    @property
+    def place_count(self) -> int:
+        """Places of PEs."""
+        return prod(dimension.extent for dimension in self.space)
+
+    @property
+    def points(self) -> list[tuple[int, ...]]:
+        """The places of PEs, in row-major order of the space dimensions."""
+        return list(product(*(range(d.minimum, d.minimum + d.extent) for d in self.space)))
 
 
 def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
@@ -226,56 +234,18 @@ BUDGET = 1 << 22
 """Largest number of (iteration, PE) pairs that is enumerated."""
 
 
-class EnumeratedDomain:
-    """The iterations of some loops of a node, by all of its PEs."""
-
-    def __init__(self, node: LockstepNode, times: dict[str, Array], iterations: int) -> None:
-        self.iterations = iterations
-        columns = {d.name: [point[d.name] for point in node.points()] for d in node.space}
-        self.pe_count = sum(1 for _ in node.points())
-        self._environment = {name: values[:, None] for name, values in times.items()}
-        self._environment |= {
-            name: np.asarray(values, np.int32)[None, :] for name, values in columns.items()
-        }
-
-    def values(self, expr: Expr) -> Array:
-        """The value of a static expression at every iteration and PE."""
-        with np.errstate(all="ignore"):
-            value = evaluate(expr, self._environment)
-        return np.broadcast_to(value, (self.iterations, self.pe_count))
-
-    def all_of(self, factors: Iterable[Expr]) -> Array:
-        """Where all the conditions hold."""
-        result = np.ones((self.iterations, self.pe_count), np.bool_)
-        for factor in factors:
-            result &= self.values(factor).astype(np.bool_)
-        return result
-
-    def elements(self, index: Sequence[Expr], shape: Sequence[int]) -> Array:
-        """The row-major number of an element of an array."""
-        result = np.zeros((self.iterations, self.pe_count), np.int64)
-        for expr, size in zip(index, shape, strict=True):
-            result = result * size + self.values(expr)
-        return result
-
-
-def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> EnumeratedDomain | None:
+def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Iterations | None:
     """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
-    times: dict[str, Array] = {}
-    count = 1
-    pe_count = sum(1 for _ in node.points())
-    for loop in loops:
-        if not is_static(loop.start) or not is_static(loop.stop):
-            return None
-        starts = np.broadcast_to(evaluate(loop.start, times), (count,)).astype(np.int64)
-        extents = np.maximum(np.broadcast_to(evaluate(loop.stop, times), (count,)) - starts, 0)
-        count = int(extents.sum())
-        if count * pe_count > BUDGET:
-            return None
-        times = {name: np.repeat(values, extents) for name, values in times.items()}
-        first = np.repeat(np.cumsum(extents) - extents, extents)
-        times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
-    return EnumeratedDomain(node, times, count)
+    if not all(is_static(bound) for loop in loops for bound in (loop.start, loop.stop)):
+        return None
+    try:
+        times = listed((loop.counted for loop in loops), BUDGET // node.place_count)
+    except TooManyIterations:
+        return None
+    columns = np.asarray(node.points, np.int32).T
+    names = {name: values[:, None] for name, values in times.names.items()}
+    names |= {d.name: column[None, :] for d, column in zip(node.space, columns, strict=True)}
+    return Iterations(shape=(times.count, node.place_count), names=names)
 
 
 def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
@@ -287,7 +257,7 @@ def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode
 
 def enumerate_start(
     node: LockstepNode, loops: Sequence[TimeLoop]
-) -> tuple[EnumeratedDomain, bool] | None:
+) -> tuple[Iterations, bool] | None:
     """The domain, or as much of its start as is within the budget; whether that is all of it."""
     whole = enumerate_domain(node, loops)
     if whole is not None:
@@ -295,9 +265,8 @@ def enumerate_start(
     extents = [extent for loop in loops if (extent := extent_of(loop, node)) is not None]
     if len(extents) < len(loops):
         return None
-    pes = sum(1 for _ in node.points())
     for at, loop in enumerate(loops):
-        count = BUDGET // (prod(extents[at + 1 :]) * pes)
+        count = BUDGET // (prod(extents[at + 1 :]) * node.place_count)
         if count > 0:
             first = [_shortened(outer, 1) for outer in loops[:at]]
             start = enumerate_domain(node, (*first, _shortened(loop, count), *loops[at + 1 :]))
@@ -314,12 +283,7 @@ def pe_count(node: LockstepNode) -> int:
     domain = enumerate_domain(node, ())
     if domain is None or node.some_wait:
         return node.node.pe_count
-    return int(domain.all_of(conjuncts(node.guard)).sum())
-
-
-def is_static(expr: Expr) -> bool:
-    """Whether the value is known before the design runs, given the indices."""
-    return not any(isinstance(term, Parameter | Local) for term in walk(expr))
+    return int(domain.where(conjuncts(node.guard)).sum())
 
 
 def extent_of(loop: TimeLoop, node: LockstepNode) -> int | None:
@@ -341,6 +305,11 @@ def loops_used(node: LockstepNode, expressions: Iterable[Expr]) -> frozenset[str
     return used & {loop.name for loop in node.loops}
 
 
+def loops_deciding(node: LockstepNode, expressions: Iterable[Expr]) -> slice:
+    """The loops from the first to the last one that decides; see ``deciding``."""
+    return deciding([loop.counted for loop in node.loops], expressions)
+
+
 def select_loops(node: LockstepNode, names: frozenset[str]) -> tuple[TimeLoop, ...]:
     """The named loops, outermost first."""
     return tuple(loop for loop in node.loops if loop.name in names)
@@ -353,19 +322,24 @@ def one_period(
     node: LockstepNode, loops: Sequence[TimeLoop], expressions: Iterable[Expr]
 ) -> tuple[TimeLoop, ...]:
     """The loops, cut to one period each where the expressions are periodic in them."""
-    deciding = tuple(expressions)
+    expressions = tuple(expressions)
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     result: list[TimeLoop] = []
     for loop in loops:
-        extent, shortest = extent_of(loop, node), 1
-        for expr in deciding:
-            step = _step(expr, loop.name)
-            shortest = lcm(shortest, step[0]) if step is not None and step[1] == 0 else 0
+        extent, shortest = extent_of(loop, node), period_along(loop.name, expressions)
         fixed = all(loop.name not in index_names(bound) for bound in bounds)
         if shortest and extent is not None and shortest < extent and fixed:
             loop = replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(shortest))))
         result.append(loop)
     return tuple(result)
+
+
+def period_along(name: str, expressions: Iterable[Expr]) -> int:
+    """After how many iterations of a loop all values are the same again; 0 if not known."""
+    steps = [_step(expr, name) for expr in expressions]
+    if any(step is None or step[1] for step in steps):
+        return 0
+    return lcm(*(step[0] for step in steps if step is not None))
 
 
 def _step(expr: Expr, name: str) -> Step | None:
@@ -401,10 +375,8 @@ def _step(expr: Expr, name: str) -> Step | None:
 
 def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
     """The common period of operands that are themselves periodic."""
-    steps = [_step(operand, name) for operand in operands]
-    if any(step is None or step[1] for step in steps):
-        return None
-    return lcm(*(step[0] for step in steps if step is not None)), 0
+    period = period_along(name, operands)
+    return (period, 0) if period else None
 
 
 def when_used(loops: Sequence[TimeLoop], ports: Sequence[ChannelPort]) -> tuple[TimeLoop, ...]:

@@ -21,29 +21,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
 from t2s.backends.opencl_fpga.conditions import uses_of
-from t2s.backends.opencl_fpga.digit_counters import digit_of, is_power_of_two
+from t2s.backends.opencl_fpga.digit_counters import is_power_of_two
 from t2s.backends.opencl_fpga.links import LONGEST_SHIFT
 from t2s.backends.opencl_fpga.lockstep import (
-    EnumeratedDomain,
     LockstepNode,
     TimeLoop,
     enumerate_domain,
     enumerate_start,
     extent_of,
-    is_static,
     loops_used,
     one_for_all,
+    period_along,
     select_loops,
 )
-from t2s.core.expr import Apply, Const, Expr, Index, conjuncts, const
+from t2s.core.expr import Apply, Const, Expr, Index, conjuncts, const, is_static
 from t2s.core.ops import Array, Op
-from t2s.core.walk import children
 from t2s.graph.body import RegisterRead, RegisterWrite
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.nodes import Register
 
 LARGEST_REGISTERS = 64
@@ -178,30 +177,28 @@ def _reads_unwritten(
         return bool(uses)
     domain, complete = found
     size = prod(register.shape)
-    columns = np.arange(domain.pe_count) * size
-    written = np.full(domain.pe_count * size, np.iinfo(np.int64).max)
-    times = np.arange(domain.iterations)[:, None]
+    columns = np.arange(domain.shape[1]) * size
+    written = np.full(domain.shape[1] * size, np.iinfo(np.int64).max)
+    times = np.arange(domain.count)[:, None]
     for at, indices, factors in known:
-        done = domain.all_of(factors)
+        done = domain.where(factors)
         elements = domain.elements(indices, register.shape) + columns
         visible = np.broadcast_to(times + (at > place), done.shape)
         np.minimum.at(written, elements[done], visible[done])
-    fires = np.repeat(domain.all_of(guard).any(axis=0), size)
-    if not complete and np.any(written[fires] > domain.iterations):
+    fires = np.repeat(domain.where(guard).any(axis=0), size)
+    if not complete and np.any(written[fires] > domain.count):
         return bool(uses)
     needed = _needed(domain, uses, guard)
     elements = (domain.elements(statement.indices, register.shape) + columns)[needed]
     return bool(np.any(written[elements] > np.broadcast_to(times, needed.shape)[needed]))
 
 
-def _needed(
-    domain: EnumeratedDomain, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]
-) -> Array:
+def _needed(domain: Iterations, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]) -> Array:
     """Where the value is used at all."""
-    needed = np.zeros((domain.iterations, domain.pe_count), np.bool_)
+    needed = np.zeros((domain.count, domain.shape[1]), np.bool_)
     for use in uses:
-        needed |= domain.all_of(use)
-    return needed & domain.all_of(guard)
+        needed |= domain.where(use)
+    return needed & domain.where(guard)
 
 
 # How many firings apart the uses of a memory element are: what a pipelined memory must not mix up.
@@ -280,54 +277,26 @@ def _is_limit(factor: Expr) -> bool:
     return False
 
 
-def _periods(node: LockstepNode, uses: Sequence[Use]) -> EnumeratedDomain | None:
+def _periods(node: LockstepNode, uses: Sequence[Use]) -> Iterations | None:
     """Three periods of a single loop of which only digits are used, by one PE for all."""
     if len(node.loops) != 1 or extent_of(node.loops[0], node) is None:
         return None
     (loop,) = node.loops
-    period = 1
-    for _, indices, factors in uses:
-        for expr in (*indices, *factors):
-            found = _period(expr, loop.name, node)
-            if found is None:
-                return None
-            period = lcm(period, found)
+    period = period_along(loop.name, (e for _, indices, when in uses for e in (*indices, *when)))
+    if not period:
+        return None
     shorter = TimeLoop(name=loop.name, start=const(0), stop=const(3 * period))
     return enumerate_domain(node, (shorter,))
-
-
-def _period(expr: Expr, loop: str, node: LockstepNode) -> int | None:
-    """After how many iterations a value repeats; ``None`` if it is not known to."""
-    match expr:
-        case Const():
-            return 1
-        case Index(name=name):
-            return None if name == loop else 1
-    found = digit_of(expr, node.ranges)
-    if found is not None and found[0].base == Index(name=loop):
-        digit = found[0]
-        while digit.of is not None:
-            digit = digit.of
-        return digit.end
-    period = 1
-    for child in children(expr):
-        below = _period(child, loop, node) if isinstance(child, Expr) else None
-        if below is None:
-            return None
-        period = lcm(period, below)
-    return period
 
 
 # ---------------------------------------------------------------------------------- gaps
 
 
-def _smallest_gap(
-    domain: EnumeratedDomain, uses: Sequence[Use], shape: Sequence[int]
-) -> int | None:
+def _smallest_gap(domain: Iterations, uses: Sequence[Use], shape: Sequence[int]) -> int | None:
     """Over all elements of all PEs: the smallest time between two uses, one of them a write."""
     rows: list[Array] = []
     for written, indices, factors in uses:
-        happens = domain.all_of(factors)
+        happens = domain.where(factors)
         times, pes = np.nonzero(happens)
         elements = domain.elements(indices, shape)[happens]
         rows.append(np.stack([pes, elements, times, np.full(len(times), not written)]))

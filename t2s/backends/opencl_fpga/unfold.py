@@ -27,7 +27,6 @@ from t2s.backends.opencl_fpga.lockstep import (
     ChannelPort,
     LockstepNode,
     enumerate_domain,
-    is_static,
     lockstep,
     loops_used,
     select_loops,
@@ -43,6 +42,7 @@ from t2s.core.expr import (
     conjuncts,
     const,
     equals,
+    is_static,
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -51,6 +51,7 @@ from t2s.core.walk import Term, rebuild, walk
 from t2s.graph.body import Let, Receive, Send, Statement
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Node, PEArray
+from t2s.graph.semantics import pe_points
 from t2s.graph.specialize import (
     Ends,
     Point,
@@ -108,10 +109,7 @@ def _points(graph: Graph, node: Node) -> Iterator[Point | None]:
     if isinstance(node, PEArray) and node.space and keeps_together(graph, node):
         yield None
         return
-    spans = [range(d.minimum, d.minimum + d.extent) for d in node.space]
-    for point in product(*spans):
-        if not isinstance(node, PEArray) or node.has_pe(point):
-            yield point
+    yield from pe_points(node)
 
 
 class _Unfolding:
@@ -453,4 +451,4 @@ def _settle(node: LockstepNode, term: Term, known: Factors) -> Term:
 def _never(node: LockstepNode, factors: Factors) -> bool:
     """Whether conditions never hold all at once, as far as that can be found out."""
     domain = enumerate_domain(node, select_loops(node, loops_used(node, factors)))
-    return domain is not None and not bool(domain.all_of(factors).any())
+    return domain is not None and not bool(domain.where(factors).any())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from t2s.backends.base import Unsupported
 from t2s.backends.verilog.data_types import unsupported_type
 from t2s.backends.verilog.expressions import unsupported_term
-from t2s.core.expr import Expr, Parameter, evaluate, index_names
+from t2s.core.expr import Expr, Parameter, index_names
 from t2s.core.walk import Term, walk
 from t2s.graph.body import (
     Let,
@@ -27,6 +26,7 @@ from t2s.graph.body import (
     Store,
     by_lanes,
 )
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import (
     Machine,
@@ -40,6 +40,7 @@ from t2s.graph.nodes import (
     Search,
     SortedMemory,
 )
+from t2s.graph.semantics import pe_points
 
 MOST_ELEMENTS = 1 << 24
 """Most elements of a tensor: the testbench holds it in memory."""
@@ -182,47 +183,21 @@ def nest_of(node: PEArray) -> CountedNest | str:
 
 def _longest_run_of_empty_loops(node: PEArray) -> int | None:
     """Most loops without iterations, one after the other, of any PE; ``None`` if not known."""
-    names, alive = _points(node)
-    for loop in node.loops[:-1]:
-        names, alive, count = _entered(loop.minimum, loop.extent, loop.name, names, alive)
-        if count > MOST_ITERATIONS:
-            return None
-    extent = _values(node.loops[-1].extent, names, len(alive))
-    return _longest_false(alive & (extent > 0))
-
-
-def _points(node: PEArray) -> tuple[dict[str, Array], Array]:
-    points = [
-        point
-        for point in product(*(range(d.minimum, d.minimum + d.extent) for d in node.space))
-        if node.has_pe(point)
-    ]
+    points = list(pe_points(node))
     columns = np.asarray(points, np.int32).reshape(len(points), len(node.space))
-    names: dict[str, Array] = {
-        dimension.name: columns[:, at] for at, dimension in enumerate(node.space)
-    }
-    return names, np.ones(len(points), np.bool_)
-
-
-def _entered(
-    minimum: Expr, extent: Expr, name: str, names: Mapping[str, Array], alive: Array
-) -> tuple[dict[str, Array], Array, int]:
-    """The iterations of a loop in all iterations around it; an empty loop stays, not alive."""
-    low = _values(minimum, names, len(alive))
-    trips = np.where(alive, _values(extent, names, len(alive)), 0)
-    here = np.maximum(trips, 1)
-    total = int(here.sum())
-    if total > MOST_ITERATIONS:
-        return {}, alive, total
-    starts = np.repeat(np.cumsum(here) - here, here)
-    inner = {known: np.repeat(values, here) for known, values in names.items()}
-    inner[name] = (np.arange(total) - starts + np.repeat(low, here)).astype(np.int32)
-    return inner, np.repeat(alive & (trips > 0), here), total
-
-
-def _values(expr: Expr, names: Mapping[str, Array], count: int) -> Array:
-    with np.errstate(all="ignore"):
-        return np.broadcast_to(np.asarray(evaluate(expr, dict(names))), (count,)).astype(np.int64)
+    here = Iterations(
+        shape=(len(points),), names={d.name: columns[:, at] for at, d in enumerate(node.space)}
+    )
+    alive = np.ones(len(points), np.bool_)
+    for loop in node.loops[:-1]:  # a loop without iterations stays as one, which is not alive
+        low, extents = here.bounds(loop)
+        trips = np.where(alive, extents, 0)
+        kept = np.maximum(trips, 1)
+        if int(kept.sum()) > MOST_ITERATIONS:
+            return None
+        here, alive = here.inside(loop.name, low, kept), np.repeat(alive & (trips > 0), kept)
+    _, extents = here.bounds(node.loops[-1])
+    return _longest_false(alive & (extents > 0))
 
 
 def _longest_false(flags: Array) -> int:

@@ -11,11 +11,11 @@ import numpy as np
 from t2s.core.expr import Const
 from t2s.core.names import counted
 from t2s.core.printer import show
+from t2s.graph.control.domains import domains
 from t2s.graph.nodes import Machine, PEArray
 from t2s.report.page.markup import SourceLines, rows_view, source_lines, source_link, tag
 from t2s.report.page.traffic import rule_counts
 from t2s.report.reasons import AblationStep, LoopReason
-from t2s.simulator.program.firing_domain import domains
 from t2s.simulator.program.sim_program import NodeTiming
 from t2s.simulator.report.result import NodeStatistics, SimResult
 

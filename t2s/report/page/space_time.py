@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.validate import as_int
+from t2s.graph.control.domains import Domain, domains
 from t2s.graph.nodes import Machine, PEArray, Role
 from t2s.report.page.markup import legend, script_data, tag
-from t2s.simulator.program.firing_domain import Domain, domains
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.timeline import NO_CAUSE, PEState, Timeline, Window, checked_window
@@ -329,28 +329,8 @@ class FiringPlaces:
         if isinstance(self.timing.node, Machine):
             return self._rules(place)[firings][None, :]
         domain = next(one for one in self.found if 0 <= place - one.first_pe < one.pe_count)
-        inside = np.unravel_index(place - domain.first_pe, domain.shape[: domain.space_rank])
-        extents = domain.extents
-        at = np.unravel_index(firings + domain.start, extents) if extents else ()
-
-        def values(name: str) -> Integers:
-            axes = domain.names[name]
-            index = tuple(
-                where if extent > 1 else 0
-                for where, extent in zip((*inside, *at), axes.shape, strict=True)
-            )
-            return np.broadcast_to(axes[index], firings.shape).astype(np.int64)
-
-        rows = []
-        for loop in self.timing.node.loops:
-            division, long = domain.division, domain.long
-            if division is not None and division.loop == loop.name:
-                quotient, rest = values(division.quotient), values(division.remainder)
-                rows.append(quotient * division.base + rest)
-            elif long is not None and long.loop == loop.name:
-                rows.append(long.minimum + at[long.axis] * long.base + at[long.axis + 1])
-            else:
-                rows.append(values(loop.name))
+        names = domain.at(place - domain.first_pe, firings)
+        rows = [np.broadcast_to(names[x.name], firings.shape) for x in self.timing.node.loops]
         return np.array(rows, np.int64).reshape(len(rows), len(firings))
 
     def _rules(self, place: int) -> Integers:

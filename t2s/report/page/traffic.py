@@ -15,9 +15,9 @@ from t2s.core.expr import Apply, Const, Expr, Index, Local, Parameter, ReduceLan
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.walk import children, walk
 from t2s.graph.body import Let, Statement
+from t2s.graph.control.firing_codes import firings_per_code
 from t2s.graph.graph import Channel
 from t2s.graph.nodes import Machine
-from t2s.simulator.program.control import firings_per_code
 from t2s.simulator.program.flatten import MOVED_BYTES
 from t2s.simulator.program.sim_program import ChannelTiming, NodeTiming, SimProgram
 

@@ -20,10 +20,10 @@ This is a model of ours of what is published of Capstan (MICRO 2021): the shares
 that its abstract gives for random addresses, 32 % in order and 80 % out of order, follow from it,
 and what is not published is a parameter.  Replies meet no conflicts.
 
-**Machines.**  A machine that loads from or stores to tensors in ``MemorySpace.SHARED`` asks with a vector
-of addresses for each access: a gather or scatter with those of its lanes, any other access with
-those of the elements that it moves, one in each lane.  An access by more lanes than the memory has
-asks with several vectors, and an element is a word, whatever its type.
+**Machines.**  A machine that loads from or stores to tensors in ``MemorySpace.SHARED`` asks with a
+vector of addresses for each access: a gather or scatter with those of its lanes, any other access
+with those of the elements that it moves, one in each lane.  An access by more lanes than the memory
+has asks with several vectors, and an element is a word, whatever its type.
 
 * These machines are numbered in the order of the graph, the machines of a node in row-major order;
   number ``n`` uses port ``n % ports`` of the network.

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from t2s.core.expr import evaluate
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
+from t2s.graph.control.domains import Domain
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import HOLE
@@ -47,7 +47,6 @@ from t2s.simulator.memory.machine_accesses import (
 )
 from t2s.simulator.memory.places import too_long
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.firing_domain import Domain
 
 
 def uses_memory(node: PEArray) -> bool:
@@ -68,7 +67,6 @@ def accessed_bytes(statement: Load | Store) -> int:
     return (statement.type if isinstance(statement, Load) else statement.value.type).bytes
 
 
-Point = tuple[Any, ...]
 Begun = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Firings, and a line that each of them begins."""
 
@@ -95,16 +93,16 @@ class _Statement:
         self.lines = np.zeros(0, np.int64)
         self.positions = np.zeros(0, np.int64)
 
-    def evaluate(self, domain: Domain, point: Point, end: int) -> None:
+    def evaluate(self, domain: Domain, pe: int, end: int) -> None:
         """Find the lines that are begun before firing ``end``."""
-        firings, lines = self._begun(domain, point, end)
+        firings, lines = self._begun(domain, pe, end)
         self.firings = np.concatenate([self.firings, firings])
         self.lines = np.concatenate([self.lines, lines])
         self.evaluated = end
 
-    def _begun(self, domain: Domain, point: Point, end: int) -> Begun:
+    def _begun(self, domain: Domain, pe: int, end: int) -> Begun:
         firings = np.arange(self.evaluated, end)
-        environment = _environment(domain, point, firings)
+        environment = domain.at(pe, firings)
         if self.statement.condition is not None:
             active = np.broadcast_to(evaluate(self.statement.condition, environment), firings.shape)
             firings, environment = firings[active], _chosen(environment, active)
@@ -171,9 +169,8 @@ class RequestStream:
         bases: Mapping[str, int],
         dram: Dram,
     ) -> None:
-        space = domain.shape[: domain.space_rank]
         self.domain = domain
-        self.point: Point = np.unravel_index(pe, space) if space else ()
+        self.pe = pe
         self.produced = 0
         self.asked = 0
         self.latest = -1
@@ -215,14 +212,14 @@ class RequestStream:
 
     def _evaluate(self, item: _Statement, end: int) -> None:
         """Know what a statement begins before ``end``, of a load the rest of the last group too."""
-        item.evaluate(self.domain, self.point, max(item.evaluated, end))
+        item.evaluate(self.domain, self.pe, max(item.evaluated, end))
         if item.store:
             return
         begun = int(np.searchsorted(item.firings, end))
         wanted = -(-(item.first + begun) // item.group) * item.group - item.first
         while len(item.lines) < wanted and item.evaluated < self.domain.firings:
             more = min(item.evaluated + _LOOK_AHEAD, self.domain.firings)
-            item.evaluate(self.domain, self.point, more)
+            item.evaluate(self.domain, self.pe, more)
 
     def _number(self, found: list[Begun], order: NDArray[np.int64]) -> None:
         """Note the numbers of the requests of loads."""
@@ -242,22 +239,6 @@ class RequestStream:
         needed = np.maximum.accumulate(needed) if len(needed) else needed
         self.latest = int(needed[-1]) if len(needed) else self.latest
         return needed
-
-
-def _environment(domain: Domain, point: Point, firings: NDArray[np.int64]) -> dict[str, Array]:
-    """Every name at the firings."""
-    extents = domain.shape[domain.space_rank :]
-    where = (*point, *(np.unravel_index(firings, extents) if extents else ()))
-    return {name: _at(values, where) for name, values in domain.names.items()}
-
-
-def _at(values: Array, where: tuple[Array, ...]) -> Array:
-    """The values at points; axes of extent 1 are those that a value does not depend on."""
-    if np.ndim(values) == 0:
-        return values
-    axes = where[len(where) - np.ndim(values) :]
-    index = (0 if extent == 1 else at for extent, at in zip(values.shape, axes, strict=True))
-    return np.asarray(values[tuple(index)])
 
 
 def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
+from t2s.graph.control.domains import domains
 from t2s.graph.graph import MemorySpace
 from t2s.graph.nodes import Machine, PEArray
 from t2s.llvm.operands import Signed, Word, inlined, within
@@ -59,7 +60,6 @@ from t2s.simulator.memory.requests import (
     uses_memory,
 )
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.firing_domain import domains
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 
 ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES, LEFT, HELD, WRITTEN = range(9)

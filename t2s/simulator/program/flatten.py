@@ -13,9 +13,8 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Receive, Send, Store
-from t2s.graph.graph import Channel, Graph
-from t2s.graph.nodes import Machine, PEArray
-from t2s.simulator.program.control import (
+from t2s.graph.control.domains import Domain, UndividedLoop, domains
+from t2s.graph.control.firing_codes import (
     UNUSED,
     Feature,
     FiringCodes,
@@ -25,7 +24,8 @@ from t2s.simulator.program.control import (
     firings_per_code,
     listed,
 )
-from t2s.simulator.program.firing_domain import Domain, UndividedLoop, domains
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.program.trace import LOADS, STORES, MachineRow, machine_rows
 
 USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)

@@ -21,13 +21,13 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
 from t2s.graph.analysis import path_bytes
 from t2s.graph.body import Load
+from t2s.graph.control.firing_codes import code_counts, firings_per_code, listed
 from t2s.graph.graph import Channel, Graph, MemorySpace
 from t2s.graph.nodes import Machine, Node, Register
 from t2s.simulator.devices import Device
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.memory.places import bases_in_banks, most_loads, uses_shared_banks
 from t2s.simulator.memory.spec import Banked
-from t2s.simulator.program.control import code_counts, firings_per_code, listed
 from t2s.simulator.program.flatten import (
     MOST_CYCLES,
     MOVED_BYTES,

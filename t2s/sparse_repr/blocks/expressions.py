@@ -7,7 +7,7 @@ from functools import reduce
 
 from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Select, apply, const
 from t2s.core.ops import Op
-from t2s.core.types import INT32, Type, value_range
+from t2s.core.types import INT32, Type, integer_range
 from t2s.core.walk import Term
 from t2s.graph.nodes import DONE, EMPTY, VALUE, stop
 
@@ -134,7 +134,7 @@ def one(type: Type) -> Const:
 
 def largest(type: Type) -> Const:
     """The largest value of an integer type."""
-    return const(int(value_range(type)[1]), type)
+    return const(integer_range(type)[1], type)
 
 
 def increased(level_tag: Expr) -> Expr:

@@ -458,9 +458,7 @@ class _Units:
         )
         if node.exists is None and boxed:
             return _Units(node=node, present=None, at_start=at_start, at_end=at_end)
-        space = [_interval(d.name, const(d.minimum), const(d.extent)) for d in node.space]
-        loops = [_interval(x.name, x.minimum, x.extent) for x in node.loops]
-        nest = LoopDomain([*space, *loops], [] if node.exists is None else [node.exists])
+        space, nest = [place.interval for place in node.space], node.iterations()
         reached = project(nest, [place.name for place in space])
         return _Units(
             node=node,
@@ -480,10 +478,6 @@ class _Units:
             for dimension, place in zip(space, places, strict=True)
         }
         return simplify(substitute(self.present, point))
-
-
-def _interval(name: str, minimum: Expr, extent: Expr) -> Interval:
-    return Interval(name=name, minimum=minimum, extent=extent)
 
 
 def _where(nest: LoopDomain, corner: Expr | None, points: Any) -> Expr | None:

@@ -16,14 +16,14 @@ import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.driver.assignment_design import given_in_memory
+from t2s.graph.control.firing_codes import listed
 from t2s.simulator import recording as recorded_window
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.program.control import listed
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.recording import CYCLE_TIME, codes_at, element_scope, vcd_name
+from t2s.simulator.recording import CYCLE_TIME, element_scope, vcd_name
 from t2s.simulator.reference_engine import _Run
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
@@ -282,7 +282,7 @@ def test_codes_at_positions(seed: int) -> None:
     program = build_program(random_graph(seed), "ideal", None)
     for order in [*program.control.orders, listed(np.array([3, 1, 2], np.int32))]:
         slots = np.arange(order.firings)[:: max(1, order.firings // 50)]
-        assert np.array_equal(codes_at(order, slots), order.expanded()[slots])
+        assert np.array_equal(order.at(slots), order.expanded()[slots])
 
 
 def test_windows_outside_of_the_run(tmp_path: Path) -> None:

@@ -118,10 +118,8 @@ class PartClass:
     @property
     def exists(self) -> Expr | None:
         """Where in the box there are parts; ``None``: everywhere."""
-        box: list[Point] = [()]
-        for dimension in self.space:
-            values = range(dimension.minimum, dimension.minimum + dimension.extent)
-            box = [(*point, value) for point in box for value in values]
+        ranges = (range(d.minimum, d.minimum + d.extent) for d in self.space)
+        box: list[Point] = list(product(*ranges))
         if len(box) == len(self.points):
             return None
         return inside(self.space_names, set(self.points.values()), box)

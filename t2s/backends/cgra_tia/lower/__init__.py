@@ -40,7 +40,7 @@ from t2s.backends.cgra_tia.netlist import Netlist
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Machine, PEArray
-from t2s.graph.semantics import space_points
+from t2s.graph.semantics import pe_points
 
 
 def lower_to_netlist(
@@ -136,9 +136,7 @@ def _of_node(streams: StreamTable, node: PEArray) -> tuple[list[CellProcess], li
     processes: list[CellProcess] = []
     replays: list[Replay] = []
     cache = PointCache()
-    for point in space_points(node):
-        if not node.has_pe(point):
-            continue
+    for point in pe_points(node):
         nest = nest_of(node, point, cache)
         if nest is None:
             continue

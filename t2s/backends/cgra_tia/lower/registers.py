@@ -41,6 +41,7 @@ from t2s.backends.cgra_tia.program import (
 )
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
+from t2s.graph.control.iterations import by_appearance
 from t2s.graph.nodes import PEArray
 
 
@@ -123,15 +124,12 @@ def _flow(
         iterations = enumerated(nest, nest.loops)
         timed: list[TimedAccess] = []
         for number, writes, access, indices, happens in used:
-            element = np.zeros(iterations.count, np.int64)
-            for index, extent in zip(indices, shape, strict=True):
-                element = element * extent + iterations.values(index)
             timed.append(
                 TimedAccess(
                     number=number,
                     writes=writes,
                     position=access.position,
-                    element=element,
+                    element=iterations.elements(indices, shape),
                     active=np.asarray(happens, bool)[sequence],
                 )
             )
@@ -327,10 +325,8 @@ def shuffle_of(nest: LoopNest, name: str, flow: RegisterFlow) -> Shuffle:
 
 def _walk(addresses: Array) -> _ScratchpadWalk:
     distances = addresses - np.roll(addresses, 1)
-    found, first, codes = np.unique(distances, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.argsort(order)
-    return _ScratchpadWalk(last=int(addresses[-1]), steps=found[order].tolist(), codes=rank[codes])
+    codes, first = by_appearance(distances)
+    return _ScratchpadWalk(last=int(addresses[-1]), steps=distances[first].tolist(), codes=codes)
 
 
 def _merged(flow: RegisterFlow, stores: Array, loads: Array) -> Array:

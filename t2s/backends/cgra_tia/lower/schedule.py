@@ -20,14 +20,14 @@ from t2s.core.expr import (
     Index,
     apply,
     const,
-    evaluate,
     index_names,
     simplify,
     substitute,
 )
+from t2s.core.intervals import Interval, interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
-from t2s.graph.intervals import Interval, interval
+from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed, rows_apart
 from t2s.graph.nodes import Loop, PEArray
 from t2s.graph.specialize import fold
 
@@ -132,43 +132,18 @@ def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest 
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Iterations:
-    """Iterations in order: the index of each loop in each of them."""
-
-    count: int
-    indices: dict[str, Array]
-
-    def values(self, expr: Expr) -> Array:
-        """A static expression in every iteration."""
-        with np.errstate(all="ignore"):
-            found = evaluate(expr, dict(self.indices))
-        return np.broadcast_to(found, (self.count,))
-
-
 def enumerated(nest: LoopNest, loops: Sequence[Loop]) -> Iterations:
     """All iterations of some loops of a nest; refused if there are too many."""
-    indices: dict[str, Array] = {}
-    count = 1
-    for loop in loops:
-        now = Iterations(count=count, indices=indices)
-        starts = now.values(loop.minimum).astype(np.int64)
-        extents = np.maximum(now.values(loop.extent).astype(np.int64), 0)
-        count = int(extents.sum())
-        if count > MOST_ITERATIONS:
-            names = ", ".join(repr(loop.name) for loop in loops)
-            refuse(
-                nest.subject,
-                f"what it does depends on the loops {names}, which have more than "
-                f"{MOST_ITERATIONS:,} iterations together: use smaller tiles",
-                nest.location,
-            )
-        indices = {name: np.repeat(values, extents) for name, values in indices.items()}
-        first = np.repeat(np.cumsum(extents) - extents, extents)
-        indices[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(
-            np.int32
+    try:
+        return listed(loops, MOST_ITERATIONS)
+    except TooManyIterations:
+        names = ", ".join(repr(loop.name) for loop in loops)
+        refuse(
+            nest.subject,
+            f"what it does depends on the loops {names}, which have more than "
+            f"{MOST_ITERATIONS:,} iterations together: use smaller tiles",
+            nest.location,
         )
-    return Iterations(count=count, indices=indices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,38 +179,25 @@ def classes_of(nest: LoopNest, columns: Sequence[Expr], *, whole: bool = False) 
 
 def coded(nest: LoopNest, values: Sequence[Array], count: int, outer: int, inner: int) -> Classes:
     """The classes of iterations in which columns have these values, in order of appearance."""
-    codes = np.zeros(count, np.int64)
-    for value in values:
-        if value.strides == (0,):
-            continue
-        distinct, inverse = np.unique(value, return_inverse=True)
-        _, codes = np.unique(codes * len(distinct) + inverse, return_inverse=True)
-    found, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-    if len(found) > MOST_CLASSES:
+    codes, first = rows_apart(values, count)
+    if len(first) > MOST_CLASSES:
         refuse(
             nest.subject,
-            f"its iterations fall into {len(found)} classes, and a tag tells 16 apart: what it "
+            f"its iterations fall into {len(first)} classes, and a tag tells 16 apart: what it "
             "does depends on loops in too many ways",
             nest.location,
         )
-    rank = np.empty(len(found), np.int64)
-    rank[np.argsort(first)] = np.arange(len(found))
-    rows = tuple(tuple(value[at].item() for value in values) for at in np.sort(first))
-    return Classes(codes=rank[codes], outer=outer, inner=inner, rows=rows)
+    rows = tuple(tuple(value[at].item() for value in values) for at in first)
+    return Classes(codes=codes, outer=outer, inner=inner, rows=rows)
 
 
 def _deciding(nest: LoopNest, columns: Sequence[Expr]) -> tuple[int, tuple[Loop, ...], int]:
     """How often the deciding loops repeat, these, and how often each of their iterations does."""
-    used = frozenset[str]().union(*(index_names(column) for column in columns))
-    for loop in nest.loops:
-        names = index_names(loop.minimum) | index_names(loop.extent)
-        if names:
-            used |= names | {loop.name}
-    at = [number for number, loop in enumerate(nest.loops) if loop.name in used]
-    if not at:
+    middle = deciding(nest.loops, columns)
+    if middle.start == middle.stop:
         return 1, (), _product(nest.loops)
-    first, last = at[0], at[-1] + 1
-    return _product(nest.loops[:first]), nest.loops[first:last], _product(nest.loops[last:])
+    outer, inner = nest.loops[: middle.start], nest.loops[middle.stop :]
+    return _product(outer), nest.loops[middle], _product(inner)
 
 
 def _product(loops: Sequence[Loop]) -> int:

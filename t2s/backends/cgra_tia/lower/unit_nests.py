@@ -13,10 +13,10 @@ from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, enumerated, 
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
 from t2s.core.affine import tidy
 from t2s.core.expr import Expr, Index, apply, const, substitute
-from t2s.core.isl import Interval, LoopDomain, NotAffine
+from t2s.core.intervals import LinearForm, linear_form
+from t2s.core.isl import LoopDomain, NotAffine
 from t2s.core.isl_maps import Transformation
 from t2s.core.ops import Array, Op
-from t2s.graph.intervals import LinearForm, linear_form
 from t2s.graph.nodes import Loop
 
 MOST_LOOPS = 8
@@ -68,18 +68,14 @@ def address_nest(
     iterations = enumerated(nest, nest.loops)
     addresses = iterations.values(flat).astype(np.int64)
     if condition is not None:
-        addresses = addresses[iterations.values(condition).astype(bool)]
+        addresses = addresses[iterations.where([condition])]
     return _from_sequence(addresses)
-
-
-def _intervals(loops: Sequence[Loop]) -> list[Interval]:
-    return [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in loops]
 
 
 def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
     """The nest of the iterations in which a condition holds, if that is a nest."""
     try:
-        domain = LoopDomain(_intervals(nest.loops), [condition])
+        domain = LoopDomain([loop.interval for loop in nest.loops], [condition])
     except NotAffine:
         return None
     if domain.is_empty():
@@ -91,9 +87,7 @@ def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
         extent = tidy(apply(Op.ADD, apply(Op.SUBTRACT, span.last, span.first), const(1)))
         loops.append(Loop(name=loop.name, minimum=span.first, extent=extent))
     try:
-        hull = LoopDomain(
-            [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in loops]
-        )
+        hull = LoopDomain([loop.interval for loop in loops])
     except NotAffine:
         return None
     return replace(nest, loops=tuple(loops)) if hull.count() == domain.count() else None

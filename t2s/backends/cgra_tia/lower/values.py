@@ -25,6 +25,7 @@ from t2s.core.expr import (
     Select,
     evaluate,
     index_names,
+    is_static,
     simplify,
 )
 from t2s.core.location import SourceLocation
@@ -104,11 +105,6 @@ def pattern_of(number: int | float | bool, type: Type) -> int:
     if type.is_float:
         return int(np.float64(number).view(np.uint64))
     return int(number) % (1 << WORD)
-
-
-def is_static(expr: Expr) -> bool:
-    """Whether the value is known before the design runs, given the loops."""
-    return not any(isinstance(term, Local | Parameter) for term in walk(expr))
 
 
 class Columns:

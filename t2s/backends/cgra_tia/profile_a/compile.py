@@ -50,7 +50,7 @@ from t2s.graph.arrays import outputs_of, pack
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.nodes import PEArray
-from t2s.graph.semantics import space_points
+from t2s.graph.semantics import pe_points
 
 BLOCK = (4, 4)
 """The shape of which the public tools have a system with one write port only."""
@@ -171,8 +171,8 @@ def _read(graph: Graph) -> tuple[list[WordProcess], dict[TokenStream, MemoryAcce
             why = "its control depends on data, and only PEs with static control have a form here"
             refuse(f"node {node.name!r}", why, node.location)
         cache = PointCache()
-        for point in space_points(node):
-            nest = nest_of(node, point, cache) if node.has_pe(point) else None
+        for point in pe_points(node):
+            nest = nest_of(node, point, cache)
             if nest is not None:
                 process = FiringReader(graph, node, point, nest, accesses).process()
                 if len(process.sequence):

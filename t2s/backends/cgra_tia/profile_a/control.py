@@ -33,6 +33,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
 from t2s.core.types import Type
 from t2s.core.walk import Term, rewrite
+from t2s.graph.control.iterations import rows_apart
 
 END = 3
 """The tag of the token behind the last one of a stream."""
@@ -266,17 +267,13 @@ def _split(
         column = np.full(len(there), -1, np.int64)
         column[there] = design.needs[stream]
         columns.append(column)
-    table = np.stack(columns, axis=1)
-    rows, first, codes = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    rank = np.empty(len(rows), np.int64)
-    order = np.argsort(first)
-    rank[order] = np.arange(len(rows))
-    kinds = tuple(process.kinds[int(rows[at][0])] for at in order)
+    codes, first = rows_apart(columns, len(process.sequence))
+    kinds = tuple(process.kinds[int(process.sequence[at])] for at in first)
     tags = tuple(
-        {stream: int(tag) for stream, tag in zip(tagged, rows[at][1:], strict=True) if tag >= 0}
-        for at in order
+        {stream: int(of[at]) for stream, of in zip(tagged, columns[1:], strict=True) if of[at] >= 0}
+        for at in first
     )
-    return kinds, tags, rank[codes.reshape(-1)]
+    return kinds, tags, codes
 
 
 def _pattern(

@@ -20,13 +20,14 @@ import numpy as np
 
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
-from t2s.backends.cgra_tia.lower.schedule import Iterations, LoopNest, enumerated
-from t2s.core.expr import Const, Expr, Local, Parameter, index_names, simplify
+from t2s.backends.cgra_tia.lower.schedule import LoopNest, enumerated
+from t2s.core.expr import Const, Expr, Local, Parameter, index_names, is_static, simplify
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
 from t2s.core.types import Type
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
+from t2s.graph.control.iterations import Iterations, rows_apart
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import PEArray
 from t2s.graph.specialize import fold_statement, without_unused
@@ -195,9 +196,9 @@ class FiringReader:
             )
         if self._node.active is None:
             return found
-        there = found.values(self._nest.folded(self._node.active)).astype(bool)
-        indices = {name: values[there] for name, values in found.indices.items()}
-        return Iterations(count=int(there.sum()), indices=indices)
+        there = found.where([self._nest.folded(self._node.active)])
+        indices = {name: values[there] for name, values in found.names.items()}
+        return Iterations(shape=(int(there.sum()),), names=indices)
 
     # ----------------------------------------------------------------------- what is static
 
@@ -243,7 +244,7 @@ class FiringReader:
             self._column(self._nest.folded(index))
 
     def _column(self, expr: Expr) -> None:
-        if not _static(expr):
+        if not is_static(expr):
             names = sorted({term.name for term in walk(expr) if isinstance(term, Parameter)})
             self._refuse(
                 f"what it does depends on the parameter {names[0]!r}, which is given when the "
@@ -258,7 +259,7 @@ class FiringReader:
                 f"it computes with {expr.name!r}, a scalar that is given when the design runs, "
                 "and there is no port for such: make it an input of one element"
             )
-        if _static(expr) and index_names(expr):
+        if is_static(expr) and index_names(expr):
             self._column(expr)
             return
         for term in children(expr):
@@ -269,22 +270,14 @@ class FiringReader:
         self, values: Sequence[Array], count: int
     ) -> tuple[list[tuple[int | bool, ...]], Array]:
         """The different rows of values of all columns, and the row of each iteration."""
-        codes = np.zeros(count, np.int64)
-        for value in values:
-            distinct, inverse = np.unique(value, return_inverse=True)
-            codes = codes * len(distinct) + inverse.reshape(-1)
-            _, codes = np.unique(codes, return_inverse=True)
-        found, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-        if len(found) > MOST_KINDS:
+        codes, first = rows_apart(values, count)
+        if len(first) > MOST_KINDS:
             self._refuse(
-                f"its firings are of {len(found)} kinds, and a PE of the public core tells few "
+                f"its firings are of {len(first)} kinds, and a PE of the public core tells few "
                 "apart: what it does, or the element of a register file that it uses, depends on "
                 "loops in too many ways"
             )
-        rank = np.empty(len(found), np.int64)
-        rank[np.argsort(first)] = np.arange(len(found))
-        rows = [tuple(value[at].item() for value in values) for at in np.sort(first)]
-        return rows, rank[codes.reshape(-1)]
+        return [tuple(value[at].item() for value in values) for at in first], codes
 
     # ------------------------------------------------------------------------------- kinds
 
@@ -351,7 +344,7 @@ class FiringReader:
             assert isinstance(term, Expr)
             if isinstance(term, Local):
                 return known[term.name]
-            if _static(term):
+            if is_static(term):
                 if index_names(term):
                     return Const(value=row[self._columns[term]], type=term.type)
                 return simplify(term)
@@ -368,11 +361,10 @@ class FiringReader:
             statement = self._body[at]
             assert isinstance(statement, Load | Store)
             tensor = self._graph.tensor(statement.tensor)
-            flat = np.zeros(iterations.count, np.int64)
-            for index, extent in zip(statement.indices, tensor.allocated, strict=True):
-                flat = flat * extent + iterations.values(self._nest.folded(index))
+            indices = [self._nest.folded(index) for index in statement.indices]
+            flat = iterations.elements(indices, tensor.allocated)
             if statement.condition is not None:
-                flat = flat[iterations.values(statement.condition).astype(bool)]
+                flat = flat[iterations.where([statement.condition])]
             if len(flat):
                 self._accesses[stream] = MemoryAccess(
                     tensor=tensor.name,
@@ -387,10 +379,6 @@ class FiringReader:
 
     def _refuse(self, why: str) -> NoReturn:
         refuse(self._nest.subject, why, self._node.location)
-
-
-def _static(expr: Expr) -> bool:
-    return not any(isinstance(term, Local | Parameter) for term in walk(expr))
 
 
 def streams_of(processes: Sequence[WordProcess]) -> Iterator[TokenStream]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from t2s.core.ops import Array
 from t2s.graph.body import Receive, Send
+from t2s.graph.control.firing_codes import FiringOrder
 from t2s.graph.nodes import PEArray
 from t2s.llvm.ir import (
     I1,
@@ -32,7 +33,6 @@ from t2s.llvm.ir import (
     integer_type,
     vector_type,
 )
-from t2s.simulator.program.control import FiringOrder
 from t2s.simulator.program.flatten import ACCESS, MOVED_BYTES, RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.program.trace import STORES

@@ -37,6 +37,7 @@ from t2s.core.expr import (
 from t2s.core.ops import Array, Op
 from t2s.core.types import value_range
 from t2s.core.walk import Term, rewrite, walk
+from t2s.graph.control.domains import divisors
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 
@@ -124,7 +125,9 @@ class NodeDigits:
     def __init__(self, graph: Graph, node: PEArray, parameters: Mapping[str, Array]) -> None:
         self.node = node
         self._parameters = dict(parameters)
-        self._divisors = _divisors(graph, node)
+        ends = [channel.source_index for channel in graph.outputs_of(node.name)]
+        ends += [channel.sink_index for channel in graph.inputs_of(node.name)]
+        self._divisors = divisors([*node.body, *(index for end in ends for index in end)])
         self._space = frozenset(dimension.name for dimension in node.space)
         self._frames: dict[tuple[tuple[int, int], ...], DigitFrame] = {}
         names = [index_names(e) for loop in node.loops for e in (loop.minimum, loop.extent)]
@@ -149,34 +152,17 @@ class NodeDigits:
         return tuple((low, max(0, int(evaluate(e, dict(known))))) for low, e in values)
 
 
-def _divisors(graph: Graph, node: PEArray) -> dict[str, list[int]]:
-    """By loop, the constants it is divided by anywhere."""
-    ends = [channel.source_index for channel in graph.outputs_of(node.name)]
-    ends += [channel.sink_index for channel in graph.inputs_of(node.name)]
-    terms: list[Term] = [*node.body, *(index for end in ends for index in end)]
-    found: dict[str, set[int]] = {}
-    for root in terms:
-        for term in walk(root):
-            match term:
-                case Apply(
-                    operator=Op.FLOOR_DIVIDE | Op.MODULO,
-                    operands=(Index(name=name), Const(value=int() as by)),
-                ) if by > 1:
-                    found.setdefault(name, set()).add(by)
-    return {name: sorted(divisors) for name, divisors in found.items()}
-
-
 class DigitFrame:
     """The digits of PEs that have the same loop bounds, and what expressions are over them."""
 
     def __init__(
-        self, node: PEArray, bounds: Sequence[tuple[int, int]], divisors: dict[str, list[int]]
+        self, node: PEArray, bounds: Sequence[tuple[int, int]], divisors: Mapping[str, set[int]]
     ) -> None:
         self.bounds = dict(zip((loop.name for loop in node.loops), bounds, strict=True))
         self.digits: tuple[Digit, ...] = tuple(
             digit
             for loop, (low, extent) in zip(node.loops, bounds, strict=True)
-            for digit in _digits_of(loop.name, low, extent, divisors.get(loop.name, []))
+            for digit in _digits_of(loop.name, low, extent, divisors.get(loop.name, set()))
         ) or (_ONCE,)
         self.all: Product = tuple(digit.values for digit in self.digits)
         self._of_loop: dict[str, list[int]] = {digit.loop: [] for digit in self.digits}
@@ -332,11 +318,10 @@ class DigitFrame:
         return points
 
 
-def _digits_of(loop: str, low: int, extent: int, divisors: list[int]) -> list[Digit]:
+def _digits_of(loop: str, low: int, extent: int, divisors: set[int]) -> list[Digit]:
     """Two digits for a loop that is divided by one constant, else one."""
     high = low + extent
-    if len(divisors) == 1 and low >= 0 and extent > 0 and high > divisors[0]:
-        by = divisors[0]
+    if len(divisors) == 1 and low >= 0 and extent > 0 and high > (by := next(iter(divisors))):
         names = f"{loop} // {by}", f"{loop} % {by}"
         tops = _numbers(low // by, (high - 1) // by + 1)
         return [

@@ -27,7 +27,7 @@ from t2s.backends.cgra_tia.lower.control.flat_blocks import (
 )
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply, const, simplify
 from t2s.core.ops import Op
-from t2s.core.types import BOOL, INT32, Int, Type, value_range
+from t2s.core.types import BOOL, INT32, Int, Type, integer_range
 from t2s.core.walk import Term, rewrite, walk
 
 _BELOW, _EQUAL, _ABOVE = 1, 2, 4
@@ -58,7 +58,7 @@ def _of_coordinates(block: FlatBlock) -> Facts:
     for head in block.coordinates & block.values.keys():
         type = block.heads[head]
         name = Local(name=block.values[head], type=type)
-        found[name, const(int(value_range(type)[1]), type)] = _BELOW
+        found[name, const(integer_range(type)[1], type)] = _BELOW
     return found
 
 

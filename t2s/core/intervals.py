@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply, const, simplify
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Parameter, Select, apply, const, simplify
 from t2s.core.ops import Op
-from t2s.core.types import INT32, Kind, Type
+from t2s.core.types import INT32, Kind, integer_range
 
 Interval = tuple[int, int]
 Ranges = Mapping[str, Interval]
@@ -16,30 +16,22 @@ LinearForm = tuple[dict[str, int], int]
 def interval(expr: Expr, ranges: Ranges) -> Interval | None:
     """The smallest and largest value of a scalar integer or bool, or ``None`` if unknown.
 
-    ``ranges`` holds the ranges of loops and space dimensions, both ends included.
+    ``ranges`` holds those of loops, space dimensions and parameters, both ends included.
     """
     if expr.type.lanes > 1 or expr.type.is_float:
         return None
     found = _interval(expr, ranges)
-    limits = _limits(expr.type)
+    limits = integer_range(expr.type)
     if found is not None and limits[0] <= found[0] and found[1] <= limits[1]:
         return found
     return limits if expr.type.kind is Kind.UINT else None
-
-
-def _limits(type: Type) -> Interval:
-    if type.is_bool:
-        return 0, 1
-    if type.kind is Kind.UINT:
-        return 0, 2**type.bits - 1
-    return -(2 ** (type.bits - 1)), 2 ** (type.bits - 1) - 1
 
 
 def _interval(expr: Expr, ranges: Ranges) -> Interval | None:
     match expr:
         case Const(value=value):
             return int(value), int(value)
-        case Index(name=name):
+        case Index(name=name) | Parameter(name=name):
             return ranges.get(name)
         case Cast(value=value) if value.type.is_integer or value.type.is_bool:
             return interval(value, ranges)
@@ -51,11 +43,12 @@ def _interval(expr: Expr, ranges: Ranges) -> Interval | None:
         case Apply(operator=operator, operands=operands):
             known = [interval(operand, ranges) for operand in operands]
             present = [item for item in known if item is not None]
-            return _apply(operator, present) if len(present) == len(known) else None
+            return applied(operator, present) if len(present) == len(known) else None
     return None
 
 
-def _apply(operator: Op, operands: list[Interval]) -> Interval | None:
+def applied(operator: Op, operands: Sequence[Interval]) -> Interval | None:
+    """What an operator of exact integers makes of ranges; ``None`` if that is unknown."""
     if len(operands) == 1:
         ((low, high),) = operands
         match operator:
@@ -63,6 +56,7 @@ def _apply(operator: Op, operands: list[Interval]) -> Interval | None:
                 return -high, -low
             case Op.NOT if low >= 0 and high <= 1:
                 return 1 - high, 1 - low
+    if len(operands) != 2:
         return None
     (a, b), (c, d) = operands
     match operator:
@@ -77,6 +71,8 @@ def _apply(operator: Op, operands: list[Interval]) -> Interval | None:
             corners = (a // c, a // d, b // c, b // d)
             return min(corners), max(corners)
         case Op.MODULO if c > 0:
+            if c == d and a // c == b // c:
+                return a % c, b % c
             return (a, b) if a >= 0 and b < c else (0, d - 1)
         case Op.MINIMUM:
             return min(a, c), min(b, d)
@@ -85,7 +81,7 @@ def _apply(operator: Op, operands: list[Interval]) -> Interval | None:
     return _compare(operator, operands)
 
 
-def _compare(operator: Op, operands: list[Interval]) -> Interval | None:
+def _compare(operator: Op, operands: Sequence[Interval]) -> Interval | None:
     """Comparisons and logic of bools: (0, 0) is never, (1, 1) is always."""
     (a, b), (c, d) = operands
     match operator:

@@ -8,83 +8,35 @@ it does not depend on, and a whole run is evaluated at the cost of the few axes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from math import isqrt, lcm, prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2s.core.errors import UserError
 from t2s.core.expr import (
     Apply,
-    Cast,
     Const,
     Expr,
     Index,
     Parameter,
-    Select,
     apply,
     conjuncts,
     const,
     evaluate,
     index_names,
 )
+from t2s.core.intervals import Interval, interval
 from t2s.core.ops import Array, Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite, walk
 from t2s.graph.body import Load, Receive, Send, Store
+from t2s.graph.control.iterations import Iterations
 from t2s.graph.nodes import Loop, PEArray
-
-Interval = tuple[int, int]
-
-
-def interval(expr: Expr, names: Mapping[str, Array]) -> Interval | None:
-    """Bounds of an integer expression where every name lies in the range of its array.
-
-    The bounds are attained if no name occurs twice; ``None`` where nothing is known.
-    """
-    match expr:
-        case Const(value=int() as value):
-            return value, value
-        case Index(name=name) | Parameter(name=name):
-            values = names[name]
-            return (int(values.min()), int(values.max())) if values.size else None
-        case Cast(value=value, type=type) if type.is_integer and value.type.is_integer:
-            return interval(value, names)
-        case Select(if_true=if_true, if_false=if_false):
-            left, right = interval(if_true, names), interval(if_false, names)
-            if left is None or right is None:
-                return None
-            return min(left[0], right[0]), max(left[1], right[1])
-        case Apply(operator=operator, operands=(first, second)):
-            left, right = interval(first, names), interval(second, names)
-            return None if left is None or right is None else _combined(operator, left, right)
-    return None
-
-
-def _combined(operator: Op, left: Interval, right: Interval) -> Interval | None:
-    match operator:
-        case Op.ADD:
-            return left[0] + right[0], left[1] + right[1]
-        case Op.SUBTRACT:
-            return left[0] - right[1], left[1] - right[0]
-        case Op.MULTIPLY:
-            products = [a * b for a in left for b in right]
-            return min(products), max(products)
-        case Op.MINIMUM:
-            return min(left[0], right[0]), min(left[1], right[1])
-        case Op.MAXIMUM:
-            return max(left[0], right[0]), max(left[1], right[1])
-        case Op.FLOOR_DIVIDE if right[0] == right[1] > 0:
-            return left[0] // right[0], left[1] // right[0]
-        case Op.MODULO if right[0] == right[1] > 0:
-            by = right[0]
-            if left[0] // by == left[1] // by:
-                return left[0] % by, left[1] % by
-            return 0, by - 1
-    return None
-
 
 MOST_ITERATIONS = 1 << 26
 """Most iterations of one loop, or of a nest that is not a box; each takes some bytes."""
@@ -120,6 +72,7 @@ class Domain:
     long: LongLoop | None = None
     start: int = 0
     firings: int
+    _ranges: dict[str, Interval] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def pe_count(self) -> int:
@@ -152,17 +105,45 @@ class Domain:
             value = np.asarray(evaluate(expr, dict(self.names)))
         return value.reshape(value.shape or (1,) * len(self.shape))
 
+    def at(self, pe: int, firings: NDArray[np.int64]) -> dict[str, Array]:
+        """What every name is at firings of a PE, which both count from 0."""
+        space, extents = self.shape[: self.space_rank], self.extents
+        where: tuple[Any, ...] = np.unravel_index(pe, space) if space else ()
+        where += np.unravel_index(firings + self.start, extents) if extents else ()
+        long, division, found = self.long, self.division, dict[str, Array]()
+        for name, values in self.names.items():
+            if np.ndim(values) == 0:
+                found[name] = values
+            elif long is None or name != long.loop:
+                axes = zip(values.shape, where, strict=True)
+                found[name] = np.asarray(values[tuple(0 if n == 1 else at for n, at in axes)])
+        if division is not None:
+            quotients, rests = found[division.quotient], found[division.remainder]
+            found[division.loop] = quotients * division.base + rests
+        if long is not None:
+            row, column = where[self.space_rank + long.axis :][:2]
+            found[long.loop] = long.minimum + row * long.base + column
+        return found
+
     def factors(self, condition: Expr | None) -> tuple[Array, ...]:
         """Arrays that all hold where a condition does; none for ``None``, which is everywhere."""
         if 0 in self.shape:
             return (np.zeros((1,) * len(self.shape), np.bool_),)
         return tuple(self.value(factor) for factor in conjuncts(condition))
 
-    def range_of(self, expr: Expr) -> tuple[int, int] | None:
-        """Bounds of an integer expression over the whole domain, by interval arithmetic."""
+    def range_of(self, expr: Expr) -> Interval | None:
+        """Bounds of an integer expression over the whole domain, by interval arithmetic.
+
+        They are attained if no name occurs twice.
+        """
         if self.division is not None:
             expr = self.division.applied(expr)
-        return interval(expr, self.names)
+        for term in walk(expr):
+            if isinstance(term, Index | Parameter) and term.name not in self._ranges:
+                values = self.names[term.name]
+                if values.size:
+                    self._ranges[term.name] = int(values.min()), int(values.max())
+        return interval(expr, self._ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,24 +191,22 @@ def _division(node: PEArray) -> Division | None:
     loop, extent = node.loops[0], node.loops[0].extent
     if not isinstance(extent, Const) or int(extent.value) <= _LONG:
         return None
-    bases = [
-        by
-        for statement in node.body
-        for term in walk(statement)
-        for by in _divisors(term, loop.name)
-        if 1 < by < int(extent.value)
-    ]
+    bases = [by for by in divisors(node.body).get(loop.name, ()) if by < int(extent.value)]
     return Division(loop=loop.name, base=max(bases)) if bases else None
 
 
-def _divisors(term: Term, loop: str) -> tuple[int, ...]:
-    match term:
-        case Apply(
-            operator=Op.FLOOR_DIVIDE | Op.MODULO,
-            operands=(Index(name=name), Const(value=int() as by)),
-        ) if name == loop:
-            return (by,)
-    return ()
+def divisors(terms: Iterable[Term]) -> dict[str, set[int]]:
+    """By loop, the constants above 1 that its index is divided by anywhere."""
+    found: dict[str, set[int]] = {}
+    for root in terms:
+        for term in walk(root):
+            match term:
+                case Apply(
+                    operator=Op.FLOOR_DIVIDE | Op.MODULO,
+                    operands=(Index(name=name), Const(value=int() as by)),
+                ) if by > 1:
+                    found.setdefault(name, set()).add(by)
+    return found
 
 
 def domains(
@@ -378,23 +357,14 @@ def _dependent(node: PEArray) -> tuple[int, int]:
 
 def _enumerated(node: PEArray, loops: Sequence[Loop], known: dict[str, Array]) -> dict[str, Array]:
     """The indices of loops whose bounds depend on one another, in every iteration of them all."""
-    names: dict[str, Array] = {}
-    count = 1
+    found = Iterations(shape=(1,), names=known)
     for loop in loops:
-        environment = {**known, **names}
-        with np.errstate(all="ignore"):
-            low = np.broadcast_to(evaluate(loop.minimum, environment), (count,)).astype(np.int64)
-            extent = np.broadcast_to(evaluate(loop.extent, environment), (count,)).astype(np.int64)
-        if count:
-            _check_extent(node, loop, int(extent.min()))
-        total = int(extent.sum())
+        low, extents = found.bounds(loop)
+        _check_extent(node, loop, int(extents.min(initial=0)))
+        total = int(extents.sum())
         _check_most(node, total, MOST_ITERATIONS, "iterations of loops with dependent bounds")
-        starts = np.repeat(np.cumsum(extent) - extent, extent)
-        names = {name: np.repeat(values, extent) for name, values in names.items()}
-        inner = np.arange(total) - starts + np.repeat(low, extent)
-        names[loop.name] = inner.astype(np.int32)
-        count = total
-    return names
+        found = found.inside(loop.name, low, extents)
+    return {loop.name: found.names[loop.name] for loop in loops}
 
 
 def _scalar(expr: Expr, known: Mapping[str, Array]) -> int:

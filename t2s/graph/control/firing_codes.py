@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.ops import Array
-from t2s.simulator.program.firing_domain import Domain
+from t2s.graph.control.domains import Domain
 
 UNUSED = -1
 """The element of a port that a firing does not use."""
@@ -101,6 +101,17 @@ class FiringOrder:
             return self.codes[self.start : self.start + self.firings]
         box = np.ascontiguousarray(self.codes[np.ix_(*self.axes)]).reshape(-1)
         return box[self.start : self.start + self.firings]
+
+    def at(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The codes of some firings, without listing the others."""
+        positions, extents = firings + self.start, tuple(len(axis) for axis in self.axes)
+        if self.is_list:
+            return np.asarray(self.codes[positions], np.int64)
+        if not extents:
+            return np.full(firings.shape, int(self.codes.reshape(-1)[0]), np.int64)
+        where = np.unravel_index(positions, extents)
+        classes = tuple(axis[at] for axis, at in zip(self.axes, where, strict=True))
+        return np.asarray(self.codes[classes], np.int64)
 
 
 def listed(codes: NDArray[np.integer]) -> FiringOrder:
