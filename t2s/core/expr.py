@@ -269,7 +269,9 @@ def _applied(operator: Op, left: Number, right: Number) -> Apply:
 
 
 def _constant(value: int | float | bool, type: Type) -> Expr:
-    """A number of Python as a constant of a type, in all of its lanes."""
+    """A number of Python or numpy as a constant of a type, in all of its lanes."""
+    if isinstance(value, np.generic):
+        value = value.item()
     match value:
         case bool() if type.is_bool:
             constant = const(value, type.scalar)

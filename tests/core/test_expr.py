@@ -334,11 +334,12 @@ def test_numbers_take_the_type_of_the_other_operand() -> None:
     flag = equals(i, j)
     assert wide + 1 == apply(Op.ADD, wide, const(1, Int(64)))
     assert x * 2 == apply(Op.MULTIPLY, x, const(2.0, F32))
+    assert i + np.int64(3) == apply(Op.ADD, i, const(3))
     assert flag & True == apply(Op.AND, flag, TRUE)
     ones = Broadcast(value=const(1), type=lanes.type)
     assert 1 + lanes == apply(Op.ADD, ones, lanes)
     for wrong in (lambda: i + 0.5, lambda: i + True, lambda: flag & 1, lambda: 0.5 - i):
-        with pytest.raises(TypeError, match="is not a value of type (int32|bool)"):
+        with pytest.raises(TypeError, match=r"is not a value of type (int32|bool)"):
             wrong()
 
 
