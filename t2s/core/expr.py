@@ -297,6 +297,12 @@ def conjunction(*conditions: Expr | None) -> Expr | None:
     return result
 
 
+def all_hold(*conditions: Expr | None) -> Expr:
+    """As ``conjunction``, with ``TRUE`` for 'always'."""
+    result = conjunction(*conditions)
+    return TRUE if result is None else result
+
+
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     """The factors of a condition: ``a and b and c`` as ``(a, b, c)``; none for 'always'."""
     found: list[Expr] = []
