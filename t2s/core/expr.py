@@ -21,9 +21,73 @@ from t2s.core.walk import Term, distinct, rewrite, walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expr(Term):
-    """Base of all expressions; ``type`` is the type of the value, lanes included."""
+    """Base of all expressions; ``type`` is the type of the value, lanes included.
+
+    Arithmetic, comparisons by size, and ``&``, ``|``, ``~`` write expressions: ``a + 1`` is
+    ``apply(Op.ADD, a, const(1, a.type))``.  A number on one side becomes a constant of the type of
+    the other side; ``TypeError`` where that type does not have it.  ``==`` compares structure as
+    for every term: an expression that compares values is written ``equals(a, b)``.
+    """
 
     type: Type
+
+    def __add__(self, other: Number) -> Apply:
+        return _applied(Op.ADD, self, other)
+
+    def __radd__(self, other: Number) -> Apply:
+        return _applied(Op.ADD, other, self)
+
+    def __sub__(self, other: Number) -> Apply:
+        return _applied(Op.SUBTRACT, self, other)
+
+    def __rsub__(self, other: Number) -> Apply:
+        return _applied(Op.SUBTRACT, other, self)
+
+    def __mul__(self, other: Number) -> Apply:
+        return _applied(Op.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Number) -> Apply:
+        return _applied(Op.MULTIPLY, other, self)
+
+    def __floordiv__(self, other: Number) -> Apply:
+        return _applied(Op.FLOOR_DIVIDE, self, other)
+
+    def __mod__(self, other: Number) -> Apply:
+        return _applied(Op.MODULO, self, other)
+
+    def __lshift__(self, other: Number) -> Apply:
+        return _applied(Op.SHIFT_LEFT, self, other)
+
+    def __rshift__(self, other: Number) -> Apply:
+        return _applied(Op.SHIFT_RIGHT, self, other)
+
+    def __and__(self, other: Number) -> Apply:
+        return _applied(Op.AND, self, other)
+
+    def __or__(self, other: Number) -> Apply:
+        return _applied(Op.OR, self, other)
+
+    def __lt__(self, other: Number) -> Apply:
+        return _applied(Op.LESS, self, other)
+
+    def __le__(self, other: Number) -> Apply:
+        return _applied(Op.LESS_EQUAL, self, other)
+
+    def __gt__(self, other: Number) -> Apply:
+        return _applied(Op.GREATER, self, other)
+
+    def __ge__(self, other: Number) -> Apply:
+        return _applied(Op.GREATER_EQUAL, self, other)
+
+    def __neg__(self) -> Apply:
+        return apply(Op.NEGATE, self)
+
+    def __invert__(self) -> Apply:
+        return apply(Op.NOT, self)
+
+
+Number = Expr | int | float
+"""An expression, or a number that becomes a constant of the other operand's type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +148,14 @@ class Apply(Expr):
 
     operator: Op
     operands: tuple[Expr, ...]
+
+    def __bool__(self) -> bool:
+        # ``if a < b``, ``a < b < c`` and ``sorted`` would take any comparison for true
+        if OPERATORS[self.operator].comparison:
+            raise TypeError(
+                f"{self.operator.value!r} of expressions has no truth value before the design runs"
+            )
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +259,31 @@ def apply(operator: Op, *operands: Expr) -> Apply:
     return Apply(operator=operator, operands=operands, type=result_type(operator, operands[0].type))
 
 
+def _applied(operator: Op, left: Number, right: Number) -> Apply:
+    """Apply an operator to two operands of which at least one is an expression."""
+    if not isinstance(right, Expr):
+        right = _constant(right, cast(Expr, left).type)
+    elif not isinstance(left, Expr):
+        left = _constant(left, right.type)
+    return apply(operator, cast(Expr, left), right)
+
+
+def _constant(value: int | float | bool, type: Type) -> Expr:
+    """A number of Python or numpy as a constant of a type, in all of its lanes."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    match value:
+        case bool() if type.is_bool:
+            constant = const(value, type.scalar)
+        case int() if not isinstance(value, bool) and not type.is_bool:
+            constant = const(float(value) if type.is_float else value, type.scalar)
+        case float() if type.is_float:
+            constant = const(value, type.scalar)
+        case _:
+            raise TypeError(f"{value!r} is not a value of type {type}")
+    return constant if type.lanes == 1 else Broadcast(value=constant, type=type)
+
+
 TRUE = Const(value=True, type=BOOL)
 
 
@@ -198,6 +295,12 @@ def conjunction(*conditions: Expr | None) -> Expr | None:
             continue
         result = condition if result is None else apply(Op.AND, result, condition)
     return result
+
+
+def all_hold(*conditions: Expr | None) -> Expr:
+    """As ``conjunction``, with ``TRUE`` for 'always'."""
+    result = conjunction(*conditions)
+    return TRUE if result is None else result
 
 
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
@@ -213,9 +316,14 @@ def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-def equals(left: Expr, right: Expr) -> Expr:
-    """The comparison ``left == right``."""
-    return apply(Op.EQUAL, left, right)
+def equals(left: Expr, right: Number) -> Apply:
+    """The comparison of values ``left == right``."""
+    return _applied(Op.EQUAL, left, right)
+
+
+def unequal(left: Expr, right: Number) -> Apply:
+    """The comparison of values ``left != right``."""
+    return _applied(Op.NOT_EQUAL, left, right)
 
 
 def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from t2s.core.expr import TRUE, Const, Expr, Local, apply, conjunction
+from t2s.core.expr import TRUE, Const, Expr, Local, all_hold, apply, conjunction
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, Type
 from t2s.core.walk import Term
@@ -77,7 +77,7 @@ class CoordinateList:
         """The end of the run of a coordinate that begins under the cursor."""
         stop = writer.fresh("stop", plus(cursor, number(1)))
         same = writer.fresh("same", TRUE)
-        with writer.repeating(conjunction(less(stop, self.end), same) or TRUE):
+        with writer.repeating(all_hold(less(stop, self.end), same)):
             following = writer.load("next", self.array, stop)
             writer.set(same, apply(Op.EQUAL, following, coordinate))
             with writer.where(same):

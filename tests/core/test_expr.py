@@ -33,6 +33,7 @@ from t2s.core.expr import (
     reduce_lanes,
     simplify,
     substitute,
+    unequal,
 )
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op, apply_operator
@@ -295,3 +296,63 @@ def test_zeros_of_both_signs_are_two_constants() -> None:
     assert const(1, plus.type) == const(1.0, plus.type)
     assert const(0) != plus
     assert len({plus, minus, nan, const(float("nan"), nan.type)}) == 3
+
+
+def test_operators_of_python_write_expressions() -> None:
+    x, flag = Local(name="x", type=F32), equals(i, j)
+    operands = (i, j)
+    written = {
+        Op.ADD: i + j,
+        Op.SUBTRACT: i - j,
+        Op.MULTIPLY: i * j,
+        Op.FLOOR_DIVIDE: i // j,
+        Op.MODULO: i % j,
+        Op.SHIFT_LEFT: i << j,
+        Op.SHIFT_RIGHT: i >> j,
+        Op.AND: i & j,
+        Op.OR: i | j,
+        Op.LESS: i < j,
+        Op.LESS_EQUAL: i <= j,
+        Op.GREATER: i > j,
+        Op.GREATER_EQUAL: i >= j,
+        Op.EQUAL: equals(i, j),
+        Op.NOT_EQUAL: unequal(i, j),
+    }
+    for operator, expr in written.items():
+        assert expr == apply(operator, *operands), operator
+    assert -x == apply(Op.NEGATE, x)
+    assert ~flag == apply(Op.NOT, flag)
+    # the type of a comparison is bool, and the operands of numbers keep their order
+    assert (i < 3).type == BOOL
+    assert 1 - i == apply(Op.SUBTRACT, const(1), i)
+    assert 2 * i + 1 == apply(Op.ADD, apply(Op.MULTIPLY, const(2), i), const(1))
+
+
+def test_numbers_take_the_type_of_the_other_operand() -> None:
+    wide, x = Local(name="w", type=Int(64)), Local(name="x", type=F32)
+    lanes = Local(name="v", type=INT32.with_lanes(4))
+    flag = equals(i, j)
+    assert wide + 1 == apply(Op.ADD, wide, const(1, Int(64)))
+    assert x * 2 == apply(Op.MULTIPLY, x, const(2.0, F32))
+    assert i + np.int64(3) == apply(Op.ADD, i, const(3))
+    assert flag & True == apply(Op.AND, flag, TRUE)
+    ones = Broadcast(value=const(1), type=lanes.type)
+    assert 1 + lanes == apply(Op.ADD, ones, lanes)
+    for wrong in (lambda: i + 0.5, lambda: i + True, lambda: flag & 1, lambda: 0.5 - i):
+        with pytest.raises(TypeError, match=r"is not a value of type (int32|bool)"):
+            wrong()
+
+
+def test_equality_is_structural_and_comparisons_have_no_truth_value() -> None:
+    assert i != j
+    assert i == Index(name="i")
+    assert i + j
+    for misread in (
+        lambda: bool(i < j),
+        lambda: i < j < i,
+        lambda: sorted([i, j]),
+        lambda: max(i, j),
+        lambda: bool(equals(i, j)),
+    ):
+        with pytest.raises(TypeError, match="of expressions has no truth value"):
+            misread()

@@ -73,7 +73,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
-from t2s.core.expr import TRUE, Const, Expr, Local, Parameter, conjunction, index_names
+from t2s.core.expr import Const, Expr, Local, Parameter, all_hold, conjunction, index_names
 from t2s.core.types import Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
@@ -270,7 +270,7 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
     if passed is not None:
         return passed
     before: list[TargetStatement] = [
-        Declare(type="bool", name=name, initial=scope.lower(conjunction(*factors) or TRUE))
+        Declare(type="bool", name=name, initial=scope.lower(all_hold(*factors)))
         for factors, name in scope.conditions.items()
     ]
     wires: list[TargetStatement] = []

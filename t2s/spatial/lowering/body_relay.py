@@ -26,6 +26,7 @@ from t2s.core.expr import (
     Insert,
     Local,
     Select,
+    all_hold,
     apply,
     conjunction,
     const,
@@ -234,7 +235,7 @@ def receive_scattered(
     )
     further = conjunction(when, apply(passes, digit, here))
     builder.statements.append(Send(channel=hop.name, value=token, condition=further))
-    return token, conjunction(when, equals(digit, here)) or equals(digit, here)
+    return token, all_hold(when, equals(digit, here))
 
 
 def scattered_body(builder: BodyBuilder, stream: ScatteredStream) -> None:

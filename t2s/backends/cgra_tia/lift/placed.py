@@ -70,6 +70,7 @@ from t2s.core.expr import (
     Index,
     Local,
     Select,
+    all_hold,
     apply,
     conjunction,
     const,
@@ -363,8 +364,8 @@ class ArrayBody:
         found: list[tuple[Instruction, Expr]] = []
         for number, instruction in enumerate(prologue):
             own = equals(Index(name=STEP), const(number)) if len(prologue) > 1 else None
-            found.append((instruction, conjunction(first, own) or first))
-        return found + [(i, conjunction(later, when) or later) for i, when in steady]
+            found.append((instruction, all_hold(first, own)))
+        return found + [(i, all_hold(later, when)) for i, when in steady]
 
     def _read_registers(self, instructions: Sequence[Instruction]) -> None:
         cell = self.found.first
@@ -487,7 +488,7 @@ class ArrayBody:
             elif holds == TRUE:
                 result = FALSE
             elif result != FALSE:
-                result = conjunction(apply(Op.NOT, holds), result) or TRUE
+                result = all_hold(apply(Op.NOT, holds), result)
         return result
 
 
@@ -522,7 +523,7 @@ def _chosen(values: Sequence[tuple[Expr, Expr]]) -> Expr:
 
 
 def _case(case: TagCase, names: Sequence[str]) -> Expr:
-    return conjunction(*(_condition(condition, names) for condition in case.when)) or TRUE
+    return all_hold(*(_condition(condition, names) for condition in case.when))
 
 
 def _condition(condition: UnitCondition, names: Sequence[str]) -> Expr:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, conjunction, const
 from t2s.core.types import INT32
 from t2s.graph.body import Role
 from t2s.graph.build import (
@@ -258,8 +258,7 @@ def _once_a_slot(
     for element, taken in enumerate(wires):
         here = equal(index(ELEMENT), element)
         conditions = ([start] if several else []) + ([here] if product.block > 1 else [])
-        condition = both(*conditions) if len(conditions) == 2 else next(iter(conditions), None)
-        new = unit.receive(taken, f"{what}_{element}", condition)
+        new = unit.receive(taken, f"{what}_{element}", conjunction(*conditions))
         value = new if value is None else select(here, new, value)
     assert value is not None
     if not several:

@@ -278,7 +278,7 @@ def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -
     after = add(phase, rest)
     around = add(phase, subtract(rest, machines))
     unit.write(kept, select(less(after, machines), after, around))
-    first = subtract(lane, phase)
+    first: Expr = subtract(lane, phase)
     first = select(less(lane, phase), add(first, machines), first)
     return select(less(first, rest), 1, 0)
 
