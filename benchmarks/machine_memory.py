@@ -16,8 +16,7 @@ from rich.table import Table
 
 import t2s
 from t2s import Func, ImageParam, Int
-from t2s.core.expr import Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Local
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, RegisterWrite, Role, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
@@ -32,10 +31,10 @@ AT, VALUE = Local(name="at", type=INT32), Local(name="value", type=VECTOR)
 
 def counting(name: str, words: int, step: Rule, head: Head | None) -> Machine:
     """A machine that takes a step for every vector."""
-    further = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, AT, const(LANES)))
+    further = RegisterWrite(register="at", indices=(), value=AT + LANES)
     choices = (
         Choice(
-            when=apply(Op.LESS, AT, const(words)),
+            when=AT < words,
             needs=() if head is None else (head.channel,),
             inside=replace(step, body=(*step.body, further), next="run"),
         ),

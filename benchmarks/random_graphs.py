@@ -90,7 +90,7 @@ def _memory(
     """Read, write and possibly read again an element of a register file."""
     body: list[Statement] = [
         RegisterRead(target="old", register=register, indices=(where,), type=type),
-        Let(target="new", value=apply(Op.ADD, total, Local(name="old", type=type))),
+        Let(target="new", value=total + Local(name="old", type=type)),
     ]
     new = Local(name="new", type=type)
     keep = parts.condition(parts.random.choice([1, 1, 2]), where)
@@ -127,7 +127,7 @@ def _network(parts: Parts, prefix: str) -> None:
         trips = count + (random.random() < 0.01)
         sending = [label for label, source, _ in edges if source == name]
         if at < loads:
-            lane = apply(Op.MULTIPLY, n, const(type.lanes))
+            lane = n * type.lanes
             body: list[Statement] = [_load(f"X_{name}", (lane,), type)]
             body += [Send(channel=c, value=Local(name="value", type=type)) for c in sending]
             parts.tensor(f"X_{name}", type, trips * type.lanes, role=TensorRole.INPUT)
@@ -164,7 +164,7 @@ def _middle(
     random, n = parts.random, Index(name="n")
     body: list[Statement] = []
     for label in receiving:
-        when = apply(Op.GREATER, n, const(0)) if label == back else whens[label]
+        when = n > 0 if label == back else whens[label]
         body.append(Receive(target=label, channel=label, type=type, condition=when))
     known: list[Expr] = [Local(name=label, type=type) for label in receiving]
     total = parts.value(type, known)
@@ -172,10 +172,10 @@ def _middle(
     if random.random() < 0.5:
         size = random.randint(1, 3)
         registers = (Register(name="r", type=type, shape=(size,), distance=size),)
-        more, total = _memory(parts, type, "r", apply(Op.MODULO, n, const(size)), total)
+        more, total = _memory(parts, type, "r", n % size, total)
         body += more
     for label in sending:
-        when = apply(Op.LESS, n, const(count - 1)) if label == back else whens[label]
+        when = n < count - 1 if label == back else whens[label]
         value = parts.value(type, [*known, total], 1)
         body.append(Send(channel=label, value=value, condition=when))
     return body, registers
@@ -187,7 +187,7 @@ def _holds(condition: Expr | None, at: int) -> bool:
 
 def _store(parts: Parts, name: str, channel: str, type: Type, trips: int) -> None:
     n = Index(name="n")
-    where = apply(Op.MULTIPLY, n, const(type.lanes))
+    where = n * type.lanes
     body = (
         Receive(target="value", channel=channel, type=type),
         Store(tensor=f"Y_{name}", indices=(where,), value=Local(name="value", type=type)),
@@ -208,42 +208,40 @@ def _array(parts: Parts, prefix: str) -> None:
         SpaceDimension(name="i", minimum=0, extent=rows),
         SpaceDimension(name="j", minimum=low, extent=columns),
     )
-    column = apply(Op.SUBTRACT, j, const(low))
+    column = j - low
     triangular = random.random() < 0.5
-    exists = apply(Op.LESS_EQUAL, i, column) if triangular else None
+    exists = i <= column if triangular else None
     feeder, array, collector = f"{prefix}_feed", f"{prefix}_array", f"{prefix}_collect"
     entry, passed, out = f"{prefix}_in", f"{prefix}_pass", f"{prefix}_out"
-    turn = apply(Op.MODULO, apply(Op.ADD, j, r), const(columns)) if random.random() < 0.5 else j
+    turn = (j + r) % columns if random.random() < 0.5 else j
     parts.channel(entry, (feeder, array), type, (columns,), (turn,), (column,))
-    below = (apply(Op.ADD, i, const(1)), column)
+    below = (i + 1, column)
     parts.channel(passed, (array, array), type, (rows + 1, columns), below, (i, column))
     parts.channel(out, (array, collector), type, (rows, columns), (i, column), (i, j))
     parts.tensor(f"X_{prefix}", type, rounds, columns, block * type.lanes, role=TensorRole.INPUT)
     shape = (rounds, rows, columns, type.lanes)
     parts.tensor(f"Y_{prefix}", type, *shape, role=TensorRole.OUTPUT)
-    wide = apply(Op.MULTIPLY, b, const(type.lanes))
+    wide = b * type.lanes
     load = _load(f"X_{prefix}", (r, turn, wide), type)
     send = Send(channel=entry, value=Local(name="value", type=type))
     loops = (_loop("r", rounds), _loop("j", columns), _loop("b", block))
     parts.nodes.append(
         PEArray(name=feeder, role=Role.LOAD, space=(), loops=loops, body=(load, send))
     )
-    top = equals(i, const(0))
+    top = equals(i, 0)
     last_row = column if triangular else const(rows - 1)
     last = apply(Op.MINIMUM, last_row, const(rows - 1))
     first, above = (Local(name=name, type=type) for name in ("first", "above"))
     chosen = Select(condition=top, if_true=first, if_false=above, type=type)
     body: list[Statement] = [
         Receive(target="first", channel=entry, type=type, condition=top),
-        Receive(
-            target="above", channel=passed, type=type, condition=apply(Op.GREATER, i, const(0))
-        ),
+        Receive(target="above", channel=passed, type=type, condition=i > 0),
         Let(target="own", value=chosen),
     ]
     own = Local(name="own", type=type)
     more, total = _memory(parts, type, "kept", const(0), parts.value(type, [own]))
-    body += [*more, Send(channel=passed, value=own, condition=apply(Op.LESS, i, last))]
-    ending = equals(b, const(block - 1))
+    body += [*more, Send(channel=passed, value=own, condition=i < last)]
+    ending = equals(b, block - 1)
     body.append(Send(channel=out, value=total, condition=ending))
     parts.nodes.append(
         PEArray(
@@ -271,7 +269,7 @@ def _collector(
     rounds, rows, columns = extents
     r, i, j = (Index(name=index) for index in "rij")
     start: Expr = i if triangular else const(0)
-    inner = _loop("j", apply(Op.SUBTRACT, const(columns), start), start)
+    inner = _loop("j", columns - start, start)
     most = min(rows, columns) if triangular else rows
     body = (
         Receive(target="value", channel=channel, type=type),
@@ -289,20 +287,20 @@ def _nest(parts: Parts, prefix: str) -> None:
     pes = random.randint(1, 3)
     space = (SpaceDimension(name="p", minimum=0, extent=pes),)
     step = random.choice([1, 2])
-    shrink = apply(Op.MODULO, apply(Op.MULTIPLY, i, const(step)), const(3))
+    shrink = i * step % 3
     low: Expr = random.choice([const(0), i, p, const(-1)])
     extent: Expr = random.choice(
         [
             shrink,
-            apply(Op.MODULO, apply(Op.ADD, i, p), const(random.choice([2, 4]))),
-            apply(Op.MAXIMUM, apply(Op.SUBTRACT, i, const(random.randint(0, 4))), const(0)),
-            apply(Op.ADD, i, p),
-            apply(Op.SUBTRACT, const(size), i),
+            (i + p) % random.choice([2, 4]),
+            apply(Op.MAXIMUM, i - random.randint(0, 4), const(0)),
+            i + p,
+            size - i,
         ]
     )
     loops = [_loop("i", size), _loop("j", extent, low)]
     if random.random() < 0.5:
-        tail = apply(Op.MODULO, apply(Op.ADD, i, apply(Op.ABSOLUTE, j)), const(3))
+        tail = (i + apply(Op.ABSOLUTE, j)) % 3
         loops.append(_loop("k", tail))
     names = [f"{prefix}_load", f"{prefix}_mid", f"{prefix}_store"]
     for at, label in enumerate(("x", "y")):
@@ -310,7 +308,7 @@ def _nest(parts: Parts, prefix: str) -> None:
     parts.tensor(f"X_{prefix}", type, pes, size * type.lanes, role=TensorRole.INPUT)
     parts.tensor(f"Y_{prefix}", type, pes, size, type.lanes, role=TensorRole.OUTPUT)
     value = Local(name="value", type=type)
-    wide = apply(Op.MULTIPLY, i, const(type.lanes))
+    wide = i * type.lanes
     more, total = _memory(parts, type, "r", const(0), parts.value(type, [value]))
     bodies: list[tuple[Statement, ...]] = [
         (_load(f"X_{prefix}", (p, wide), type), Send(channel=f"{prefix}_x", value=value)),

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.random_parts import ORDER, TREES, Parts
-from t2s.core.expr import Expr, Index, Local, ReduceLanes, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, Local, ReduceLanes, apply, const, equals
 from t2s.core.types import INT32, Type
 from t2s.graph.body import RegisterWrite
 from t2s.graph.graph import Channel, MemorySpace, StreamType, Tensor, TensorRole
@@ -52,7 +51,7 @@ class Flow:
 
     def has(self, tag: int) -> Expr:
         """Whether the head has a tag."""
-        return apply(Op.EQUAL, self.tag, const(tag))
+        return equals(self.tag, tag)
 
 
 @dataclass(kw_only=True)
@@ -136,7 +135,7 @@ class Builder:
         sent: tuple[Expr, ...] = (P,) if flow.places > 1 else ()
         received = sent
         if flow.name in self.chains:  # to the next machine
-            sent = (apply(Op.ADD, P, const(1)),)
+            sent = (P + 1,)
         elif sink and flow.places > 1 and self.single(sink):
             received = (const(flow.places - 1),)
         return Channel(
@@ -164,20 +163,16 @@ def local(name: str, type: Type = INT32) -> Local:
     return Local(name=name, type=type)
 
 
-def plus(left: Expr, right: int) -> Expr:
-    return apply(Op.ADD, left, const(right))
-
-
 def write(name: str, value: Expr, *at: Expr) -> RegisterWrite:
     return RegisterWrite(register=name, indices=at, value=value)
 
 
 def count_up() -> RegisterWrite:
-    return write("count", plus(local("count"), 1))
+    return write("count", local("count") + 1)
 
 
 def modulo(size: int) -> Expr:
-    return apply(Op.MODULO, local("count"), const(size))
+    return local("count") % size
 
 
 def choice(inside: Rule | Sequence[Choice], when: Expr | None = None, **more: Any) -> Choice:

@@ -26,13 +26,11 @@ from benchmarks.random_machine_parts import (
     mode,
     modulo,
     passed,
-    plus,
     register,
     write,
 )
 from benchmarks.random_parts import TREES, Parts
-from t2s.core.expr import Cast, Expr, Index, apply, conjunction, const
-from t2s.core.ops import Op
+from t2s.core.expr import Cast, Expr, Index, conjunction, const, equals, unequal
 from t2s.core.types import INT32, Int, Type, UInt
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Statement, Store
 from t2s.graph.graph import Graph, TensorRole
@@ -128,7 +126,7 @@ def _source(made: Builder, places: int) -> Flow:
     X = made.tensor(type, TensorRole.INPUT, values if places > 1 else values[0])
     T = made.tensor(INT32, TensorRole.INPUT, tags if places > 1 else tags[0])
     at, row = local("count"), (P,) if places > 1 else ()
-    wide = apply(Op.MULTIPLY, at, const(type.lanes))
+    wide = at * type.lanes
     value, tag = local("loaded", type), local("kind")
     body = (
         Load(target="kind", tensor=T, indices=(*row, at), type=INT32),
@@ -143,7 +141,7 @@ def _source(made: Builder, places: int) -> Flow:
     run = mode(
         "run",
         (),
-        choice([choice(more)], apply(Op.LESS, at, const(count)), body=body),
+        choice([choice(more)], at < count, body=body),
         choice(ended((), (out,))),
     )
     made.machine((), (out,), (run,), (register("count"),))
@@ -176,7 +174,7 @@ def _change(made: Builder, flow: Flow) -> list[Flow]:
                 puts=(Put(channel=out.name, value=local("new", type)),),
                 next="run",
             ),
-            apply(Op.EQUAL, modulo(3), const(1)),
+            equals(modulo(3), 1),
         ),
         choice(Rule(name="drop", body=(count_up(),), takes=taken, next="run")),
     ]
@@ -260,7 +258,7 @@ def _join(made: Builder, left: Flow, right: Flow) -> Flow:
         (left,),
         choice(
             [
-                choice(with_right, apply(Op.NOT_EQUAL, modulo(3), const(2)), needs=b),
+                choice(with_right, unequal(modulo(3), 2), needs=b),
                 choice(only),
             ],
             left.has(VALUE),
@@ -293,7 +291,7 @@ def _sort(made: Builder, flow: Flow) -> list[Flow]:
     out = made.flow(type, flow.nesting, flow.places)
     keys = tuple(random.choice(KEYS) for _ in range(random.randint(1, 3)))
     memory = SortedMemory(name="points", keys=keys, type=type, operator=random.choice(TREES))
-    sources = [apply(Op.MODULO, flow.value, const(n, type)) for n in (3, 4, 2)]
+    sources = [flow.value % const(n, type) for n in (3, 4, 2)]
     add = MemoryAdd(
         memory="points",
         keys=tuple(
@@ -323,8 +321,8 @@ def _sort(made: Builder, flow: Flow) -> list[Flow]:
     )
     stop = Rule(name="stop", puts=(Put(channel=out.name, tag=local("stop")),), next="run")
     choices = [
-        choice(drain, apply(Op.GREATER, local("size"), const(0))),
-        choice(stop, apply(Op.NOT_EQUAL, local("stop"), const(DONE))),
+        choice(drain, local("size") > 0),
+        choice(stop, unequal(local("stop"), DONE)),
         choice(ended((), (out,))),
     ]
     draining = mode("drain", (), choice(choices, body=(size, first)))
@@ -374,9 +372,9 @@ def _scratch(made: Builder, flow: Flow) -> list[Flow]:
     tensor = made.tensor(type, TensorRole.OUTPUT, open=True)
     out = made.flow(type, flow.nesting, 1)
     size, width = random.randint(1, 4), const(type.lanes)
-    at = apply(Op.MULTIPLY, modulo(size), width)
+    at = modulo(size) * width
     load = Load(target="old", tensor=tensor, indices=(at,), type=type)
-    store = Store(tensor=tensor, indices=(plus(at, random.randint(0, 1)),), value=flow.value)
+    store = Store(tensor=tensor, indices=(at + random.randint(0, 1),), value=flow.value)
     swap = Rule(
         name="swap",
         body=(load, store, count_up()),
@@ -401,7 +399,7 @@ def _gather(made: Builder, flow: Flow) -> Flow:
     chain = made.flow(flow.type, flow.nesting, flow.places)
     out = made.flow(flow.type, flow.nesting, flow.places)
     made.chains.add(chain.name)
-    ends = apply(Op.EQUAL, P, last)
+    ends = equals(P, last)
 
     def onward(name: str, taken: Flow, after: str) -> list[Choice]:
         """Pass a token on: to the outside from the last machine, to the next one else."""
@@ -431,7 +429,7 @@ def _gather(made: Builder, flow: Flow) -> Flow:
             for to in (out, chain)
         ]
 
-    alone = apply(Op.EQUAL, P, const(0))
+    alone = equals(P, 0)
     own = mode(
         "run",
         (flow,),
@@ -457,7 +455,7 @@ def _sink(made: Builder, flow: Flow) -> None:
     Y = made.tensor(flow.type, TensorRole.OUTPUT, open=True)
     T = made.tensor(INT32, TensorRole.OUTPUT, open=True)
     at = local("count")
-    wide = apply(Op.MULTIPLY, at, const(flow.type.lanes))
+    wide = at * flow.type.lanes
     body = (
         Store(tensor=Y, indices=(wide,), value=flow.value),
         Store(tensor=T, indices=(at,), value=flow.tag),
@@ -481,7 +479,7 @@ def _to_array(made: Builder, flow: Flow) -> None:
     """A fixed number of values goes on to a PE, which changes and stores them."""
     type, count = flow.type, made.random.randint(1, 5)
     out = made.flow(type, 0, 1)
-    more = apply(Op.LESS, local("count"), const(count))
+    more = local("count") < count
 
     def fill(name: str, after: str, value: Expr, *takes: str) -> Rule:
         puts = (Put(channel=out.name, value=value),)
@@ -507,7 +505,7 @@ def _to_array(made: Builder, flow: Flow) -> None:
     n = Index(name="n")
     value = made.parts.value(type, [local("value", type)], 2)
     name = f"n{len(made.nodes)}"
-    where = apply(Op.MULTIPLY, n, const(type.lanes))
+    where = n * type.lanes
     made.nodes.append(
         PEArray(
             name=name,

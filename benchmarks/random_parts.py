@@ -99,7 +99,7 @@ class Parts:
                 Insert(vector=some(), lane=lane, value=scalar, type=type),
             ]
             if type.is_integer:
-                choices.append(apply(Op.ADD, LaneNumbers(type=type), some()))
+                choices.append(LaneNumbers(type=type) + some())
             return pick.choice(choices)
         operators = ARITHMETIC if type.is_float else (*ARITHMETIC, *WHOLE)
         return apply(pick.choice(operators), some(), some())
@@ -116,4 +116,4 @@ class Parts:
         if period == 1:
             return None
         phase = self.random.randrange(period)
-        return equals(apply(Op.MODULO, index, const(period)), const(phase))
+        return equals(index % period, phase)

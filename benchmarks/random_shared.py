@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.random_machines import random_machines
-from t2s.core.expr import Expr, Index, Local, ReduceLanes, apply, const
+from t2s.core.expr import Expr, Index, Local, ReduceLanes, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
 from t2s.graph.body import Load, RegisterWrite, Role, Statement, Store
@@ -27,7 +27,7 @@ from t2s.simulator.memory.spec import MEMORIES, Banked
 AT = Local(name="at", type=INT32)
 SKIP = Local(name="skip", type=INT32)
 P = Index(name="p")
-STEP = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, AT, const(1)))
+STEP = RegisterWrite(register="at", indices=(), value=AT + 1)
 
 
 def random_banked(random: Random) -> Banked:
@@ -124,7 +124,7 @@ class _Gatherer:
         return self.random.choice((MemorySpace.SHARED, MemorySpace.SHARED, MemorySpace.MEMORY))
 
     def gatherer(self) -> Machine:
-        begin = apply(Op.MULTIPLY, AT, const(self.lanes))
+        begin = AT * self.lanes
         taken = Local(name="taken", type=self.numbers)
         body: list[Statement] = [self._load("taken", "take", begin, self.numbers)]
         if self.chained:
@@ -142,7 +142,7 @@ class _Gatherer:
             value = Local(name=self.random.choice(("old", "found")), type=self.wide)
         if self.decides:
             total: Expr = ReduceLanes(operator=Op.ADD, value=taken, type=INT32)
-            odd = apply(Op.MODULO, total, const(2))
+            odd = total % 2
             body.append(RegisterWrite(register="skip", indices=(), value=odd))
         rule = Rule(
             name="gather",
@@ -151,8 +151,8 @@ class _Gatherer:
             next="run",
         )
         quiet = Rule(name="quiet", body=(*body, STEP), next="run")
-        more = apply(Op.LESS, AT, const(self.steps))
-        quiets = apply(Op.EQUAL, SKIP, const(1))
+        more = AT < self.steps
+        quiets = equals(SKIP, 1)
         choices = (
             Choice(when=more, inside=(Choice(when=quiets, inside=quiet), Choice(inside=rule))),
             Choice(inside=Rule(name="end")),
@@ -165,7 +165,7 @@ class _Gatherer:
         got = Local(name="got", type=self.wide)
         body: tuple[Statement, ...] = (STEP,)
         if self.places == 1:
-            begin = apply(Op.MULTIPLY, AT, const(self.lanes))
+            begin = AT * self.lanes
             body = (Store(tensor=self.name("z"), indices=(begin,), value=got), STEP)
         take = Rule(name="take", body=body, takes=(head.channel,), next="run")
         mode = Mode(name="run", needs=(head.channel,), choices=(Choice(inside=take),))

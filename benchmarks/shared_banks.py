@@ -14,8 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from t2s.core.expr import Expr, Index, Local, apply, const
-from t2s.core.ops import Array, Op
+from t2s.core.expr import Expr, Index, Local
+from t2s.core.ops import Array
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Role
 from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
@@ -33,7 +33,7 @@ WORDS = 1 << 12
 
 def gatherers(machines: int, vectors: int) -> Graph:
     """Machines side by side that gather so many vectors each, and machines that drop them."""
-    begin: Expr = apply(Op.MULTIPLY, AT, const(LANES))
+    begin: Expr = AT * LANES
     taken, found = Local(name="taken", type=VECTOR), Local(name="found", type=VECTOR)
     body = (
         Load(target="taken", tensor="take", indices=(P, begin), type=VECTOR),
@@ -70,9 +70,9 @@ def gatherers(machines: int, vectors: int) -> Graph:
 def _counting(
     name: str, machines: int, steps: int, step: Rule, head: Head | None = None
 ) -> Machine:
-    further = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, AT, const(1)))
+    further = RegisterWrite(register="at", indices=(), value=AT + 1)
     more = Choice(
-        when=apply(Op.LESS, AT, const(steps)),
+        when=AT < steps,
         needs=() if head is None else (head.channel,),
         inside=replace(step, body=(*step.body, further), next="run"),
     )

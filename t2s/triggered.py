@@ -111,7 +111,7 @@ class TriggeredProgram:
         return self.text
 
     def __repr__(self) -> str:
-        count = sum(len(one.instructions) for one in self.programs)
+        count = sum(len(program.instructions) for program in self.programs)
         return f"<TriggeredProgram: {len(self.programs)} elements, {count} instructions>"
 
 

@@ -9,7 +9,6 @@ from t2s.core.expr import (
     Local,
     ReduceLanes,
     Select,
-    apply,
     conjunction,
     const,
     equals,
@@ -33,14 +32,6 @@ def index(name: str) -> Index:
     return Index(name=name)
 
 
-def plus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.ADD, left, right)
-
-
-def times(left: Expr, right: Expr) -> Expr:
-    return apply(Op.MULTIPLY, left, right)
-
-
 def systolic_gemm(
     rows: int,
     columns: int,
@@ -60,11 +51,11 @@ def systolic_gemm(
     vector = element.with_lanes(lanes)
     ii, jj, ti, tj, k = (index(name) for name in ("ii", "jj", "ti", "tj", "k"))
     loops = (loop("k", depth), loop("ti", tile_rows), loop("tj", tile_columns))
-    row = plus(times(ii, const(tile_rows)), ti)
-    column = plus(times(jj, const(tile_columns)), tj)
-    first, last = equals(k, const(0)), equals(k, const(depth - 1))
+    row = ii * tile_rows + ti
+    column = jj * tile_columns + tj
+    first, last = equals(k, 0), equals(k, depth - 1)
     a, b = Local(name="a", type=vector), Local(name="b", type=vector)
-    product = times(a, b)
+    product = a * b
     term = product if lanes == 1 else ReduceLanes(operator=Op.ADD, value=product, type=element)
     previous = Local(name="previous", type=element)
     total = Local(name="total", type=element)
@@ -80,7 +71,7 @@ def systolic_gemm(
                 Load(
                     target="value",
                     tensor=tensor,
-                    indices=(at, times(k, const(lanes))),
+                    indices=(at, k * lanes),
                     type=vector,
                 ),
                 Send(channel=f"{tensor}_in", value=Local(name="value", type=vector)),
@@ -101,46 +92,44 @@ def systolic_gemm(
             ),
         ),
         body=(
-            Receive(target="a0", channel="A_in", type=vector, condition=equals(jj, const(0))),
+            Receive(target="a0", channel="A_in", type=vector, condition=equals(jj, 0)),
             Receive(
                 target="a1",
                 channel="A_pass",
                 type=vector,
-                condition=apply(Op.GREATER, jj, const(0)),
+                condition=jj > 0,
             ),
             Let(
                 target="a",
                 value=Select(
-                    condition=equals(jj, const(0)),
+                    condition=equals(jj, 0),
                     if_true=Local(name="a0", type=vector),
                     if_false=Local(name="a1", type=vector),
                     type=vector,
                 ),
             ),
-            Receive(target="b0", channel="B_in", type=vector, condition=equals(ii, const(0))),
+            Receive(target="b0", channel="B_in", type=vector, condition=equals(ii, 0)),
             Receive(
                 target="b1",
                 channel="B_pass",
                 type=vector,
-                condition=apply(Op.GREATER, ii, const(0)),
+                condition=ii > 0,
             ),
             Let(
                 target="b",
                 value=Select(
-                    condition=equals(ii, const(0)),
+                    condition=equals(ii, 0),
                     if_true=Local(name="b0", type=vector),
                     if_false=Local(name="b1", type=vector),
                     type=vector,
                 ),
             ),
-            Send(channel="A_pass", value=a, condition=apply(Op.LESS, jj, const(columns - 1))),
-            Send(channel="B_pass", value=b, condition=apply(Op.LESS, ii, const(rows - 1))),
+            Send(channel="A_pass", value=a, condition=jj < columns - 1),
+            Send(channel="B_pass", value=b, condition=ii < rows - 1),
             RegisterRead(target="previous", register="accumulator", indices=(ti, tj), type=element),
             Let(
                 target="total",
-                value=plus(
-                    Select(condition=first, if_true=zero, if_false=previous, type=element), term
-                ),
+                value=Select(condition=first, if_true=zero, if_false=previous, type=element) + term,
             ),
             RegisterWrite(register="accumulator", indices=(ti, tj), value=total),
             Send(channel="C_out", value=total, condition=last),
@@ -189,8 +178,8 @@ def systolic_gemm(
         channels=(
             channel("A_in", vector, "A_load", "C", (rows,), (ii,), (ii,)),
             channel("B_in", vector, "B_load", "C", (columns,), (jj,), (jj,)),
-            channel("A_pass", vector, "C", "C", (rows, columns), (ii, plus(jj, one)), (ii, jj)),
-            channel("B_pass", vector, "C", "C", (rows, columns), (plus(ii, one), jj), (ii, jj)),
+            channel("A_pass", vector, "C", "C", (rows, columns), (ii, jj + one), (ii, jj)),
+            channel("B_pass", vector, "C", "C", (rows, columns), (ii + one, jj), (ii, jj)),
             channel("C_out", element, "C", "C_store", (rows, columns), (ii, jj), (ii, jj)),
         ),
         tensors=(
@@ -216,13 +205,4 @@ def systolic_gemm(
     )
 
 
-__all__ = [
-    "Broadcast",
-    "conjunction",
-    "index",
-    "loop",
-    "plus",
-    "space",
-    "systolic_gemm",
-    "times",
-]
+__all__ = ["Broadcast", "conjunction", "index", "loop", "space", "systolic_gemm"]

@@ -174,7 +174,7 @@ def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, di
         overwritten=result.tensor if result.tensor in read else None,
         location=where,
     )
-    stored = {one.name: one.format for one in statement.tensors}
+    stored = {tensor.name: tensor.format for tensor in statement.tensors}
     return made, {
         name: one for name, one in stored.items() if not all(level.full for level in one.levels)
     }
@@ -202,7 +202,7 @@ def _check_kinds(
                 expected=expected,
                 given=repr(given),
             )
-    if not semirings or not all(isinstance(one, Semiring) for one in semirings):
+    if not semirings or not all(isinstance(semiring, Semiring) for semiring in semirings):
         raise UserError(
             "the semirings of a function have the wrong type",
             location=where,
@@ -245,13 +245,13 @@ def _parameters(
     tensors = dict.fromkeys(access.tensor for access in (*accesses(made.value), made.result))
     try:
         given = tuple(
-            one.name
-            for one in inspect.signature(python).parameters.values()
-            if one.name in tensors or one.default is inspect.Parameter.empty
+            parameter.name
+            for parameter in inspect.signature(python).parameters.values()
+            if parameter.name in tensors or parameter.default is inspect.Parameter.empty
         )
     except (TypeError, ValueError):
         given = ()
-    operands = {one for one in tensors if one != made.result.tensor or made.overwritten}
+    operands = {tensor for tensor in tensors if tensor != made.result.tensor or made.overwritten}
     _check_returned(name, given, made, where)
     if set(given) - set(tensors) or operands - set(given):
         raise UserError(

@@ -398,7 +398,7 @@ class HostLink(Term):
 
     def __post_init__(self) -> None:
         numbers = (self.latency, self.bytes_per_second)
-        known = all(isinstance(one, int | float) and isfinite(one) for one in numbers)
+        known = all(isinstance(number, int | float) and isfinite(number) for number in numbers)
         if not known or self.latency < 0 or self.bytes_per_second <= 0:
             raise UserError(
                 "a link has a latency and a bandwidth",

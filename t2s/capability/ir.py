@@ -168,9 +168,9 @@ class Capability(Term):
 
     def needs_of(self, tensor: str) -> OperandNeeds:
         """What a tensor has to be."""
-        for one in self.needs:
-            if one.name == tensor:
-                return one
+        for need in self.needs:
+            if need.name == tensor:
+                return need
         return OperandNeeds(name=tensor)
 
 

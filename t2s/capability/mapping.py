@@ -87,19 +87,19 @@ class Mapping:
     @property
     def transposed(self) -> tuple[OperandView, ...]:
         """The operands that are not seen in the order of their modes."""
-        return tuple(one for one in self.operands if one.transposed)
+        return tuple(operand for operand in self.operands if operand.transposed)
 
     @property
     def tensors(self) -> tuple[OperandView, ...]:
         """The operands that are tensors of the statement, and no numbers."""
         numbers = dict(self.numbers)
-        return tuple(one for one in self.operands if one.access.tensor not in numbers)
+        return tuple(operand for operand in self.operands if operand.access.tensor not in numbers)
 
     def operand(self, name: str) -> OperandView:
         """The operand of that name; ``KeyError`` if there is none."""
-        for one in self.operands:
-            if one.name == name:
-                return one
+        for operand in self.operands:
+            if operand.name == name:
+                return operand
         raise KeyError(name)
 
     def __repr__(self) -> str:

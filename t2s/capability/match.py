@@ -86,7 +86,7 @@ class MatchState:
 def can_fix(part: PartForm, way: Reshaping) -> bool:
     """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
     for name in way.fixed:
-        if name not in part.free and not all(name in one.summed for one in part.summands):
+        if name not in part.free and not all(name in summand.summed for summand in part.summands):
             return False
     sliced = [one for one in part.reads if set(one.variables) & set(way.fixed)]
     return part.bound.isdisjoint(way.fixed) and all(_may_slice(part, one, way) for one in sliced)

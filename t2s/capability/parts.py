@@ -86,8 +86,8 @@ def terms_of(value: Expression) -> tuple[tuple[int, Expression], ...]:
 def product_of(factors: Sequence[Expression]) -> Expression:
     """The product of one factor or more."""
     value = factors[0]
-    for one in factors[1:]:
-        value = Combine(operator=Op.MULTIPLY, left=value, right=one)
+    for factor in factors[1:]:
+        value = Combine(operator=Op.MULTIPLY, left=value, right=factor)
     return value
 
 
@@ -109,7 +109,7 @@ def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
 
 def _without(items: Sequence[Expression], some: Sequence[Expression]) -> list[Expression] | None:
     """The items without some of them, each once; ``None`` if they are not all there."""
-    left = _without_pairs([(1, one) for one in items], [(1, one) for one in some])
+    left = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
     return None if left is None else [one for _, one in left]
 
 
@@ -364,8 +364,8 @@ def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Sum
     """
     normal = _Normal(semiring, NameSupply(variables_of(value)))
     terms = normal.terms(value)
-    free = tuple({name for one in terms for name in free_of(one)})
-    return tuple(normal.renamed(one, free) for one in terms)
+    free = tuple({name for term in terms for name in free_of(term)})
+    return tuple(normal.renamed(term, free) for term in terms)
 
 
 @lru_cache(maxsize=1024)
@@ -390,7 +390,7 @@ class _Normal:
             case Access() | Number():
                 return (Summand(factors=(value,)),)
             case Negative(value=inner) if self.plain:
-                return tuple(_scaled(one, -1) for one in self.terms(inner))
+                return tuple(_scaled(term, -1) for term in self.terms(inner))
             case Sum(variables=variables, value=inner):
                 return tuple(
                     Summand(
@@ -398,12 +398,12 @@ class _Normal:
                         summed=(*variables, *one.summed),
                         coefficient=one.coefficient,
                     )
-                    for one in (self.renamed(one, variables) for one in self.terms(inner))
+                    for one in (self.renamed(term, variables) for term in self.terms(inner))
                 )
             case Combine(operator=Op.ADD, left=left, right=right):
                 return (*self.terms(left), *self.terms(right))
             case Combine(operator=Op.SUBTRACT, left=left, right=right) if self.plain:
-                subtracted = tuple(_scaled(one, -1) for one in self.terms(right))
+                subtracted = tuple(_scaled(term, -1) for term in self.terms(right))
                 return (*self.terms(left), *subtracted)
             case Combine(operator=Op.MULTIPLY, left=left, right=right) if self.multiplies:
                 return self._product(value, self.terms(left), self.terms(right))
@@ -511,8 +511,8 @@ class PartForm:
         """The variables of sums inside of factors."""
         return frozenset(
             name
-            for one in self.summands
-            for factor in one.factors
+            for summand in self.summands
+            for factor in summand.factors
             for term in walk(factor)
             if isinstance(term, Sum)
             for name in term.variables
@@ -521,7 +521,7 @@ class PartForm:
     @cached_property
     def variables(self) -> tuple[str, ...]:
         """Free variables, then those that are summed."""
-        summed = (name for one in self.summands for name in one.summed)
+        summed = (name for summand in self.summands for name in summand.summed)
         return tuple(dict.fromkeys((*self.free, *summed)))
 
     @cached_property
@@ -540,7 +540,7 @@ def part_form(
 ) -> PartForm:
     """The normal form of a part; its sums are private to it."""
     summands = normal_form(value, semiring)
-    free = tuple(dict.fromkeys(name for one in summands for name in free_of(one)))
+    free = tuple(dict.fromkeys(name for summand in summands for name in free_of(summand)))
     return PartForm(
         value=value,
         summands=summands,
@@ -556,7 +556,7 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
 
     Such a scalar is named after its number (``2``), as no tensor can be; equal ones are one scalar.
     """
-    scaled = [at for at, one in enumerate(part.summands) if one.coefficient != 1]
+    scaled = [at for at, summand in enumerate(part.summands) if summand.coefficient != 1]
     if part.semiring != PLUS_TIMES or len(scaled) > MOST_SCALED:
         return
     for count in range(1, len(scaled) + 1):
@@ -594,14 +594,14 @@ def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, E
     if any(set(one.summed) != set(first.summed) for one in others):
         return None
     terms: list[tuple[int, Expression]] = []
-    for one in part.summands:
-        rest = list(one.factors)
+    for summand in part.summands:
+        rest = list(summand.factors)
         for factor in common:
             rest.remove(factor)
         read = [access for factor in rest for access in accesses(factor)]
         if not read or not all(part.dense(access.tensor) for access in read):
             return None
-        size, sign = abs(one.coefficient), 1 if one.coefficient > 0 else -1
+        size, sign = abs(summand.coefficient), 1 if summand.coefficient > 0 else -1
         scaled = rest if size == 1 else [Number(value=size), *rest]
         terms.append((sign, product_of(scaled)))
     value = sum_of(terms)

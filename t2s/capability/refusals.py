@@ -133,14 +133,14 @@ def _of_any_format(function: ExternalFunction) -> ExternalFunction:
     capability = function.capability
     result = capability.result.tensor
     needs = tuple(
-        one if one.name == result else replace(one, formats=()) for one in capability.needs
+        need if need.name == result else replace(need, formats=()) for need in capability.needs
     )
     return replace(function, capability=replace(capability, needs=needs), checker=None)
 
 
 def _without_properties(function: ExternalFunction) -> ExternalFunction:
     capability = function.capability
-    needs = tuple(replace(one, properties=()) for one in capability.needs)
+    needs = tuple(replace(need, properties=()) for need in capability.needs)
     return replace(function, capability=replace(capability, needs=needs))
 
 
@@ -245,7 +245,7 @@ class Refusal:
         found = None if self.reshape.transpose else self.first(transpose=True)
         if found is None:
             return None
-        one = next((one for one in found.operands if one.transposed), None)
+        one = next((operand for operand in found.operands if operand.transposed), None)
         if one is None:
             return None
         wanted = next(
@@ -265,24 +265,24 @@ class Refusal:
             found = self.first(convert=convert, densify=densify)
             if found is None:
                 continue
-            for one in found.tensors:
-                stored = self.part.formats[one.access.tensor]
-                formats = self.function.capability.needs_of(one.name).formats
-                if fits(stored, formats) or (not formats and self.part.dense(one.access.tensor)):
+            for tensor in found.tensors:
+                stored = self.part.formats[tensor.access.tensor]
+                formats = self.function.capability.needs_of(tensor.name).formats
+                if fits(stored, formats) or (not formats and self.part.dense(tensor.access.tensor)):
                     continue
-                fixed = fixed_modes(one.access, found.fixed)
-                if fixed and formats and not self.part.dense(one.access.tensor):
+                fixed = fixed_modes(tensor.access, found.fixed)
+                if fixed and formats and not self.part.dense(tensor.access.tensor):
                     if sliced_format(stored, fixed) in formats:
                         continue
-                    return self._unsliced(one, formats, found.fixed)
+                    return self._unsliced(tensor, formats, found.fixed)
                 wanted = " or ".join(map(str, formats)) or "dense"
                 how = "map(..., densify=True)" if not formats else "map(...)"
                 return UserError(
-                    f"{self.function.name} does not take {one.access.tensor} as it is stored",
+                    f"{self.function.name} does not take {tensor.access.tensor} as it is stored",
                     location=self.location,
-                    expected=f"{one.name} {wanted}",
-                    given=f"{one.access.tensor} as {stored}",
-                    hint=f"{how} converts it{self._size(one.access, dense=not formats)}",
+                    expected=f"{tensor.name} {wanted}",
+                    given=f"{tensor.access.tensor} as {stored}",
+                    hint=f"{how} converts it{self._size(tensor.access, dense=not formats)}",
                 )
         return None
 
@@ -328,7 +328,7 @@ class Refusal:
 
     def _property(self) -> UserError | None:
         needs = self.function.capability.needs
-        bare = tuple(replace(one, properties=()) for one in needs)
+        bare = tuple(replace(need, properties=()) for need in needs)
         capability = replace(self.function.capability, needs=bare)
         found = self.first(replace(self.function, capability=capability))
         if found is None:
@@ -359,7 +359,7 @@ class Refusal:
             ways.append(f"fixes {', '.join(found.fixed)}")
         if found.promoted:
             ways.append(f"promotes to {', '.join(found.promoted)} of extent 1")
-        if any(len(mode) > 1 for one in found.operands for mode in one.modes):
+        if any(len(mode) > 1 for operand in found.operands for mode in operand.modes):
             ways.append("fuses modes")
         if found.transposed:
             names = dict.fromkeys(one.access.tensor for one in found.transposed)
@@ -409,7 +409,7 @@ class Refusal:
         wanted = normal_form(self.function.capability.value, self.part.semiring)
         alike = len(wanted) == len(self.part.summands)
         sums = all(one.summed for one in wanted)
-        if not alike or not sums or any(one.summed for one in self.part.summands):
+        if not alike or not sums or any(summand.summed for summand in self.part.summands):
             return None
         return self._error(f"{self.text}, of which nothing is summed")
 

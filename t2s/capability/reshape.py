@@ -140,7 +140,7 @@ def same_structure(part: PartForm, function: ExternalFunction) -> bool:
     """Whether a part has as many terms and factors as a function, which no reshaping changes."""
     wanted = function_form(function, part.semiring)
     shapes = [
-        sorted((one.coefficient, len(one.factors)) for one in terms)
+        sorted((term.coefficient, len(term.factors)) for term in terms)
         for terms in (wanted, part.summands)
     ]
     return shapes[0] == shapes[1]
@@ -151,8 +151,8 @@ def _takes_formats(part: PartForm, function: ExternalFunction, reshape: Reshape)
     capability = function.capability
     needs = [capability.needs_of(access.tensor) for access in accesses(capability.value)]
     sparse = sum(not part.dense(access.tensor) for access in part.reads)
-    takes = sum(bool(one.formats) for one in needs)
-    wants = sum(bool(one.formats) and not any(map(is_dense, one.formats)) for one in needs)
+    takes = sum(bool(need.formats) for need in needs)
+    wants = sum(bool(need.formats) and not any(map(is_dense, need.formats)) for need in needs)
     return wants <= sparse and (sparse <= takes or reshape.densify)
 
 
@@ -331,7 +331,7 @@ def _fusions(part: PartForm, fixed: tuple[str, ...]) -> tuple[tuple[Mode, ...], 
     options: list[tuple[Mode, ...]] = [()]
     for run in runs:
         cuts = [mode for mode in _groupings(tuple(run)) if mode]
-        options += [(*one, *cut) for one in options for cut in cuts]
+        options += [(*option, *cut) for option in options for cut in cuts]
         if len(options) > MOST_FUSIONS:
             break
     return tuple(sorted(options[:MOST_FUSIONS], key=lambda one: sum(len(mode) for mode in one)))
@@ -370,7 +370,7 @@ def _mapping(
     result: list[Mode] = []
     for name in capability.result.variables:
         result += state.lists[name] if name in state.lists else (images[name],)
-    summed = {name for one in part.summands for name in one.summed}
+    summed = {name for summand in part.summands for name in summand.summed}
     used = dict.fromkeys(mode for view in operands for mode in view.modes if mode)
     sums = tuple(mode for mode in used if set(mode) & summed and mode not in result)
     condition = instantiated(capability.condition, images, state.lists)
@@ -407,10 +407,10 @@ def _mapping(
 
 def _may_be_padded(part: PartForm, mode: Mode) -> bool:
     """Whether zeros behind the end of a mode change nothing: 0 times 0 is 0, 0 times inf is not."""
-    for one in part.summands:
-        if not set(mode) & set(one.summed):
+    for summand in part.summands:
+        if not set(mode) & set(summand.summed):
             continue
-        for factor in one.factors:
+        for factor in summand.factors:
             if not isinstance(factor, Access) or not set(mode) <= set(factor.variables):
                 return False
     return True
@@ -423,7 +423,7 @@ def _proof(
     way: Reshaping,
     fixed_sums: tuple[str, ...],
 ) -> tuple[str, ...]:
-    lines = [str(one) for one in operands]
+    lines = [str(operand) for operand in operands]
     where = [f"{name} is {mode_name(mode)}" for name, mode in images.items()]
     for name, modes in state.lists.items():
         where.append(f"{name} is ({','.join(map(mode_name, modes))})")
@@ -508,7 +508,7 @@ def _stays_whole(
     for mode in dict.fromkeys(mode for view in made for mode in view.modes if mode):
         names = set(mode)
         if not names <= set(part.free) and not all(
-            names <= set(one.summed) for one in part.summands
+            names <= set(summand.summed) for summand in part.summands
         ):
             found.append(mode)
     return [*dict.fromkeys((*found, *differing))]

@@ -159,7 +159,7 @@ def _dram(run: SimResult) -> dict[str, Any] | None:
 
 def output_records(outputs: Sequence[OutputRecord]) -> list[dict[str, Any]]:
     """All outputs, in order."""
-    return [one.record() for one in outputs]
+    return [sink.record() for sink in outputs]
 
 
 def comparison_record(comparison: Comparison) -> dict[str, Any]:
@@ -170,18 +170,18 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "after": _side(comparison.after),
         "causes": [
             {
-                "cause": one.use.text,
-                "kind": one.use.kind.value,
-                "channel": one.use.channel or None,
-                "stage": one.use.stage or None,
-                "before": one.before,
-                "after": one.after,
-                "change": one.change,
+                "cause": cause.use.text,
+                "kind": cause.use.kind.value,
+                "channel": cause.use.channel or None,
+                "stage": cause.use.stage or None,
+                "before": cause.before,
+                "after": cause.after,
+                "change": cause.change,
             }
-            for one in comparison.causes
+            for cause in comparison.causes
         ],
-        "nodes": [_difference(one) for one in comparison.nodes],
-        "channels": [_difference(one) for one in comparison.channels],
+        "nodes": [_difference(node) for node in comparison.nodes],
+        "channels": [_difference(channel) for channel in comparison.channels],
     }
 
 

@@ -73,7 +73,7 @@ def _divided(node: Apply, whole: Expr, by: int) -> Expr:
     if node.operator is Op.MODULO:
         return left
     multiples = {term: factor // by for term, factor in terms.items() if factor % by == 0}
-    return apply(Op.ADD, _sum(multiples, number // by, whole), left)
+    return _sum(multiples, number // by, whole) + left
 
 
 def _positive(node: Apply) -> Expr | None:
@@ -136,7 +136,7 @@ def _sum(terms: dict[Expr, int], number: int, like: Expr) -> Expr:
     for term, factor in ordered:
         if total is None and factor < 0:
             total, number = const(number, type), 0
-        scaled = simplify(apply(Op.MULTIPLY, term, const(abs(factor), type)))
+        scaled = simplify(term * const(abs(factor), type))
         if total is None:
             total = scaled
         else:
@@ -176,8 +176,8 @@ def as_digits(intervals: Sequence[Interval], new: Mapping[str, Expr]) -> dict[st
             for name, value in found.items():
                 factor = other.factors.pop(name, 0)
                 if factor:
-                    term = apply(Op.MULTIPLY, const(factor), value)
-                    other.value = tidy(apply(Op.SUBTRACT, other.value, term))
+                    term = factor * value
+                    other.value = tidy(other.value - term)
     return {name: tidy(known[name]) for name in names} if set(known) == set(names) else None
 
 
@@ -194,7 +194,7 @@ def _row(name: str, expr: Expr, names: Sequence[str]) -> _Row | None:
         factor = int(there.value) - int(origin.value)
         if factor:
             factors[one] = factor
-    return _Row(apply(Op.SUBTRACT, Index(name=name), origin), factors)
+    return _Row(Index(name=name) - origin, factors)
 
 
 def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | None:
@@ -205,15 +205,15 @@ def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | N
     for name, factor in row.factors.items():
         bounds = intervals[name].constant
         if len(row.factors) == 1 and abs(factor) == 1:
-            return {name: apply(Op.MULTIPLY, const(factor), rest)}
+            return {name: factor * rest}
         if bounds is None:
             return None
         lows[name] = bounds[0] if factor > 0 else bounds[0] + bounds[1] - 1
-        rest = apply(Op.SUBTRACT, rest, const(factor * lows[name]))
+        rest = rest - factor * lows[name]
     rest = tidy(rest)
     for name, factor in sorted(row.factors.items(), key=lambda item: -abs(item[1])):
-        digit = rest if not above else apply(Op.MODULO, rest, const(above))
-        digit = apply(Op.FLOOR_DIVIDE, digit, const(abs(factor)))
+        digit = rest if not above else rest % above
+        digit = digit // abs(factor)
         sign = Op.ADD if factor > 0 else Op.SUBTRACT
         found[name] = apply(sign, const(lows[name]), digit)
         above = abs(factor)

@@ -293,7 +293,7 @@ def conjunction(*conditions: Expr | None) -> Expr | None:
     for condition in conditions:
         if condition is None or condition == TRUE:
             continue
-        result = condition if result is None else apply(Op.AND, result, condition)
+        result = condition if result is None else result & condition
     return result
 
 
@@ -342,8 +342,8 @@ def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
     """
     result: list[Expr] = []
     for at, extent in enumerate(extents):
-        scaled = simplify(apply(Op.FLOOR_DIVIDE, flat, const(prod(extents[at + 1 :]))))
-        result.append(simplify(apply(Op.MODULO, scaled, const(extent))))
+        scaled = simplify(flat // prod(extents[at + 1 :]))
+        result.append(simplify(scaled % extent))
     return tuple(result)
 
 

@@ -154,11 +154,11 @@ def from_linear_form(form: LinearForm) -> Expr:
         size = abs(coefficient)
         term: Expr = Index(name=name)
         if size != 1:
-            term = apply(Op.MULTIPLY, const(size), term)
+            term = size * term
         if coefficient < 0:
-            term = apply(Op.SUBTRACT, const(0) if result is None else result, term)
+            term = (const(0) if result is None else result) - term
         elif result is not None:
-            term = apply(Op.ADD, result, term)
+            term = result + term
         result = term
     if result is None:
         return const(constant)

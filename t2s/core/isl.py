@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select
 from t2s.core.ops import Op
 from t2s.core.sigint import import_deferring_sigint
 from t2s.core.types import Kind, Type, integer_range
@@ -53,8 +53,8 @@ class Interval:
     def conditions(self) -> tuple[Expr, Expr]:
         """What the index has to meet: not below the minimum, not past the end."""
         index = Index(name=self.name)
-        end = apply(Op.ADD, self.minimum, self.extent)
-        return apply(Op.GREATER_EQUAL, index, self.minimum), apply(Op.LESS, index, end)
+        end = self.minimum + self.extent
+        return index >= self.minimum, index < end
 
 
 _SPELLING = {
@@ -98,7 +98,7 @@ def _pieces(exprs: Sequence[Expr], conditions: tuple[Expr, ...] = ()) -> list[_P
                 return node.if_true if holds else node.if_false
             return None
 
-        where = test if holds else apply(Op.NOT, test)
+        where = test if holds else ~test
         result += _pieces([rewrite(expr, rule) for expr in exprs], (*conditions, where))
     return result
 
@@ -117,13 +117,13 @@ def _arithmetic(node: Term) -> Term | None:
             type.kind is Kind.INT
         ):
             if operator is Op.AND and by > 0 and by & (by + 1) == 0 and by + 1 <= _largest(type):
-                return apply(Op.MODULO, value, Const(value=by + 1, type=type))
+                return value % Const(value=by + 1, type=type)
             if not 0 <= by < type.bits - 1:
                 return None
             if operator is Op.SHIFT_RIGHT:
-                return apply(Op.FLOOR_DIVIDE, value, Const(value=1 << by, type=type))
+                return value // Const(value=1 << by, type=type)
             if operator is Op.SHIFT_LEFT:
-                return apply(Op.MULTIPLY, value, Const(value=1 << by, type=type))
+                return value * Const(value=1 << by, type=type)
     return None
 
 
@@ -208,8 +208,8 @@ def _has_affine_pieces(expr: Expr) -> bool:
 
 
 def _bounds(interval: Interval) -> tuple[Expr, Expr]:
-    index, end = Index(name=interval.name), apply(Op.ADD, interval.minimum, interval.extent)
-    return apply(Op.LESS_EQUAL, interval.minimum, index), apply(Op.LESS, index, end)
+    index, end = Index(name=interval.name), interval.minimum + interval.extent
+    return interval.minimum <= index, index < end
 
 
 def _names(intervals: Sequence[Interval], prefix: str) -> dict[str, str]:

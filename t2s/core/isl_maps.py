@@ -11,7 +11,18 @@ from typing import Any
 
 from t2s.core.affine import as_digits, tidy
 from t2s.core.errors import InternalError
-from t2s.core.expr import Const, Expr, Index, Select, apply, const, simplify, substitute
+from t2s.core.expr import (
+    Const,
+    Expr,
+    Index,
+    Select,
+    apply,
+    const,
+    equals,
+    simplify,
+    substitute,
+    unequal,
+)
 from t2s.core.isl import LoopDomain, islpy_module
 from t2s.core.ops import Op
 from t2s.core.walk import walk
@@ -76,7 +87,7 @@ def condition(domain: LoopDomain, points: Any) -> Expr | None:
     ast = build.expr_from_set(_parameters(domain, gist).params())
     result = AstReader(islpy, domain.identifiers).read(ast)
     if isinstance(result, Const) and not result.type.is_bool:
-        return apply(Op.EQUAL, const(0), const(1)) if result.value == 0 else None
+        return equals(const(0), const(1)) if result.value == 0 else None
     return result
 
 
@@ -167,7 +178,7 @@ class Transformation:
             return None
         for name, expr in found.items():
             over_old = substitute(expr, dict(self.new))
-            other = apply(Op.NOT_EQUAL, over_old, Index(name=name))
+            other = unequal(over_old, Index(name=name))
             if not self.domain.restricted(other).is_empty():
                 return None
         return found
@@ -241,7 +252,7 @@ class Transformation:
         subtracted: list[Expr] = []
         for other in range(at):
             factor = sign * int(constraint.get_coefficient_val(dim.set, other).to_python())
-            term: Expr = apply(Op.MULTIPLY, Index(name=self.names[other]), const(abs(factor)))
+            term: Expr = Index(name=self.names[other]) * abs(factor)
             if factor:
                 (added if factor > 0 else subtracted).append(term)
         starts = not added
@@ -284,7 +295,7 @@ def _plus(expr: Expr, number: int) -> Expr:
 
 
 def _floor(expr: Expr, by: int) -> Expr:
-    return simplify(apply(Op.FLOOR_DIVIDE, expr, const(by)))
+    return simplify(expr // by)
 
 
 def _fold(operator: Op, parts: Sequence[Expr]) -> Expr:
@@ -322,9 +333,9 @@ class Equality:
         total: Expr = const(0)
         for other, factor in self.factors.items():
             if other != name:
-                term = apply(Op.MULTIPLY, const(abs(factor)), Index(name=other))
+                term = abs(factor) * Index(name=other)
                 total = apply(Op.ADD if sign * factor > 0 else Op.SUBTRACT, total, term)
-        return tidy(apply(Op.ADD, total, const(sign * self.number)))
+        return tidy(total + sign * self.number)
 
 
 def equalities(domain: LoopDomain) -> list[Equality]:
@@ -410,7 +421,7 @@ class AstReader:
                 condition=condition, if_true=if_true, if_false=if_false, type=if_true.type
             )
         if operation == self._minus:
-            return apply(Op.SUBTRACT, const(0), operands[0])
+            return 0 - operands[0]
         if operation not in self._operators:
             raise InternalError(f"isl wrote an operation of an unknown kind: {ast.to_C_str()}")
         return _chain(self._operators[operation], operands)

@@ -310,11 +310,11 @@ class Compiled:
         """
         kind, program = binding.type.numpy, self.program
         stored = stored_places(program, binding)
-        formats = [one.format for one in program.workspaces]
+        formats = [workspace.format for workspace in program.workspaces]
         as_written = all(format.order and not format.levels[-1].full for format in formats)
         names = set[str]().union(*map(program.workspace_names, program.workspaces))
         as_written = as_written and not names & set(program.without_zeros)
-        if as_written and not any(one.apart for one in program.workspaces):
+        if as_written and not any(workspace.apart for workspace in program.workspaces):
             return evaluate(self.assignment, arrays, kind, stored)
         tensors = [
             *self.assignment.tensors,

@@ -209,8 +209,8 @@ class _PlanInC:
                 "and a result that it writes where it is",
                 given=print_step(step),
             )
-        for one in calls:
-            self.program.add_calls(function, one)
+        for call in calls:
+            self.program.add_calls(function, call)
         made = run_loops(step.meaning, self.values, binding.extents, binding.type)
         target.reshape(made.shape)[...] = dense_view(made)
         self.values[step.target] = target.reshape(made.shape)
@@ -278,7 +278,7 @@ static int differ(const char *what, int64_t place)
 
 def headers_of(library: LibraryOf) -> list[str]:
     """The headers among the includes of a library; the others are folders."""
-    return [one for one in library.includes if _HEADER.fullmatch(one)]
+    return [include for include in library.includes if _HEADER.fullmatch(include)]
 
 
 def library_of(function: ExternalFunction, location: SourceLocation | None) -> LibraryOf:
@@ -330,7 +330,7 @@ def makefile(libraries: Sequence[LibraryOf]) -> str:
     includes, links, flags = [], [], []
     for library in libraries:
         includes += [f"-I'{one}'" for one in library.includes if not _HEADER.fullmatch(one)]
-        flags += [f"'{one}'" for one in library.flags]
+        flags += [f"'{flag}'" for flag in library.flags]
         for path in library.library_paths:
             links += [f"-L'{path}'", f"-Wl,-rpath,'{path}'"]
         if "/" in library.path:
@@ -510,18 +510,18 @@ class CProgram:
     ) -> tuple[list[str], dict[str, str]]:
         """The arguments of a call, and the variables of those that are made for it."""
         given, places = [], {}
-        for one in function.parameters:
-            name = one.argument.name
-            if isinstance(one.argument, LoopArray):
+        for parameter in function.parameters:
+            name = parameter.argument.name
+            if isinstance(parameter.argument, LoopArray):
                 found = self._pointer(arrays[name])
-                if found is None or one.argument.grows:
+                if found is None or parameter.argument.grows:
                     found = places[name] = self._room(name, arrays[name])
-            elif one.by_address:
+            elif parameter.by_address:
                 found = places[name] = self.names.fresh(name)
                 self._line(f"int64_t {found} = {numbers[name]};")
             else:
                 found = f"INT64_C({numbers[name]})"
-            given.append(f"&{found}" if one.by_address else found)
+            given.append(f"&{found}" if parameter.by_address else found)
         return given, places
 
     def _keep_result(
@@ -560,7 +560,7 @@ class CProgram:
         made = c_function(nest_of(calls.nest), f"calls{self.steps}", [FUNCTION])
         self.functions.append(made.text)
         given, places = self._arguments(made, calls.arrays, {**calls.numbers, STATUS: 0})
-        names = [one.argument.name for one in made.parameters]
+        names = [parameter.argument.name for parameter in made.parameters]
         for name, array in calls.arrays.items():
             if name.startswith("term ") and name in names:
                 listed = c_number(array[0].item(), _type_of_term(calls.nest, name))
@@ -616,17 +616,17 @@ class CProgram:
 
 
 def _type_of_term(nest: NestedCall, name: str) -> Type:
-    for one in nest.arguments:
-        if isinstance(one, TermAddress) and f"term {one.number}" == name:
-            return one.type
+    for argument in nest.arguments:
+        if isinstance(argument, TermAddress) and f"term {argument.number}" == name:
+            return argument.type
     raise InternalError(f"{name} is not a term of {nest.symbol}")
 
 
 def _prototype(nest: NestedCall) -> str:
     """A declaration for a library without a header."""
     types = []
-    for one in nest.arguments:
-        match one:
+    for argument in nest.arguments:
+        match argument:
             case TensorAddress() | TermAddress():
                 types.append("void *")
             case TermValue(type=type) | Const(type=type):

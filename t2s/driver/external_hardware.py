@@ -131,7 +131,7 @@ def _sized(
     if not names:
         return capability_of(freeze(output_funcs(design), known)), {}
     samples = [{name: size + 2 * at for at, name in enumerate(names)} for size in _SAMPLES]
-    made = [capability_of(freeze(output_funcs(design), {**known, **one})) for one in samples]
+    made = [capability_of(freeze(output_funcs(design), {**known, **sample})) for sample in samples]
     extents = [extents_of(one.condition) for one in made]
     first = made[0]
     variables: dict[str, list[str]] = {name: [] for name in names}
@@ -379,8 +379,8 @@ def _only_function(program: TemporalProgram) -> Function:
             f"a function that reads {', '.join(program.systems[0].members)} at other elements",
         )
     if len(program.functions) > 1:
-        names = [one.name for one in program.functions]
-        other = next(one for one in program.functions if one.name != program.output)
+        names = [function.name for function in program.functions]
+        other = next(function for function in program.functions if function.name != program.output)
         raise _refused(
             f"the design of {program.output} is several functions",
             other.initial.location,
@@ -472,15 +472,15 @@ class _Notation:
         self, indices: tuple[Expr, ...], location: SourceLocation | None, name: str
     ) -> tuple[str, ...]:
         found = []
-        for one in indices:
-            if not isinstance(one, Index):
+        for index in indices:
+            if not isinstance(index, Index):
                 raise _refused(
-                    f"{name} is read at {show(one)}",
+                    f"{name} is read at {show(index)}",
                     location,
                     "a variable in each subscript",
-                    show(one),
+                    show(index),
                 )
-            found.append(one.name)
+            found.append(index.name)
         return tuple(found)
 
     def _expression(self, value: Expr, definition: Definition) -> Expression:
@@ -546,7 +546,7 @@ class _Notation:
 
     def check_inputs(self, extents: dict[str, int], value: Expression) -> None:
         """Inputs are read as a whole."""
-        shapes = {one.name: one for one in self.program.inputs}
+        shapes = {source.name: source for source in self.program.inputs}
         for access in accesses(value):
             shape = tuple(extents[name] for name in access.variables)
             given = shapes[access.tensor].shape

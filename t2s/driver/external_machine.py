@@ -62,7 +62,7 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachin
     from t2s.libraries.registry import CORE, LIBRARIES
 
     if functions is None:
-        functions = [one for name in CORE for one in LIBRARIES[name].functions.values()]
+        functions = [function for name in CORE for function in LIBRARIES[name].functions.values()]
     there = [one for one in functions if one.library is None or availability(one.library).there]
     start = _start()
     rates = tuple(
@@ -91,7 +91,7 @@ def _function_rates(function: ExternalFunction, start: float) -> Iterator[Functi
     sizes = SIZES.get(len(variables), ())
     if capability.lists or not sizes or capability.condition != ALWAYS or _repeats(capability):
         return
-    sliced = all(not one.formats for one in capability.needs)
+    sliced = all(not need.formats for need in capability.needs)
     points: list[tuple[float, float]] = []
     for size in sizes:
         calls = _batch(capability, size) if sliced else 1
@@ -123,7 +123,7 @@ def _variables(capability: Capability) -> tuple[str, ...]:
 
 def _repeats(capability: Capability) -> bool:
     """Whether a tensor is there with properties, which arrays of ours do not have."""
-    return any(one.properties for one in capability.needs)
+    return any(need.properties for need in capability.needs)
 
 
 def _start() -> float:
@@ -143,7 +143,7 @@ def _plan_of(function: ExternalFunction, *, batch: bool) -> ExternalPlan:
     value = _batched(capability.value) if batch else capability.value
     result = replace(capability.result, tensor="the_result")
     result = _batched(result) if batch else result
-    names: dict[str, int] = {one.tensor: len(one.variables) for one in accesses(value)}
+    names: dict[str, int] = {access.tensor: len(access.variables) for access in accesses(value)}
     declared = [
         TensorDeclaration(
             name=name, format=(capability.needs_of(name).formats or (dense(order),))[0]
@@ -242,7 +242,7 @@ def _loops() -> LoopRates:
 
     def run(text: str, formats: dict[str, str], **values: Any) -> float:
         assignment = parse(text, formats)
-        shapes = {name: one.shape for name, one in values.items()}
+        shapes = {name: value.shape for name, value in values.items()}
         extents = extents_of(assignment, shapes)
         run_loops(assignment, values, extents, Float(32))
         return _best(lambda: run_loops(assignment, values, extents, Float(32)))

@@ -121,17 +121,17 @@ class ExternalPlan(NotebookDisplay):
                 given=repr(threads),
             )
         calls = [step.mapping.function for step in self.program.calls]
-        if all(one.library is None or not one.library.threaded for one in calls):
+        if all(call.library is None or not call.library.threaded for call in calls):
             return _PlanRun(self.program, binding).result()
         from t2s.libraries.calling import threads_of_libraries
 
-        with threads_of_libraries(count, [one.library for one in calls]):
+        with threads_of_libraries(count, [call.library for call in calls]):
             return _PlanRun(self.program, binding).result()
 
     def interpret(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:
         """The result with each call replaced by its statement, by numpy: the oracle of a plan."""
         binding = bind_plan(self.assignment, inputs, type)
-        values = {name: dense_view(one) for name, one in binding.values.items()}
+        values = {name: dense_view(value) for name, value in binding.values.items()}
         places = places_of(binding.values)
         return interpret_plan(self.program, values, binding.extents, binding.type.numpy, places)
 

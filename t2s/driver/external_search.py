@@ -90,7 +90,7 @@ class TuneReport(NotebookDisplay):
     @property
     def best(self) -> TunedPlan:
         """The plan that took the shortest."""
-        return min(self.plans, key=lambda one: one.measured)
+        return min(self.plans, key=lambda plan: plan.measured)
 
     @property
     def schedule(self) -> str:
@@ -111,12 +111,12 @@ class TuneReport(NotebookDisplay):
         """A row for each plan."""
         rows = tuple(
             (
-                one.found.what,
-                shown_seconds(one.found.seconds),
-                shown_seconds(one.measured),
-                "best" if one is self.best else "",
+                plan.found.what,
+                shown_seconds(plan.found.seconds),
+                shown_seconds(plan.measured),
+                "best" if plan is self.best else "",
             )
-            for one in self.plans
+            for plan in self.plans
         )
         headers = ("schedule", "predicted", "taken", "")
         title = "Predicted times of plans, and the shortest of the runs of each"
@@ -147,7 +147,7 @@ class FoundPlans(NotebookDisplay):
     @cached_property
     def misses(self) -> tuple[str, ...]:
         """Of functions that compute no part: the first rule that failed, of the nearest part."""
-        used = {one.function for one in self.mappings}
+        used = {mapping.function for mapping in self.mappings}
         for one in self.plans:  # parts of what a function gave are none of the statement
             used |= {step.mapping.function for step in one.plan.program.calls}
         task = self.task
@@ -161,7 +161,7 @@ class FoundPlans(NotebookDisplay):
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Parts as they are printed, and names of functions: Table 5 counts these, and one."""
-        return tuple(dict.fromkeys(one.pair for one in self.mappings))
+        return tuple(dict.fromkeys(mapping.pair for mapping in self.mappings))
 
     @property
     def best(self) -> FoundPlan:
@@ -212,7 +212,7 @@ class FoundPlans(NotebookDisplay):
     @property
     def table(self) -> Table:
         """A row for each plan, the fastest first."""
-        rows = tuple((one.what, shown_seconds(one.seconds)) for one in self.plans)
+        rows = tuple((plan.what, shown_seconds(plan.seconds)) for plan in self.plans)
         ended = ", interrupted" if self.interrupted else ""
         title = (
             f"{print_assignment(self.assignment)}: {len(self.pairs)} pairs of a part and a "
@@ -376,12 +376,12 @@ def _available(
 
     there: list[ExternalFunction] = []
     missing: dict[Availability, list[str]] = {}
-    for one in functions:
-        found = availability(one.library) if one.library is not None else None
+    for function in functions:
+        found = availability(function.library) if function.library is not None else None
         if found is None or found.there:
-            there.append(one)
+            there.append(function)
         else:
-            missing.setdefault(found, []).append(one.name)
+            missing.setdefault(found, []).append(function.name)
     skipped = (
         f"{_skipped(names)}: {found.name} is not there: {found.why_not}"
         for found, names in missing.items()
@@ -395,12 +395,12 @@ def _of_type(
     """The functions that compute in a type, if it is known, and a line for those that do not."""
     there: list[ExternalFunction] = []
     others: dict[str, list[str]] = {}
-    for one in functions:
-        types = one.capability.types
+    for function in functions:
+        types = function.capability.types
         if type is None or not types or type in types:
-            there.append(one)
+            there.append(function)
         else:
-            others.setdefault(" or ".join(map(str, types)), []).append(one.name)
+            others.setdefault(" or ".join(map(str, types)), []).append(function.name)
     lines = (
         f"{_skipped(names)}: what is computed is {type}, and not {types}"
         for types, names in others.items()
@@ -497,18 +497,18 @@ def schedule(text: str, functions: Iterable[ExternalFunction] = ()) -> Schedule:
     """
     where = user_location()
     known: dict[str, ExternalFunction] = {}
-    for one in functions:
-        if known.setdefault(one.name, one) is not one:
+    for function in functions:
+        if known.setdefault(function.name, function) is not function:
             raise UserError(
-                f"two functions are called {one.name}",
+                f"two functions are called {function.name}",
                 location=where,
                 expected="functions with names of their own",
             )
     made = parse_schedule(text, location=where)
     directives = tuple(
-        replace(one, function=known.get(one.function, one.function))
-        if isinstance(one, BindPart | MapPart) and isinstance(one.function, str)
-        else one
-        for one in made.directives
+        replace(directive, function=known.get(directive.function, directive.function))
+        if isinstance(directive, BindPart | MapPart) and isinstance(directive.function, str)
+        else directive
+        for directive in made.directives
     )
     return Schedule(directives=directives)

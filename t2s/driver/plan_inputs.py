@@ -142,10 +142,10 @@ def in_order(value: Value, modes: Sequence[int]) -> Value:
 def places_of(values: Mapping[str, Value]) -> dict[str, Array]:
     """Where tensors store something; those of dense levels alone store everything."""
     found = {}
-    for name, one in values.items():
-        if isinstance(one, SparseTensor) and not all(level.full for level in one.format.levels):
-            found[name] = np.zeros(one.shape, np.bool_)
-            found[name][tuple(one.coordinates()[0].T)] = True
+    for name, value in values.items():
+        if isinstance(value, SparseTensor) and not all(level.full for level in value.format.levels):
+            found[name] = np.zeros(value.shape, np.bool_)
+            found[name][tuple(value.coordinates()[0].T)] = True
     return found
 
 

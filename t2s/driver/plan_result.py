@@ -176,7 +176,7 @@ def call_record(
 def bytes_of(value: Value) -> int:
     """Bytes of an array, or of all arrays of a stored tensor."""
     if isinstance(value, SparseTensor):
-        arrays = sum(np.asarray(array).nbytes for one in value.levels for array in one.values())
+        arrays = sum(np.asarray(array).nbytes for level in value.levels for array in level.values())
         return int(arrays + value.values.nbytes)
     return int(value.size * value.itemsize)
 
@@ -462,25 +462,25 @@ def _legend() -> Iterator[str]:
 
 def _bars(drawn: DrawnPlan) -> Iterator[str]:
     """The times of each step, to one scale."""
-    longest = max(one.seconds for one in drawn.steps) or 1.0
+    longest = max(step.seconds for step in drawn.steps) or 1.0
     left = _LEFT + _WIDTH + _LANE
-    for number, one in enumerate(drawn.steps):
+    for number, step in enumerate(drawn.steps):
         x: float = left
         y = drawn.top(number) + 8
         for name, color in TIMES:
-            seconds = _seconds(one.times, name)
+            seconds = _seconds(step.times, name)
             if seconds <= 0:
                 continue
             wide = max(1.0, _LONGEST * seconds / longest)
             said = hover(f"{shown_seconds(seconds)} {name}")
             yield element("rect", said, x=x, y=y, width=wide, height=14, fill=color)
             x += wide
-        yield element("text", text=shown_seconds(one.seconds), x=x + 6, y=y + 12, font_size=11)
-        more = [f"{one.calls} call{'s' if one.calls > 1 else ''}"] if one.calls else []
-        more += [f"{one.cycles} cycles"] if one.cycles else []
-        more += [f"{shown_bytes(one.copied)} copied"] if one.copied else []
-        more += [f"{shown_bytes(one.moved)} moved"] if one.moved else []
-        more += [one.note] if one.note else []
+        yield element("text", text=shown_seconds(step.seconds), x=x + 6, y=y + 12, font_size=11)
+        more = [f"{step.calls} call{'s' if step.calls > 1 else ''}"] if step.calls else []
+        more += [f"{step.cycles} cycles"] if step.cycles else []
+        more += [f"{shown_bytes(step.copied)} copied"] if step.copied else []
+        more += [f"{shown_bytes(step.moved)} moved"] if step.moved else []
+        more += [step.note] if step.note else []
         if more:
             yield element("text", text=", ".join(more), x=left, y=y + 28, font_size=11)
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from t2s.core.expr import Expr, Read, Select, apply, conjunction, conjuncts, reads
+from t2s.core.expr import Expr, Read, Select, conjunction, conjuncts, reads
 from t2s.core.isl import Interval, LoopDomain, NotAffine, is_affine
 from t2s.core.let_binding import bottom_up, is_repetitive
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, children, rebuild
 from t2s.func.ir import Definition
@@ -86,7 +85,7 @@ def _guarded_children(node: Expr, where: Expr | None) -> list[tuple[Expr, Expr |
             return [
                 (test, where),
                 (if_true, conjunction(where, test)),
-                (if_false, conjunction(where, apply(Op.NOT, test))),
+                (if_false, conjunction(where, ~test)),
             ]
     return [(cast(Expr, child), where) for child in children(node)]
 
@@ -206,7 +205,7 @@ def _branch(node: Select, where: Expr | None, intervals: Sequence[Interval]) -> 
     test = node.condition
     if reads(node.if_true) and LoopDomain(intervals, [*around, test]).is_empty():
         return False
-    other = apply(Op.NOT, test)
+    other = ~test
     if reads(node.if_false) and LoopDomain(intervals, [*around, other]).is_empty():
         return True
     return None

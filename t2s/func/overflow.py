@@ -205,8 +205,8 @@ class _Ranges:
         self.found: dict[str, Interval] = {}
         self.sums: dict[str, int] = {}
         self.indices: dict[str, Interval] = {}
-        given = {one.name: one.type for one in program.inputs}
-        given |= {one.name: one.type for one in program.parameters}
+        given = {source.name: source.type for source in program.inputs}
+        given |= {parameter.name: parameter.type for parameter in program.parameters}
         for name, type in given.items():
             if type.is_integer:
                 self.found[name] = range_of(values[name])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from t2s.core.expr import Const, Expr, Index, Local, Select, apply, const
+from t2s.core.expr import Const, Expr, Index, Local, Select, const
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Register, SpaceDimension
 from t2s.graph.graph import Channel, Graph, StreamKind, StreamType, Tensor
@@ -41,54 +40,24 @@ def add(left: Number, right: Number) -> Expr:
         return number(right)
     if right == 0 and isinstance(right, int):
         return number(left)
-    return apply(Op.ADD, number(left), number(right))
-
-
-def subtract(left: Number, right: Number) -> Expr:
-    """The difference."""
-    return apply(Op.SUBTRACT, number(left), number(right))
+    return number(left) + number(right)
 
 
 def times(left: Number, right: Number) -> Expr:
     """The product; a factor of one vanishes."""
     if isinstance(right, int) and right == 1:
         return number(left)
-    return apply(Op.MULTIPLY, number(left), number(right))
+    return number(left) * number(right)
 
 
 def quotient(left: Number, right: int) -> Expr:
     """The quotient, rounded down."""
-    return number(left) if right == 1 else apply(Op.FLOOR_DIVIDE, number(left), number(right))
+    return number(left) if right == 1 else number(left) // number(right)
 
 
 def remainder(left: Number, right: int) -> Expr:
     """What a division leaves."""
-    return const(0) if right == 1 else apply(Op.MODULO, number(left), number(right))
-
-
-def equal(left: Number, right: Number) -> Expr:
-    """Whether both are equal."""
-    return apply(Op.EQUAL, number(left), number(right))
-
-
-def unequal(left: Number, right: Number) -> Expr:
-    """Whether they differ."""
-    return apply(Op.NOT_EQUAL, number(left), number(right))
-
-
-def less(left: Number, right: Number) -> Expr:
-    """Whether the first is smaller."""
-    return apply(Op.LESS, number(left), number(right))
-
-
-def both(left: Expr, right: Expr) -> Expr:
-    """Whether both hold."""
-    return apply(Op.AND, left, right)
-
-
-def either(left: Expr, right: Expr) -> Expr:
-    """Whether one of them holds."""
-    return apply(Op.OR, left, right)
+    return const(0) if right == 1 else number(left) % number(right)
 
 
 def select(condition: Expr, if_true: Number, if_false: Number) -> Expr:

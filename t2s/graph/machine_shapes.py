@@ -88,8 +88,8 @@ class _Shapes:
         names = {name: n for n, name in enumerate(n for n in wanted if n not in self.scalars)}
         parts = (
             self._place_of_names(node, names),
-            *(("in", *self._port(one, one.sink_index, names)) for one in inputs),
-            *(("out", *self._port(one, one.source_index, names)) for one in outputs),
+            *(("in", *self._port(source, source.sink_index, names)) for source in inputs),
+            *(("out", *self._port(sink, sink.source_index, names)) for sink in outputs),
             *((names.get(name, name), self.tensors.get(name)) for name in used),
         )
         return MachineShape(number=self._number(parts), names=tuple(names))

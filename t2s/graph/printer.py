@@ -10,7 +10,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
+from t2s.core.expr import Apply, Const, Expr, Index, simplify
 from t2s.core.isl import LoopDomain, NotAffine
 from t2s.core.names import dot_text
 from t2s.core.ops import Op
@@ -246,7 +246,7 @@ def _range(loop: Loop) -> str:
     minimum = simplify(loop.minimum)
     if isinstance(minimum, Const) and minimum.value == 0:
         return f"range({show(loop.extent)})"
-    return f"range({show(minimum)}, {show(simplify(apply(Op.ADD, minimum, loop.extent)))})"
+    return f"range({show(minimum)}, {show(simplify(minimum + loop.extent))})"
 
 
 def _brackets(indices: tuple[Expr, ...]) -> str:
@@ -358,7 +358,7 @@ def _may_be_empty(node: PEArray) -> bool:
     outer = [dimension.interval for dimension in node.space]
     try:
         for loop in node.loops:
-            if not LoopDomain(outer, [apply(Op.LESS, loop.extent, const(1))]).is_empty():
+            if not LoopDomain(outer, [loop.extent < 1]).is_empty():
                 return True
             outer.append(loop.interval)
     except NotAffine:

@@ -67,7 +67,7 @@ def _known_digit(operator: Op, left: Expr, by: int, ranges: dict[str, Interval])
     low, high = found
     if low // by == high // by:
         quotient = const(low // by)
-        rest = simplify(apply(Op.SUBTRACT, left, const(low // by * by)))
+        rest = simplify(left - low // by * by)
         return quotient if operator is Op.FLOOR_DIVIDE else rest
     form = linear_form(left)
     if form is None:
@@ -79,7 +79,7 @@ def _known_digit(operator: Op, left: Expr, by: int, ranges: dict[str, Interval])
     broken = {name: value for name, value in coefficients.items() if value % by}
     rest = apply(operator, from_linear_form((broken, constant)), const(by))
     if operator is Op.FLOOR_DIVIDE:
-        rest = apply(Op.ADD, from_linear_form((whole, 0)), rest)
+        rest = from_linear_form((whole, 0)) + rest
     return simplify(rest)
 
 

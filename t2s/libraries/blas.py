@@ -227,7 +227,7 @@ _BY_COLUMNS = enumerator(102)
 def _in_c(routine: _BlasRoutine) -> ExternalCall:
     """The call of C on the same operands: by columns, numbers by their value."""
     by_columns = any(isinstance(one, LeadOf) for term in routine.arguments for one in walk(term))
-    made = tuple(_by_value(one) for one in routine.arguments)
+    made = tuple(_by_value(argument) for argument in routine.arguments)
     return ExternalCall(
         symbol=f"cblas_{routine.symbol}",
         arguments=(_BY_COLUMNS, *made) if by_columns else made,

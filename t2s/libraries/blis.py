@@ -40,7 +40,7 @@ def _operand(tensor: str, order: int) -> tuple[CallTerm, ...]:
 
 
 def _sizes(variables: str) -> tuple[CallTerm, ...]:
-    return tuple(DimensionOf(variable=one) for one in variables)
+    return tuple(DimensionOf(variable=variable) for variable in variables)
 
 
 def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:

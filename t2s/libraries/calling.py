@@ -334,7 +334,7 @@ def _stored_result(frame: CallFrame) -> SparseTensor:
     addresses = [_argument(frame, one).value for one in (stored.pos, stored.crd, stored.values)]
     rowwise = RowsInMemory(
         shape=(rows, columns),
-        addresses=tuple(one or 0 for one in addresses),
+        addresses=tuple(address or 0 for address in addresses),
         index=stored.index,
         type=_type_of_values(frame),
     )
@@ -507,17 +507,17 @@ def loaded_files(library: LibraryOf) -> tuple[LoadedFile, ...]:
 def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
     """The first file that can be loaded."""
     reasons = []
-    for one in files:
-        path, version = _path_in_wheel(one) if one.wheel else (one.name, "")
-        if one.wheel and not path:
-            reasons.append(f"no package {one.wheel} is installed")
+    for file in files:
+        path, version = _path_in_wheel(file) if file.wheel else (file.name, "")
+        if file.wheel and not path:
+            reasons.append(f"no package {file.wheel} is installed")
             continue
         try:
             loaded = ctypes.CDLL(path)
         except OSError as error:
             reasons.append(str(error))
             continue
-        return LoadedFile(path=path, prefix=one.prefix, version=version, loaded=loaded)
+        return LoadedFile(path=path, prefix=file.prefix, version=version, loaded=loaded)
     raise OSError("; ".join(reasons))
 
 
@@ -556,7 +556,7 @@ def symbol_address(library: LibraryOf, name: str) -> int:
         if library.llvm:
             return int(import_deferring_sigint("t2s.loops.machine").address_in(library.llvm, name))
         files = loaded_files(library)
-        there = [one for one in files if hasattr(one.loaded, one.prefix + name)]
+        there = [file for file in files if hasattr(file.loaded, file.prefix + name)]
         symbol = getattr((*there, files[0])[0].loaded, (*there, files[0])[0].prefix + name)
         return ctypes.cast(symbol, ctypes.c_void_p).value or 0
     except (KeyError, AttributeError):
@@ -591,9 +591,9 @@ def threads_of_libraries(count: int, libraries: Iterable[LibraryOf | None] = ())
 
     These libraries, which are there, are among them: they are loaded first.
     """
-    for one in libraries:
-        if one is not None and one.files:
-            loaded_files(one)
+    for library in libraries:
+        if library is not None and library.files:
+            loaded_files(library)
     with _controller(loaded_files.cache_info().currsize).limit(limits=count):
         yield
 

@@ -117,7 +117,7 @@ def looped_calls(given: FixedCalls) -> LoopedCalls | None:
     function, capability = given.function, given.function.capability
     if not _is_plain(function):
         return None
-    if not all(_is_regular(name, one, function) for name, one in given.operands.items()):
+    if not all(_is_regular(name, operand, function) for name, operand in given.operands.items()):
         return None
     result, target = capability.result.tensor, given.target
     call = function.call
@@ -134,7 +134,7 @@ def looped_calls(given: FixedCalls) -> LoopedCalls | None:
     if not direct and not returned:
         zeros = np.full(target.shape, given.semiring.zero, target.seen.dtype)
         place = suited(zeros, wanted)
-    tensors = {name: _as_called(name, one, given) for name, one in given.operands.items()}
+    tensors = {name: _as_called(name, operand, given) for name, operand in given.operands.items()}
     tensors[result] = place
     frame = CallFrame(function, tensors, given.extents, given.location)
     return _Looped(given, frame, direct=direct, returned=returned, place=place).made()
@@ -154,15 +154,15 @@ def _is_plain(function: ExternalFunction) -> bool:
         return False
     if function.setup or function.unpack or function.teardown or function.library is None:
         return False
-    for one in function.call.arguments:
-        match one:
+    for argument in function.call.arguments:
+        match argument:
             case AddressOf(value=value):
                 if not isinstance(value, _NumberTerm):
                     return False
             case DataOf():
                 pass
             case _:
-                if not isinstance(one, _NumberTerm):
+                if not isinstance(argument, _NumberTerm):
                     return False
     return function.stored is None
 
@@ -326,7 +326,7 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
     Writes what a function overwrites into the target, and nothing else.
     """
     mapping = given.mapping
-    if not all(isinstance(one, np.ndarray) for one in given.operands.values()):
+    if not all(isinstance(operand, np.ndarray) for operand in given.operands.values()):
         return None
     groups = [list(_groups(tile, mode)) for mode, tile in _cut(given)]
     loops = [given.extents[name] for name in mapping.fixed]
@@ -353,7 +353,7 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
 def _cut(given: LoopedMapping) -> list[tuple[Mode, TileOf]]:
     """The modes with tiles, in the order of their loops."""
     tiles = {tile.mode: tile for tile in given.tiles}
-    modes = dict.fromkeys(mode for one in given.mapping.operands for mode in one.modes)
+    modes = dict.fromkeys(mode for operand in given.mapping.operands for mode in operand.modes)
     return [(mode, tiles[mode_name(mode)]) for mode in modes if mode and mode_name(mode) in tiles]
 
 
@@ -380,7 +380,7 @@ def _fixed_calls(
     given: LoopedMapping, chosen: Mapping[Mode, TileGroup], *, sums: bool
 ) -> FixedCalls:
     mapping = given.mapping
-    operands = {one.name: _operand(given, one, chosen) for one in mapping.operands}
+    operands = {operand.name: _operand(given, operand, chosen) for operand in mapping.operands}
     free = mapping.fixed_free
     moves = dict(zip(free, given.target.strides, strict=False))
     index: tuple[Any, ...] = (*([0] * len(free)), ...)

@@ -176,10 +176,10 @@ class _GraphTensor:
                 ),
             )
         arrays = ("pos", "crd")
-        sizes = [BytesOf(tensor=name, level=1, array=one) for one in arrays]
+        sizes = [BytesOf(tensor=name, level=1, array=array) for array in arrays]
         copies = [
-            _copied(f"{one} of {name}", ArrayOfLevelOf(tensor=name, level=1, array=one), size)
-            for one, size in zip(arrays, sizes, strict=True)
+            _copied(f"{array} of {name}", ArrayOfLevelOf(tensor=name, level=1, array=array), size)
+            for array, size in zip(arrays, sizes, strict=True)
         ]
         values = BytesOf(tensor=name)
         copies.append(_copied(f"values of {name}", DataOf(tensor=name), values))
@@ -212,7 +212,7 @@ class _GraphTensor:
                 _moved(DataOf(tensor=name), kept, BytesOf(tensor=name)),
             )
         arrays = [f"{one} of {name}" for one in ("pos", "crd", "values")]
-        sizes = [handle(f"size of {one}") for one in arrays]
+        sizes = [handle(f"size of {array}") for array in arrays]
         given: tuple[CallTerm, ...] = (
             *map(handle, arrays),
             *sizes,
@@ -255,12 +255,12 @@ def _graphblas(
         for one in used
     ]
     result = tensors[-1]
-    setup = [call for one in tensors[:-1] for call in one.filled()]
+    setup = [call for tensor in tensors[:-1] for call in tensor.filled()]
     if result.sparse:
         setup.append(_made(result.name, result.variables))
     else:
         setup += result.filled()
-    setup += [_made(one.name, one.variables) for one in helpers]
+    setup += [_made(helper.name, helper.variables) for helper in helpers]
     return make_function(
         name,
         statement,

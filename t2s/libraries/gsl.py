@@ -47,7 +47,7 @@ _PLAIN, _UPPER = enumerator(111), enumerator(121)
 def _struct(tensor: Access) -> CallTerm:
     """A vector or a matrix of the library over our values; of a scalar the address alone."""
     name, data = tensor.tensor, (DataOf(tensor=tensor.tensor), NULL, enumerator(0))
-    sizes = tuple(DimensionOf(variable=one) for one in tensor.variables)
+    sizes = tuple(DimensionOf(variable=variable) for variable in tensor.variables)
     if not sizes:
         return DataOf(tensor=name)
     step = StepOf(tensor=name, mode=0) if len(sizes) == 1 else LeadOf(tensor=name)

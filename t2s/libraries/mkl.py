@@ -71,7 +71,7 @@ def _made(letter: str, access: Access) -> ExternalCall:
     return _call(
         f"mkl_sparse_{letter}_create_csr",
         *(handle(tensor), enumerator(0)),
-        *(DimensionOf(variable=one) for one in access.variables),
+        *(DimensionOf(variable=variable) for variable in access.variables),
         *(begin, end, ArrayOfLevelOf(tensor=tensor, level=1, array="crd"), DataOf(tensor=tensor)),
     )
 

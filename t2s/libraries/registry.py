@@ -91,4 +91,4 @@ def function_named(text: str, location: SourceLocation | None) -> ExternalFuncti
 
 def available() -> tuple[Availability, ...]:
     """Of each library: whether it is there, its version, where it was found, or why not."""
-    return tuple(availability(one.description) for one in LIBRARIES.values())
+    return tuple(availability(library.description) for library in LIBRARIES.values())

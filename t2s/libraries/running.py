@@ -95,8 +95,8 @@ class _MappingRun:
         self.function = run.mapping.function
         self.capability = self.function.capability
         self.result_name = self.capability.result.tensor
-        self.sizes = {one.mode: one for one in run.tiles}
-        self.shapes = {one.name: self._shape(one) for one in run.mapping.operands}
+        self.sizes = {tile.mode: tile for tile in run.tiles}
+        self.shapes = {operand.name: self._shape(operand) for operand in run.mapping.operands}
 
     def result(self) -> Operand:
         mapping, run = self.mapping, self.run
@@ -112,7 +112,7 @@ class _MappingRun:
         sums = bool(mapping.fixed_sums)
         for numbers in product(*loops):
             at = dict(zip(mapping.fixed, numbers, strict=True))
-            views = {one.name: self._seen(one, at) for one in mapping.operands}
+            views = {operand.name: self._seen(operand, at) for operand in mapping.operands}
             place = tuple(at[name] for name in mapping.fixed_free)
             self._tiles(views, target[_index(place)], sums=sums)
         return target.reshape([self.extents[name] for name in mapping.variables])
@@ -140,7 +140,7 @@ class _MappingRun:
         return looped is not None
 
     def _sparse_result(self) -> SparseTensor:
-        views = {one.name: self._seen(one, {}) for one in self.mapping.operands}
+        views = {operand.name: self._seen(operand, {}) for operand in self.mapping.operands}
         found = self._called(self._handed(views), self._whole_extents())
         format = self.capability.needs_of(self.result_name).formats[0]
         shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)

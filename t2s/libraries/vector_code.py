@@ -169,22 +169,22 @@ def _text(one: VectorFunction, stated: Capability, where: SourceLocation) -> str
 def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunction]:
     """Functions of vectors by name, compiled together when the first of them is called."""
     where = user_location()
-    stated = {one.name: _checked(one, where) for one in functions}
-    texts = (_text(one, stated[one.name], where) for one in functions)
+    stated = {function.name: _checked(function, where) for function in functions}
+    texts = (_text(function, stated[function.name], where) for function in functions)
     library = LibraryOf(name=_NAME, llvm="\n".join(texts), how_to_get=_HOW)
     found = {}
-    for one in functions:
-        variable = stated[one.name].result.variables[0]
-        found[one.name] = make_function(
-            one.name,
-            f"{one.statement} when {variable} == {one.lanes}",
+    for function in functions:
+        variable = stated[function.name].result.variables[0]
+        found[function.name] = make_function(
+            function.name,
+            f"{function.statement} when {variable} == {function.lanes}",
             call=ExternalCall(
-                symbol=one.name,
-                arguments=tuple(DataOf(tensor=name) for name in _tensors(stated[one.name])),
+                symbol=function.name,
+                arguments=tuple(DataOf(tensor=name) for name in _tensors(stated[function.name])),
             ),
             library=library,
             trusted=True,
-            types=(one.type,),
+            types=(function.type,),
             strides="dense",
             location=where,
         )

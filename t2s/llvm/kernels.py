@@ -311,9 +311,9 @@ class _Body:
             self._returned[self._builder.block] = None
         results = list(self._returned.values())
         several = isinstance(results[0], tuple)
-        if any(isinstance(one, tuple) != several for one in results):
+        if any(isinstance(result, tuple) != several for result in results):
             raise Untranslatable("all ways out of a function return as many values")
-        rows = [one if several else () if one is None else (one,) for one in results]
+        rows = [result if several else () if result is None else (result,) for result in results]
         if len(set(map(len, rows))) != 1:
             raise Untranslatable("all ways out of a function return as many values")
         kinds = tuple(map(common_kind, zip(*rows, strict=True)))

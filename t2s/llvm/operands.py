@@ -274,7 +274,7 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 
 def common_kind(operands: Sequence[Operand]) -> Argument:
     """The type that numbers have in common: literals and booleans become integers."""
-    if all(isinstance(one, bool) or _is_boolean(one) for one in operands):
+    if all(isinstance(operand, bool) or _is_boolean(operand) for operand in operands):
         return Argument.BOOLEAN
     kinds = {one.kind for one in map(scalar, operands) if isinstance(one, KernelNumber)}
     if kinds >= {Argument.INT64, Argument.UINT64}:

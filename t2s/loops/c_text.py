@@ -149,12 +149,12 @@ class _Printer:
     def __post_init__(self) -> None:
         # one letter before each: so none is a word or a macro of C, or a function of a library
         supply = Identifiers(lambda wanted: f"v_{plain(wanted)}")
-        for one in self.function.arguments:
-            self.names[one.name] = supply.fresh(one.name)
-            self.by_address[one.name] = (
-                bool(one.grows)
-                if isinstance(one, LoopArray)
-                else one.returned or one.name in self.function.groups
+        for argument in self.function.arguments:
+            self.names[argument.name] = supply.fresh(argument.name)
+            self.by_address[argument.name] = (
+                bool(argument.grows)
+                if isinstance(argument, LoopArray)
+                else argument.returned or argument.name in self.function.groups
             )
         self.declared: dict[str, str] = {}
         for term in walk(self.function):
@@ -167,7 +167,7 @@ class _Printer:
         parameters = tuple(
             self._parameter(one) for one in self.function.arguments if one.name not in self.skipped
         )
-        listed = ",\n    ".join(one.declared for one in parameters) or "void"
+        listed = ",\n    ".join(parameter.declared for parameter in parameters) or "void"
         lines = [f"static int {self.name}(", f"    {listed})", "{"]
         lines += [f"    {type} {self.names[name]} = 0;" for name, type in self.declared.items()]
         for statement in self.function.body:
@@ -236,9 +236,9 @@ class _Printer:
         yield f"{indent}if ({needed} > {room}) {{"
         yield f"{indent}    int64_t more = {needed} > 2 * {room} ? {needed} : 2 * {room};"
         yield f"{indent}    void *made;"
-        for one in self.function.arguments:
-            if isinstance(one, LoopArray) and one.grows == group:
-                array = self._named(one.name)
+        for argument in self.function.arguments:
+            if isinstance(argument, LoopArray) and argument.grows == group:
+                array = self._named(argument.name)
                 yield f"{indent}    made = longer({array}, sizeof *{array}, {room}, more);"
                 yield f"{indent}    if (!made)"
                 yield f"{indent}        return 1;"
@@ -251,10 +251,10 @@ class _Printer:
 
     def _call(self, call: LoopCall) -> str:
         given = ", ".join(
-            f"(void *)&{self._element(one.array, one.index)}"
-            if isinstance(one, ElementAddress)
-            else self._value(one)
-            for one in call.arguments
+            f"(void *)&{self._element(argument.array, argument.index)}"
+            if isinstance(argument, ElementAddress)
+            else self._value(argument)
+            for argument in call.arguments
         )
         text = f"{call.symbol}({given})"
         return text if call.returns is None else f"{self._named(call.result)} = {text}"

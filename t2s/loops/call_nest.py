@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from t2s.core.expr import Cast, Expr, apply
-from t2s.core.ops import Op
+from t2s.core.expr import Cast, Expr, equals
 from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.loops.ir import ElementAddress, LoopFunction, LoopWriter, local, number, plus, times
@@ -146,15 +145,15 @@ def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> 
         among = writer.array(padded_name(tensor), nest.type, written=True)
         copy = _Copy(tensor, tensor, modes, target=among)
         _over_modes(writer, nest, copy, places[tensor], number(0))
-    arguments = tuple(_argument(writer, nest, one, places) for one in nest.arguments)
+    arguments = tuple(_argument(writer, nest, argument, places) for argument in nest.arguments)
     found = writer.call(FUNCTION, nest.symbol, arguments, nest.returns)
     if nest.good is not None and found is not None:
         good: Expr | None = None
         for status in nest.good:
-            same = apply(Op.EQUAL, Cast(value=found, type=number(0).type), number(status))
-            good = same if good is None else apply(Op.OR, good, same)
+            same = equals(Cast(value=found, type=number(0).type), number(status))
+            good = same if good is None else good | same
         assert good is not None
-        with writer.where(apply(Op.NOT, good)):
+        with writer.where(~good):
             writer.set(local(STATUS), Cast(value=found, type=number(0).type))
             writer.end_with(number(1))
     if nest.returned and found is not None:

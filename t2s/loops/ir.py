@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Apply, Const, Expr, Local, apply
+from t2s.core.expr import Const, Expr, Local
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.core.types import Int, Type
 from t2s.core.walk import Term
 
@@ -162,14 +161,14 @@ class LoopFunction(Term):
 
     def array(self, name: str) -> LoopArray:
         """The array of that name; ``KeyError`` if there is none."""
-        for one in self.arguments:
-            if isinstance(one, LoopArray) and one.name == name:
-                return one
+        for argument in self.arguments:
+            if isinstance(argument, LoopArray) and argument.name == name:
+                return argument
         raise KeyError(name)
 
     def slot(self, name: str) -> int:
         """The place of an argument in the table; the first place is that of ``grow``."""
-        return 1 + [one.name for one in self.arguments].index(name)
+        return 1 + [argument.name for argument in self.arguments].index(name)
 
 
 def number(value: int) -> Const:
@@ -189,7 +188,7 @@ def plus(left: Expr, right: Expr) -> Expr:
             return right
         case _, Const(value=0):
             return left
-    return apply(Op.ADD, left, right)
+    return left + right
 
 
 def times(left: Expr, right: Expr) -> Expr:
@@ -199,12 +198,7 @@ def times(left: Expr, right: Expr) -> Expr:
             return left
         case (_, Const(value=0)) | (Const(value=1), _):
             return right
-    return apply(Op.MULTIPLY, left, right)
-
-
-def less(left: Expr, right: Expr) -> Apply:
-    """The comparison ``left < right``."""
-    return apply(Op.LESS, left, right)
+    return left * right
 
 
 # Writing loops: statements one after the other, arguments as they are first asked for.

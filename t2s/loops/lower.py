@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, conjunction
+from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, conjunction, equals
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
@@ -81,7 +81,7 @@ class _StageLowering:
             self.writer,
             self.arithmetic,
             self.scalars,
-            {name: one.values for name, one in self.workspaces.items()},
+            {name: workspace.values for name, workspace in self.workspaces.items()},
         )
         names = [self.result.variables[mode] for mode in stage.writes.modes]
         self.ordered = tuple(names)
@@ -100,7 +100,7 @@ class _StageLowering:
 
     def lowered(self) -> LoweredStage:
         self._statement(self.stage.statement, Scope(coordinates={}, reached={}))
-        made = {name: one.variables for name, one in self.workspaces.items()}
+        made = {name: workspace.variables for name, workspace in self.workspaces.items()}
         if self.suffix is not None:
             made[self.result.tensor] = self.suffix.variables
         return LoweredStage(function=self.writer.function(), workspaces=tuple(sorted(made.items())))
@@ -276,7 +276,7 @@ class _StageLowering:
                     stop = writer.fresh("stop", cursor)
                 with writer.where(is_in(cursor, one.end)):
                     at = one.coordinate(writer, cursor)
-                    writer.set(here, apply(Op.EQUAL, at, coordinate))
+                    writer.set(here, equals(at, coordinate))
                     if one.runs and isinstance(stop, Local):
                         with writer.where(here):
                             writer.set(stop, one.run_end(writer, cursor, at))
@@ -346,7 +346,7 @@ class _StageLowering:
             heres: list[Local] = []
             stops: list[Expr] = []
             for one, cursor, at in zip(lists, places, ats, strict=True):
-                here = writer.fresh("here", apply(Op.EQUAL, at, coordinate))
+                here = writer.fresh("here", equals(at, coordinate))
                 stop: Expr = plus(cursor, number(1))
                 if one.runs:
                     stop = writer.fresh("stop", cursor)
@@ -370,16 +370,16 @@ class _StageLowering:
         elif name in self.workspaces:
             work = self.workspaces[name]
             with writer.where(there):
-                at = [scope.coordinates[one] for one in assign.result.variables]
+                at = [scope.coordinates[variable] for variable in assign.result.variables]
                 work.contribute(at, value, accumulate=assign.accumulate)
         elif self.sum is not None:
             writer.set(self.sum, self.arithmetic.added(self.sum, value))
             if self.any is not None:
-                writer.set(self.any, TRUE if there is None else apply(Op.OR, self.any, there))
+                writer.set(self.any, TRUE if there is None else self.any | there)
         elif self.waiting:
             assert self.suffix is not None
             with writer.where(there):
-                at = [scope.coordinates[one] for one in self.suffix.variables]
+                at = [scope.coordinates[variable] for variable in self.suffix.variables]
                 self.suffix.contribute(at, value, accumulate=True)
         elif self.dense is not None:
             place = self.dense.place([scope.coordinates[one] for one in self.ordered])
@@ -455,7 +455,7 @@ class LoopValues:
                 return _LoopValue(*loaded[value])
             case Negative(value=inner):
                 found = self._value(inner, scope, loaded)
-                return replace(found, value=apply(Op.NEGATE, found.value))
+                return replace(found, value=-found.value)
             case Combine(operator=operator, left=left, right=right):
                 one = self._value(left, scope, loaded)
                 other = self._value(right, scope, loaded)
@@ -522,7 +522,7 @@ def _either(one: Expr | None, other: Expr | None) -> Expr | None:
         return None
     if FALSE in (one, other):
         return other if one == FALSE else one
-    return apply(Op.OR, one, other)
+    return one | other
 
 
 def _computed_in(type: Type, number: float | int) -> float | int:

@@ -108,23 +108,23 @@ class _Emitter:
                     self._slot(name, INDEX)
                 case LoopCall(result=name, returns=returned) if returned is not None:
                     self._slot(name, returned)
-        for one in self.function.arguments:
-            at = self._argument(one.name)
-            if not isinstance(one, LoopArray):
-                builder.store(builder.load(at, I64), self._slot(one.name, INDEX))
-            elif one.grows:
-                self.pointers[one.name] = builder.alloca(POINTER)
-                builder.store(builder.load(at, POINTER), self.pointers[one.name])
+        for argument in self.function.arguments:
+            at = self._argument(argument.name)
+            if not isinstance(argument, LoopArray):
+                builder.store(builder.load(at, I64), self._slot(argument.name, INDEX))
+            elif argument.grows:
+                self.pointers[argument.name] = builder.alloca(POINTER)
+                builder.store(builder.load(at, POINTER), self.pointers[argument.name])
             else:
-                self.pointers[one.name] = builder.load(at, POINTER)
+                self.pointers[argument.name] = builder.load(at, POINTER)
         self._all(self.function.body)
         self._end(integer(0))
 
     def _end(self, status: Value) -> None:
         """Hand numbers back, and return."""
-        for one in self.function.arguments:
-            if not isinstance(one, LoopArray) and one.returned:
-                self.builder.store(self._read(one.name), self._argument(one.name))
+        for argument in self.function.arguments:
+            if not isinstance(argument, LoopArray) and argument.returned:
+                self.builder.store(self._read(argument.name), self._argument(argument.name))
         self.builder.ret(status)
 
     def _slot(self, name: str, type: Type) -> Slot:
@@ -190,11 +190,11 @@ class _Emitter:
         """Integers of less than 32 bits are handed over in 32, as callees may expect them."""
         builder = self.builder
         given: list[Value] = []
-        for one in call.arguments:
-            if isinstance(one, ElementAddress):
-                given.append(self._element(one.array, one.index))
+        for argument in call.arguments:
+            if isinstance(argument, ElementAddress):
+                given.append(self._element(argument.array, argument.index))
                 continue
-            value, type = self._value(one), one.type
+            value, type = self._value(argument), argument.type
             if not type.is_float and type.bits < 32:
                 value = convert(builder, value, type, INT32)
             given.append(value)
@@ -245,10 +245,10 @@ class _Emitter:
             builder.ret(status)
             builder.position_at_end(going)
             builder.store(builder.load(self._argument(group), I64), self.slots[group])
-            for one in self.function.arguments:
-                if isinstance(one, LoopArray) and one.grows == group:
-                    pointer = self.pointers[one.name]
-                    builder.store(builder.load(self._argument(one.name), POINTER), pointer)
+            for argument in self.function.arguments:
+                if isinstance(argument, LoopArray) and argument.grows == group:
+                    pointer = self.pointers[argument.name]
+                    builder.store(builder.load(self._argument(argument.name), POINTER), pointer)
 
 
 # Running loops around calls by address.
@@ -276,10 +276,10 @@ def run_nest(run: NestRun) -> int | None:
         code = machine_code(function)
     numbers = {**run.numbers, FUNCTION: run.address, STATUS: 0}
     table = np.zeros(1 + len(function.arguments), np.int64)
-    for one in function.arguments:
-        array = isinstance(one, LoopArray)
-        table[function.slot(one.name)] = (
-            run.arrays[one.name].ctypes.data if array else numbers[one.name]
+    for argument in function.arguments:
+        array = isinstance(argument, LoopArray)
+        table[function.slot(argument.name)] = (
+            run.arrays[argument.name].ctypes.data if array else numbers[argument.name]
         )
     failed = code.run(table.ctypes.data, 0)
     return int(table[function.slot(STATUS)]) if failed else None

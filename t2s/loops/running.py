@@ -253,11 +253,11 @@ class StageMemory:
 
     def call(self, code: Any) -> None:
         """Run the loops."""
-        for one in self.function.arguments:
-            slot = self.function.slot(one.name)
-            array = isinstance(one, LoopArray)
+        for argument in self.function.arguments:
+            slot = self.function.slot(argument.name)
+            array = isinstance(argument, LoopArray)
             self.table[slot] = (
-                self.arrays[one.name].ctypes.data if array else self.numbers[one.name]
+                self.arrays[argument.name].ctypes.data if array else self.numbers[argument.name]
             )
         grow = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self._grow)
         self.table[0] = ctypes.cast(grow, ctypes.c_void_p).value or 0
@@ -272,13 +272,13 @@ class StageMemory:
         try:
             name = self.function.groups[group]
             room = max(2 * self.numbers[name], needed)
-            for one in self.function.arguments:
-                if isinstance(one, LoopArray) and one.grows == name:
-                    before = self.arrays[one.name]
+            for argument in self.function.arguments:
+                if isinstance(argument, LoopArray) and argument.grows == name:
+                    before = self.arrays[argument.name]
                     longer = np.zeros(room, before.dtype)  # positions behind the end are 0
                     longer[: len(before)] = before
-                    self.arrays[one.name] = longer
-                    self.table[self.function.slot(one.name)] = longer.ctypes.data
+                    self.arrays[argument.name] = longer
+                    self.table[self.function.slot(argument.name)] = longer.ctypes.data
             self.numbers[name] = room
             self.table[self.function.slot(name)] = room
             return 0

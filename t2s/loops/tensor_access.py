@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from t2s.core.expr import TRUE, Const, Expr, Local, all_hold, apply, conjunction
-from t2s.core.ops import Op
+from t2s.core.expr import TRUE, Const, Expr, Local, all_hold, apply, conjunction, equals
 from t2s.core.types import BOOL, Type
 from t2s.core.walk import Term
-from t2s.loops.ir import INDEX, LARGEST_COORDINATE, LoopWriter, less, local, number, plus, times
+from t2s.loops.ir import INDEX, LARGEST_COORDINATE, LoopWriter, local, number, plus, times
 from t2s.sparse_repr.concrete.ir import Statement
 from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge
 from t2s.sparse_repr.formats import Format
@@ -77,9 +76,9 @@ class CoordinateList:
         """The end of the run of a coordinate that begins under the cursor."""
         stop = writer.fresh("stop", plus(cursor, number(1)))
         same = writer.fresh("same", TRUE)
-        with writer.repeating(all_hold(less(stop, self.end), same)):
+        with writer.repeating(all_hold(stop < self.end, same)):
             following = writer.load("next", self.array, stop)
-            writer.set(same, apply(Op.EQUAL, following, coordinate))
+            writer.set(same, equals(following, coordinate))
             with writer.where(same):
                 writer.set(stop, plus(stop, number(1)))
         return stop
@@ -215,7 +214,7 @@ def holds(merge: Merge, here: Mapping[Access, Expr | None], scope: Scope) -> Exp
                 return None
             result = found[0]
             for part in found[1:]:
-                result = apply(Op.OR, result, part)
+                result = result | part
             return result
 
 
@@ -232,7 +231,7 @@ def implied(merge: Merge) -> frozenset[Access]:
 
 def is_in(cursor: Expr, end: Expr) -> Expr:
     """Whether a cursor is before the end of its list."""
-    return less(cursor, end)
+    return cursor < end
 
 
 def behind_all() -> Expr:
@@ -399,7 +398,7 @@ class Workspace:
         writer = self.writer
         key = writer.fresh("key", self.key(coordinates))
         mark = writer.load("mark", self.marks, key)
-        with writer.where(apply(Op.EQUAL, mark, self.turn)):
+        with writer.where(equals(mark, self.turn)):
             before = writer.load("before", self.values, key, self.arithmetic.type)
             added = self.arithmetic.added(before, value) if accumulate else value
             writer.store(self.values, key, added)
@@ -411,7 +410,7 @@ class Workspace:
             )
             writer.store(self.list, self.length, key)
             writer.set(self.length, plus(self.length, number(1)))
-            with writer.where(less(key, self.latest)):
+            with writer.where(key < self.latest):
                 writer.set(self.in_order, FALSE)
             writer.set(self.latest, key)
 
@@ -422,13 +421,13 @@ class Workspace:
         whole: Expr = size
         for variable in self.variables:
             whole = times(whole, local(extent_of(variable)))
-        with writer.where(apply(Op.NOT, self.in_order)):
+        with writer.where(~self.in_order):
             many = times(self.length, number(16))
-            with writer.where(less(whole, many)):
+            with writer.where(whole < many):
                 writer.set(self.length, number(0))
                 with writer.counting("place", number(0), whole) as place:
                     mark = writer.load("mark", self.marks, place)
-                    with writer.where(apply(Op.EQUAL, mark, self.turn)):
+                    with writer.where(equals(mark, self.turn)):
                         writer.store(self.list, self.length, place)
                         writer.set(self.length, plus(self.length, number(1)))
             with writer.otherwise():
@@ -440,8 +439,8 @@ class Workspace:
         rest = key
         for variable in reversed(self.variables[1:]):
             extent = local(extent_of(variable))
-            found.append(self.writer.fresh("part", apply(Op.MODULO, rest, extent)))
-            rest = self.writer.fresh("rest", apply(Op.FLOOR_DIVIDE, rest, extent))
+            found.append(self.writer.fresh("part", rest % extent))
+            rest = self.writer.fresh("rest", rest // extent)
         return (*([rest] if self.variables else []), *reversed(found))
 
 
@@ -518,10 +517,8 @@ class AppendedResult:
                 continue
             count, (above, latest) = self.counts[level], self.latest[level]
             parent = writer.fresh("parent", parent)
-            same = apply(
-                Op.AND, apply(Op.EQUAL, above, parent), apply(Op.EQUAL, latest, coordinate)
-            )
-            with writer.where(apply(Op.NOT, same)):
+            same = equals(above, parent) & equals(latest, coordinate)
+            with writer.where(~same):
                 # one more, as the positions of a level below have
                 writer.make_room(room_of(self.name, level), plus(count, number(2)))
                 writer.store(level_array(self.name, level, "crd"), count, coordinate)
@@ -530,19 +527,19 @@ class AppendedResult:
                 writer.store(position, plus(parent, number(1)), count)
                 writer.set(above, parent)
                 writer.set(latest, coordinate)
-            parent = apply(Op.SUBTRACT, count, number(1))
+            parent = count - 1
         writer.store(values_of(self.name), parent, value)
 
 
 def sort_numbers(writer: LoopWriter, array: str, length: Expr) -> None:
     """The first ``length`` numbers of an array, in increasing order: a heap sort, in place."""
-    start = writer.fresh("start", apply(Op.FLOOR_DIVIDE, length, number(2)))
-    with writer.repeating(less(number(0), start)):
-        writer.set(start, apply(Op.SUBTRACT, start, number(1)))
+    start = writer.fresh("start", length // 2)
+    with writer.repeating(number(0) < start):
+        writer.set(start, start - 1)
         _sift(writer, array, start, length)
     end = writer.fresh("last", length)
-    with writer.repeating(less(number(1), end)):
-        writer.set(end, apply(Op.SUBTRACT, end, number(1)))
+    with writer.repeating(number(1) < end):
+        writer.set(end, end - 1)
         first = writer.load("first", array, number(0))
         last = writer.load("moved", array, end)
         writer.store(array, end, first)
@@ -555,14 +552,14 @@ def _sift(writer: LoopWriter, array: str, root: Expr, end: Expr) -> None:
     value = writer.load("value", array, root)
     hole = writer.fresh("hole", root)
     child = writer.fresh("child", plus(times(root, number(2)), number(1)))
-    with writer.repeating(less(child, end)):
+    with writer.repeating(child < end):
         largest = writer.load("largest", array, child)
-        with writer.where(less(plus(child, number(1)), end)):
+        with writer.where(plus(child, number(1)) < end):
             other = writer.load("other", array, plus(child, number(1)))
-            with writer.where(less(largest, other)):
+            with writer.where(largest < other):
                 writer.set(child, plus(child, number(1)))
                 writer.set(largest, other)
-        with writer.where(less(value, largest)):
+        with writer.where(value < largest):
             writer.store(array, hole, largest)
             writer.set(hole, child)
             writer.set(child, plus(times(child, number(2)), number(1)))

@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import product
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Apply, Const, Expr, Local, Parameter, apply, simplify
+from t2s.core.expr import Apply, Const, Expr, Local, Parameter, simplify
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import INT32, Kind, Type
@@ -319,7 +319,7 @@ def _factors(expr: Expr) -> Path:
 
 def _words(bits: Expr) -> Path:
     size = Const(value=WORD_BITS, type=INT32)
-    return _factors(apply(Op.FLOOR_DIVIDE, bits, size))
+    return _factors(bits // size)
 
 
 def _count(traffic: Counter[Path]) -> str:

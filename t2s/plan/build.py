@@ -491,17 +491,17 @@ def assumptions_of(
 ) -> tuple[tuple[Condition, SourceLocation], ...]:
     """What the user says of extents.  Raises ``UserError`` for conditions over lists."""
     found = []
-    for one in schedule.directives:
-        if isinstance(one, AssumeExtents):
-            made = parse_condition(one.condition, location=one.location)
+    for directive in schedule.directives:
+        if isinstance(directive, AssumeExtents):
+            made = parse_condition(directive.condition, location=directive.location)
             if any(is_list(name) for name in names_of(made)):
                 raise UserError(
                     "extents of variables are assumed, and there are no lists of them",
-                    location=one.location,
+                    location=directive.location,
                     expected='such as "i % 16 == 0"',
-                    given=one.condition,
+                    given=directive.condition,
                 )
-            found.append((made, one.location))
+            found.append((made, directive.location))
     return tuple(found)
 
 

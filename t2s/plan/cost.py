@@ -192,8 +192,8 @@ def _machine(found: Mapping[str, Any]) -> HostMachine:
         )
         for one in found["functions"]
     )
-    if any(min(point) <= 0 for one in functions for point in one.points) or any(
-        not one.points for one in functions
+    if any(min(point) <= 0 for function in functions for point in function.points) or any(
+        not function.points for function in functions
     ):
         raise ValueError("work and seconds are more than 0")
     loops = LoopRates(**{name: float(value) for name, value in found["loops"].items()})
@@ -446,7 +446,7 @@ class _LoopWalk:
 
     def _is_sparse(self, name: str) -> bool:
         """Whether a tensor that is written stores some elements only; temporaries store all."""
-        formats = {one.name: one.format for one in self.program.tensors}
+        formats = {tensor.name: tensor.format for tensor in self.program.tensors}
         return name in formats and not all(level.full for level in formats[name].levels)
 
     def _is_list(self, access: Access, name: str) -> bool:
@@ -487,9 +487,9 @@ def _share_of(merge: Merge, shares: Mapping[Access, float]) -> float:
         case Everything() | Either(everything=True):
             return 1.0
         case Both(members=members):
-            return prod(_share_of(one, shares) for one in members)
+            return prod(_share_of(member, shares) for member in members)
         case Either(members=members):
-            return 1 - prod(1 - _share_of(one, shares) for one in members)
+            return 1 - prod(1 - _share_of(member, shares) for member in members)
 
 
 def _seen(view: View, source: TensorFacts) -> TensorFacts:
@@ -627,7 +627,7 @@ class _Predictor:
                 seconds, why = self._loops(step.meaning)
                 return _predicted(step, seconds, f"guard false: {why}")
             tiles = found
-        calls = prod(extents[name] for name in mapping.fixed) * prod(one.count for one in tiles)
+        calls = prod(extents[name] for name in mapping.fixed) * prod(tile.count for tile in tiles)
         hardware = mapping.function.hardware
         if hardware is not None:
             cycles = hardware.cycles
@@ -635,7 +635,7 @@ class _Predictor:
             text = f"{calls * each} cycles"
             seconds = calls * each / hardware.clock_hz + self._partial(step, tiles)
             return _predicted(step, seconds, text, exact=cycles is not None)
-        sizes = {one.mode: one.size for one in tiles}
+        sizes = {tile.mode: tile.size for tile in tiles}
         modes = dict.fromkeys(mode for view in mapping.operands for mode in view.modes if mode)
         work = float(prod(sizes.get(mode_name(m), mode_extent(m, extents)) for m in modes))
         for view in mapping.operands:

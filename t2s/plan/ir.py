@@ -256,7 +256,7 @@ def memory_of(step: Step) -> MemoryOf:
 def _check_call(step: CallStep) -> None:
     """The operands are those of the mapping, and the result has its variables."""
     names = tuple(name for name, _ in step.reads)
-    if names != tuple(one.name for one in step.mapping.operands):
+    if names != tuple(operand.name for operand in step.mapping.operands):
         raise InternalError(f"the operands of {step.mapping.function.name} are not those mapped")
     if step.meaning.result.variables != step.mapping.variables:
         raise InternalError(f"{step.target} is not stored as {step.mapping.function.name} gives it")
@@ -311,9 +311,9 @@ def statement_value(
     shape = tuple(extents[name] for name in names)
     read = {access.tensor: values[access.tensor] for access in accesses(assignment.value)}
     declared = tuple(
-        TensorDeclaration(name=one.name, format=one.format, shape=shape)
-        if one.name == assignment.result.tensor
-        else one
-        for one in assignment.tensors
+        TensorDeclaration(name=tensor.name, format=tensor.format, shape=shape)
+        if tensor.name == assignment.result.tensor
+        else tensor
+        for tensor in assignment.tensors
     )
     return evaluate(replace(assignment, tensors=declared), read, kind, places)

@@ -315,7 +315,7 @@ class _RestBound:
         rates = task.machine.loops
         self.loops = rates.start + (elements * rates.zero if full else 0.0)
         self._in_loops = self._never_taken()
-        self.call = min((self._least(one) for one in task.functions), default=self.loops)
+        self.call = min((self._least(function) for function in task.functions), default=self.loops)
         semiring = task.assignment.semiring
         product = all(
             isinstance(term, Access | Number | Sum | Negative)
@@ -325,9 +325,9 @@ class _RestBound:
         # the most operands that a call takes; no part of a product is a sum of several terms
         self._most = max(
             (
-                len(accesses(one.capability.value))
-                for one in task.functions
-                if not product or len(function_form(one, semiring)) == 1
+                len(accesses(function.capability.value))
+                for function in task.functions
+                if not product or len(function_form(function, semiring)) == 1
             ),
             default=1,
         )
@@ -335,7 +335,7 @@ class _RestBound:
     def _never_taken(self) -> frozenset[str]:
         """The sparse tensors that no function takes, so that loops read them in every plan."""
         assignment = self._task.assignment
-        sparse = {one.name for one in assignment.tensors if not is_dense(one.format)}
+        sparse = {tensor.name for tensor in assignment.tensors if not is_dense(tensor.format)}
         taken = {
             access.tensor
             for access in accesses(assignment.value)
@@ -484,7 +484,7 @@ class FixedVariables:
             sets = fewest_fixed(part, first, self.reshape, self.extents)
             numbered = [tuple(numbers[name] for name in one) for one in sets]
             fixed |= dict.fromkeys((first, *others), numbered)
-        return [(one, fixed[one]) for one in self.functions if fixed[one]]
+        return [(function, fixed[function]) for function in self.functions if fixed[function]]
 
     def _key(self, part: PartForm, numbers: dict[str, int]) -> object:
         """What parts that are alike have in common; adds the variables to ``numbers``."""

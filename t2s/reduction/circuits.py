@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from t2s.core.expr import Broadcast, Const, Expr, Insert, Local, ReduceLanes, const
+from t2s.core.expr import Broadcast, Const, Expr, Insert, Local, ReduceLanes, const, equals, unequal
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Type
@@ -44,11 +44,7 @@ from t2s.graph.body import (
 from t2s.graph.build import (
     GraphParts,
     add,
-    both,
-    either,
-    equal,
     index,
-    less,
     local,
     loop,
     quotient,
@@ -57,7 +53,6 @@ from t2s.graph.build import (
     select,
     space,
     times,
-    unequal,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Loop, PEArray
@@ -171,15 +166,15 @@ def _meeting(sender: Lanes, fused: int, target: int) -> tuple[int, Expr | None, 
     if sender.fused == fused:
         return target, None, at
     if sender.fused == 1:
-        condition = equal(remainder(at, fused) if sender.count > fused else at, target)
+        condition = equals(remainder(at, fused) if sender.count > fused else at, target)
         return 0, condition, quotient(at, fused)
     place, copy = divmod(target, sender.fused)  # all lanes go to one PE
-    return copy, equal(at, place) if sender.places > 1 else None, const(0)
+    return copy, equals(at, place) if sender.places > 1 else None, const(0)
 
 
 def receive_lanes(lanes: Lanes, copy: int, *, steps: int) -> list[Statement]:
     """Take a pair of a copy, in the first ``steps`` steps only, as ``target_c`` and ``value_c``."""
-    condition = less(index(STEP), steps) if steps < lanes.steps else None
+    condition = index(STEP) < steps if steps < lanes.steps else None
     return [
         Receive(
             target=f"{what}_{copy}",
@@ -250,7 +245,7 @@ def _accumulator(circuit: Circuit, lanes: Lanes) -> Body:
         body += [
             RegisterRead(target=held.name, register=f"targets_{c}", indices=slot, type=INT32),
             RegisterRead(target=sum_.name, register=f"sums_{c}", indices=slot, type=type),
-            Let(target=same.name, value=equal(held, target)),
+            Let(target=same.name, value=equals(held, target)),
             RegisterWrite(register=f"targets_{c}", indices=slot, value=target),
             RegisterWrite(
                 register=f"sums_{c}", indices=slot, value=select(same, add(sum_, value), value)
@@ -275,7 +270,7 @@ def _pairing(circuit: Circuit, lanes: Lanes) -> Body:
         body += _read_held(registers, circuit, c, ((held, "targets"), (kept, "values")), width)
         body += [
             Let(target=new.name, value=unequal(target, 0)),
-            Let(target=same.name, value=both(new, equal(held, target))),
+            Let(target=same.name, value=new & equals(held, target)),
             RegisterWrite(
                 register=f"targets_{c}",
                 indices=(side(width),),
@@ -284,7 +279,7 @@ def _pairing(circuit: Circuit, lanes: Lanes) -> Body:
             RegisterWrite(
                 register=f"values_{c}", indices=(side(width),), value=select(new, value, kept)
             ),
-            Let(target=f"out_target_{c}", value=select(either(new, _last(steps)), held, 0)),
+            Let(target=f"out_target_{c}", value=select(new | _last(steps), held, 0)),
             Let(target=f"out_value_{c}", value=select(same, add(kept, value), kept)),
         ]
     return body, tuple(registers), leaving
@@ -292,7 +287,7 @@ def _pairing(circuit: Circuit, lanes: Lanes) -> Body:
 
 def _last(steps: int) -> Expr:
     """Whether this is the step behind the last pair."""
-    return equal(index(STEP), steps)
+    return equals(index(STEP), steps)
 
 
 def _read_held(
@@ -338,15 +333,15 @@ def _collector(circuit: Circuit, lanes: Lanes) -> Body:
         )
         body += [
             Let(target=new.name, value=unequal(target, 0)),
-            Let(target=same.name, value=both(new, equal(held, target))),
+            Let(target=same.name, value=new & equals(held, target)),
             *(
                 RegisterWrite(register=f"{name}_{c}", indices=(side(width),), value=written)
                 for name, written in writes
             ),
-            Let(target=f"left_{c}", value=both(new, unequal(held, target))),
+            Let(target=f"left_{c}", value=new & unequal(held, target)),
             Let(
                 target=f"out_target_{c}",
-                value=select(either(local(f"left_{c}", BOOL), _last(steps)), held, 0),
+                value=select(local(f"left_{c}", BOOL) | _last(steps), held, 0),
             ),
             Let(target=f"out_value_{c}", value=kept),
         ]

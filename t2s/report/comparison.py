@@ -259,11 +259,11 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
     blocks: list[ResourceReport | None] = []
     for number, run in enumerate(runs, 1):
         stage = number if several else 0
-        channels |= {staged(name, stage): one for name, one in _channels(run).items()}
+        channels |= {staged(name, stage): channel for name, channel in _channels(run).items()}
         estimate = _resources(run)
         blocks.append(estimate)
         nodes |= {staged(name, stage): one for name, one in _nodes(run, estimate).items()}
-    estimates = [one for one in blocks if one is not None]
+    estimates = [block for block in blocks if block is not None]
     known = len(estimates) == len(blocks)
     offered = sum(run.cycles * node.pe_count for run in runs for node in main_nodes(run))
     fired = sum(node.firings for run in runs for node in main_nodes(run))
@@ -383,7 +383,7 @@ def side_table(a: ComparedSide, b: ComparedSide) -> Table:
 
 def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]) -> Table:
     """The cycles by cause, and their sums."""
-    lines = [(one.use.text, one.before, one.after) for one in causes[:MOST_ROWS]]
+    lines = [(cause.use.text, cause.before, cause.after) for cause in causes[:MOST_ROWS]]
     others = causes[MOST_ROWS:]
     if others:
         sums = sum(one.before for one in others), sum(one.after for one in others)
@@ -605,7 +605,7 @@ def steps_of(
     a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]
 ) -> tuple[WaterfallStep, ...]:
     """The bars: A, the causes that changed, the largest change first, and B."""
-    changes = [one for one in causes if one.change]
+    changes = [cause for cause in causes if cause.change]
     shown, rest = changes, changes[:0]
     if len(changes) > MOST_STEPS:
         shown, rest = changes[: MOST_STEPS - 1], changes[MOST_STEPS - 1 :]

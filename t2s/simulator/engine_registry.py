@@ -75,7 +75,13 @@ class _Compiled:
             if missing is None:
                 raise
             if self.name != "native":
-                raise _refusal(self.name, missing) from None
+                raise UserError(
+                    f"the engine {self.name!r} needs {missing}",
+                    location=user_location(),
+                    expected=f"{missing} to be installed",
+                    given="an environment without it",
+                    hint=f"pip install {missing}, or use engine='python', which is slow",
+                ) from None
         _say_that_the_plain_engine_runs(missing)
         return _reference().run(program, limits, observer)
 
@@ -84,16 +90,6 @@ def missing_compiler(error: ModuleNotFoundError) -> str | None:
     """The compiler that is not installed, if that is what the error says."""
     package = (error.name or "").split(".")[0]
     return package if package in _COMPILERS else None
-
-
-def _refusal(name: str, missing: str) -> UserError:
-    return UserError(
-        f"the engine {name!r} needs {missing}",
-        location=user_location(),
-        expected=f"{missing} to be installed",
-        given="an environment without it",
-        hint=f"pip install {missing}, or use engine='python', which is slow",
-    )
 
 
 @cache

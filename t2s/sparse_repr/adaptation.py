@@ -60,18 +60,18 @@ def stored_temporaries(
 
 
 def _names(workspaces: Iterable[StageWorkspace]) -> frozenset[str]:
-    return frozenset(one.result.tensor for one in workspaces)
+    return frozenset(workspace.result.tensor for workspace in workspaces)
 
 
 def _has_empty_rows(workspace: StageWorkspace, binding: Binding) -> bool:
     """Whether that share of an input's rows is empty, and with them rows of a workspace."""
     fibers = (np.diff(binding.given[name].levels[1]["pos"]) for name in workspace.rows)
-    return any(np.count_nonzero(one == 0) >= max(1, EMPTY * len(one)) for one in fibers)
+    return any(np.count_nonzero(fiber == 0) >= max(1, EMPTY * len(fiber)) for fiber in fibers)
 
 
 def _divides_by_no_zero(program: ConcreteProgram, binding: Binding) -> bool:
     """Whether all divisors are inputs without zeros: a zero divided by one would not stay zero."""
-    values = [*(one.value for one in program.workspaces), program.value]
+    values = [*(workspace.value for workspace in program.workspaces), program.value]
     terms = (term for value in values if value is not None for term in walk(value))
     divisors = (t.right for t in terms if isinstance(t, Combine) and t.operator is Op.DIVIDE)
 

@@ -208,7 +208,7 @@ def _combination(names: Sequence[str], factors: Sequence[int]) -> Expr:
     total: Expr = const(0)
     for name, factor in zip(names, factors, strict=True):
         if factor:
-            term = apply(Op.MULTIPLY, const(abs(factor)), Index(name=name))
+            term = abs(factor) * Index(name=name)
             total = apply(Op.ADD if factor > 0 else Op.SUBTRACT, total, term)
     return simplify(total)
 

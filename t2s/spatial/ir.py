@@ -404,7 +404,7 @@ class SpatialLoop(Term):
         """The last value of the index."""
         if isinstance(self.minimum, Const):
             return shifted(self.extent, int(self.minimum.value) - 1)
-        return tidy(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
+        return tidy(self.minimum + shifted(self.extent, -1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

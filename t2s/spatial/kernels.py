@@ -19,9 +19,7 @@ from t2s.core.expr import (
     Local,
     Read,
     Select,
-    apply,
     conjunction,
-    const,
     equals,
     index_names,
     reads,
@@ -152,7 +150,7 @@ def _check_not_empty(function: Function, definition: Definition) -> None:
     outer: list[Interval] = []
     for dimension in definition.domain:
         if dimension.reduction:
-            empty = LoopDomain(outer, [apply(Op.LESS, dimension.extent, const(1))]).sample()
+            empty = LoopDomain(outer, [dimension.extent < 1]).sample()
             if empty is not None:
                 point = ", ".join(f"{name}={value}" for name, value in empty.items())
                 raise UnsupportedError(
@@ -207,7 +205,7 @@ def as_system(kernel: SpatialKernel) -> SpatialKernel:
         name=kernel.name,
         function=kernel.function,
         domain=domain,
-        loops=tuple(_plain(loop) for loop in kernel.loops),
+        loops=tuple(replace(loop, reduction=False) for loop in kernel.loops),
         variables=kernel.variables,
         work=Recurrences(
             members=(member,),
@@ -235,10 +233,6 @@ def _masked(kernel: SpatialKernel, value: Expr) -> Expr:
     return Select(condition=inside, if_true=value, if_false=before, type=value.type)
 
 
-def _plain(loop: SpatialLoop) -> SpatialLoop:
-    return replace(loop, reduction=False)
-
-
 def _steps(kernel: SpatialKernel) -> list[SpatialLoop]:
     return [loop for loop in kernel.reduction_loops if loop.kind is not LoopExecution.VECTOR]
 
@@ -251,12 +245,12 @@ def _previous(kernel: SpatialKernel, initial: Expr) -> Expr:
     for at, loop in enumerate(steps):
         inner = steps[at + 1 :]
         moved: dict[str, Expr] = {
-            loop.name: simplify(apply(Op.SUBTRACT, Index(name=loop.name), const(1))),
+            loop.name: simplify(Index(name=loop.name) - 1),
             **{other.name: other.last for other in inner},
         }
         starts = [equals(Index(name=other.name), other.minimum) for other in inner]
         advanced = conjunction(
-            apply(Op.GREATER, Index(name=loop.name), loop.minimum),
+            Index(name=loop.name) > loop.minimum,
             *starts,
         )
         if advanced is None:
@@ -423,7 +417,7 @@ def _picked(function: Function, system: System) -> tuple[Read, Expr | None] | No
             and isinstance(other, Const)
             and other.value == 0
         ):
-            found = read, apply(Op.NOT, test)
+            found = read, ~test
         case _:
             return None
     read = found[0]

@@ -19,7 +19,6 @@ from t2s.core.expr import (
     Index,
     Local,
     Read,
-    apply,
     const,
     index_names,
     reads,
@@ -27,7 +26,6 @@ from t2s.core.expr import (
     substitute,
 )
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.func.accesses import without_dead_reads
 from t2s.func.freeze import frozen_part
 from t2s.func.ir import System, TemporalProgram
@@ -176,7 +174,7 @@ def _bounded(loop: SpatialLoop, own: SpatialLoop, passed: PassedStream) -> Spati
     if passed.reverse:
         extents = shifted(here, 1 - first)
         return replace(loop, minimum=const(first), extent=extents, reason=reason)
-    behind = simplify(apply(Op.SUBTRACT, const(first + extent), here))
+    behind = simplify(first + extent - here)
     return replace(loop, minimum=here, extent=behind, reason=reason)
 
 
@@ -424,10 +422,6 @@ def _delays(owner: str, unrolling: Directive) -> Pass:
     return Pass(name="delayed starts", description=description, run=run)
 
 
-def _reassociates(func: ScheduledFunc) -> bool:
-    return any(isinstance(directive, Reassociate) for directive in func.plan)
-
-
 def _check_on_device(func: ScheduledFunc) -> None:
     if func.place is Place.HOST:
         raise UnsupportedError(
@@ -451,7 +445,9 @@ def _first_kernels(
         elif projected_system(program, function) is None and (
             function.updates or function.name in program.outputs
         ):
-            reassociate = _reassociates(funcs[function.name])
+            reassociate = any(
+                isinstance(directive, Reassociate) for directive in funcs[function.name].plan
+            )
             kernels.append(initial_kernel(program, function, reassociate))
     return tuple(kernels)
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import apply, conjunction, const
-from t2s.core.ops import Op
+from t2s.core.expr import conjunction
 from t2s.core.types import INT32
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Register, Role
 from tests.backends.builders import (
-    at_least,
     channel,
     graph,
-    less,
     local,
     node,
     store,
     tensor,
 )
-from tests.hand_graphs import index, loop, plus, space, times
+from tests.hand_graphs import index, loop, space
 
 
 def double_buffer(
@@ -30,35 +27,35 @@ def double_buffer(
     """
     length = writes * repeats
     step, p = index("step"), index("p")
-    period = apply(Op.FLOOR_DIVIDE, step, const(length))
-    place = apply(Op.MODULO, step, const(length))
-    filling = conjunction(less(period, const(periods)), at_least(place, const(length - writes)))
+    period = step // length
+    place = step % length
+    filling = conjunction(period < periods, place >= length - writes)
     first = length - writes
     loops = (loop("step", periods * length + writes, first),)
-    type, other = INT32.with_lanes(lanes), plus(period, const(1))
-    read_at = apply(Op.FLOOR_DIVIDE, place, const(repeats))
-    write_at = apply(Op.MODULO, plus(place, const(writes)), const(length))
+    type, other = INT32.with_lanes(lanes), period + 1
+    read_at = place // repeats
+    write_at = (place + writes) % length
     body = (
         Receive(target="new", channel="x_in", type=type, condition=filling),
         RegisterWrite(
             register="kept",
-            indices=(apply(Op.MODULO, period, const(2)), write_at),
+            indices=(period % 2, write_at),
             value=local("new", type),
             condition=filling,
         ),
         RegisterRead(
             target="value",
             register="kept",
-            indices=(apply(Op.MODULO, other, const(2)), read_at),
+            indices=(other % 2, read_at),
             type=type,
         ),
-        Send(channel="out", value=local("value", type), condition=at_least(period, const(1))),
+        Send(channel="out", value=local("value", type), condition=period >= 1),
     )
     kept = Register(name="kept", type=type, shape=(2, writes), distance=1)
     feeder = node("feeder", Role.RELAY, loops, body, pes=(space("p", pes),), registers=(kept,))
     n, w, r = index("n"), index("w"), index("r")
     filled, sent = (loop("n", periods), loop("w", writes)), (loop("r", repeats),)
-    unit, at = (space("p", pes),), times(w, const(lanes))
+    unit, at = (space("p", pes),), w * lanes
     loader = node(
         "x_load",
         Role.LOAD,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from t2s.core.expr import Expr, Local, apply
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Receive, Send, Statement, Store
 from t2s.graph.graph import (
@@ -22,18 +21,6 @@ from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 
 def local(name: str, type: Type = INT32) -> Local:
     return Local(name=name, type=type)
-
-
-def less(left: Expr, right: Expr) -> Expr:
-    return apply(Op.LESS, left, right)
-
-
-def at_least(left: Expr, right: Expr) -> Expr:
-    return apply(Op.GREATER_EQUAL, left, right)
-
-
-def minus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.SUBTRACT, left, right)
 
 
 def node(

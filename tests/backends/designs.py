@@ -15,6 +15,7 @@ from t2s.core.expr import (
     conjunction,
     const,
     equals,
+    unequal,
 )
 from t2s.core.ops import OPERATORS, Op, accepts
 from t2s.core.types import BOOL, INT32, Float, Int, Type, UInt
@@ -26,18 +27,15 @@ from t2s.graph.graph import (
 )
 from t2s.graph.nodes import Loop, Register, Role
 from tests.backends.builders import (
-    at_least,
     channel,
     graph,
-    less,
     load,
     local,
-    minus,
     node,
     store,
     tensor,
 )
-from tests.hand_graphs import index, loop, plus, space, times
+from tests.hand_graphs import index, loop, space
 
 
 def relay_chain(length: int = 24, relays: int = 2) -> Graph:
@@ -78,7 +76,7 @@ def serial_feeder(pes: int = 4, block: int = 3, rounds: int = 2, *, extra: int =
     r, p, b = index("r"), index("p"), index("b")
     chosen: Expr = p
     if extra:
-        chosen = apply(Op.MODULO, plus(p, times(r, const(extra))), const(pes))
+        chosen = (p + r * extra) % pes
     feeder_loops = (loop("r", rounds), loop("p", pes), loop("b", block))
     array_loops = (loop("r", rounds), loop("b", block))
     feeder = load("feeder", "x", "feed", feeder_loops, (r, chosen, b))
@@ -88,7 +86,7 @@ def serial_feeder(pes: int = 4, block: int = 3, rounds: int = 2, *, extra: int =
         array_loops,
         (
             Receive(target="value", channel="feed", type=INT32),
-            Send(channel="out", value=times(local("value"), plus(p, const(1)))),
+            Send(channel="out", value=local("value") * (p + 1)),
         ),
         pes=(space("p", pes),),
     )
@@ -115,25 +113,25 @@ def scatter_gather(pes: int = 4, share: int = 2, rounds: int = 2) -> Graph:
     r, n, p = index("r"), index("n"), index("p")
     total = pes * share
     loops = (loop("r", rounds), loop("n", total))
-    mine = equals(apply(Op.FLOOR_DIVIDE, n, const(share)), p)
-    beyond = less(p, apply(Op.FLOOR_DIVIDE, n, const(share)))
-    reaches = at_least(apply(Op.FLOOR_DIVIDE, n, const(share)), p)
+    mine = equals(n // share, p)
+    beyond = p < n // share
+    reaches = n // share >= p
     scatter = node(
         "scatter",
         Role.RELAY,
         loops,
         (
-            Receive(target="head", channel="x_in", type=INT32, condition=equals(p, const(0))),
+            Receive(target="head", channel="x_in", type=INT32, condition=equals(p, 0)),
             Receive(
                 target="passed",
                 channel="down",
                 type=INT32,
-                condition=conjunction(less(const(0), p), reaches),
+                condition=conjunction(const(0) < p, reaches),
             ),
             Let(
                 target="value",
                 value=Select(
-                    condition=equals(p, const(0)),
+                    condition=equals(p, 0),
                     if_true=local("head"),
                     if_false=local("passed"),
                     type=INT32,
@@ -144,25 +142,25 @@ def scatter_gather(pes: int = 4, share: int = 2, rounds: int = 2) -> Graph:
         ),
         pes=(space("p", pes),),
     )
-    left = minus(const(pes), p)  # PE p still has the results of PEs p to pes - 1 to send on
+    left = pes - p  # PE p still has the results of PEs p to pes - 1 to send on
     gather_loops = (loop("r", rounds), loop("b", share), loop("n", pes))
     gather = node(
         "gather",
         Role.COMPUTE,
         gather_loops,
         (
-            Receive(target="own", channel="mine", type=INT32, condition=equals(n, const(0))),
+            Receive(target="own", channel="mine", type=INT32, condition=equals(n, 0)),
             Receive(
                 target="hopped",
                 channel="back",
                 type=INT32,
-                condition=conjunction(less(const(0), n), less(n, left)),
+                condition=conjunction(const(0) < n, n < left),
             ),
             Let(
                 target="result",
                 value=Select(
-                    condition=equals(n, const(0)),
-                    if_true=plus(times(local("own"), const(10)), p),
+                    condition=equals(n, 0),
+                    if_true=local("own") * 10 + p,
                     if_false=local("hopped"),
                     type=INT32,
                 ),
@@ -170,9 +168,9 @@ def scatter_gather(pes: int = 4, share: int = 2, rounds: int = 2) -> Graph:
             Send(
                 channel="back",
                 value=local("result"),
-                condition=conjunction(less(const(0), p), less(n, left)),
+                condition=conjunction(const(0) < p, n < left),
             ),
-            Send(channel="y_out", value=local("result"), condition=equals(p, const(0))),
+            Send(channel="y_out", value=local("result"), condition=equals(p, 0)),
         ),
         pes=(space("p", pes),),
     )
@@ -187,9 +185,9 @@ def scatter_gather(pes: int = 4, share: int = 2, rounds: int = 2) -> Graph:
         ),
         (
             channel("x_in", "x_load", "scatter"),
-            channel("down", "scatter", "scatter", (pes + 1,), (plus(p, const(1)),), (p,)),
+            channel("down", "scatter", "scatter", (pes + 1,), (p + 1,), (p,)),
             channel("mine", "scatter", "gather", (pes,), (p,), capacity=share),
-            channel("back", "gather", "gather", (pes,), (minus(p, const(1)),), (p,)),
+            channel("back", "gather", "gather", (pes,), (p - 1,), (p,)),
             channel("y_out", "gather", "y_store"),
         ),
         (tensor("x", rounds, total), tensor("y", rounds, share, pes, role="output")),
@@ -199,13 +197,12 @@ def scatter_gather(pes: int = 4, share: int = 2, rounds: int = 2) -> Graph:
 def triangular(size: int = 5, *, per_pe: bool = False) -> Graph:
     """Sums of the lower triangle, by loops whose bounds depend on outer loops or on the PE."""
     i, j = index("i"), index("j")
-    inner = Loop(name="j", minimum=const(0), extent=plus(i, const(1)))
+    inner = Loop(name="j", minimum=const(0), extent=i + 1)
     outer, pes = ((), (space("i", size),)) if per_pe else ((loop("i", size),), ())
     last = equals(j, i)
-    total = plus(
-        Select(condition=equals(j, const(0)), if_true=const(0), if_false=local("sum"), type=INT32),
-        local("value"),
-    )
+    total = Select(
+        condition=equals(j, 0), if_true=const(0), if_false=local("sum"), type=INT32
+    ) + local("value")
     rows = node(
         "rows",
         Role.COMPUTE,
@@ -240,16 +237,16 @@ def running_total(length: int = 6, pes: int = 2, *, file: int = 3) -> Graph:
     """Register files that start at zero and are read before they are written."""
     t, p = index("t"), index("p")
     loops = (loop("t", length),)
-    place = apply(Op.MODULO, times(t, const(2)), const(file))
+    place = t * 2 % file
     body = (
         Receive(target="value", channel="x_in", type=INT32),
         RegisterRead(target="before", register="totals", indices=(place,), type=INT32),
-        Let(target="after", value=plus(local("before"), local("value"))),
+        Let(target="after", value=local("before") + local("value")),
         RegisterWrite(
             register="totals",
             indices=(place,),
             value=local("after"),
-            condition=apply(Op.NOT_EQUAL, t, const(2)),
+            condition=unequal(t, 2),
         ),
         Send(channel="out", value=local("after")),
     )
@@ -274,18 +271,16 @@ def leftwards(pes: int = 3, length: int = 4) -> Graph:
     """Tokens enter at the last PE and move towards the first, within an iteration."""
     t, p = index("t"), index("p")
     loops = (loop("t", length),)
-    enters, leaves = equals(p, const(pes - 1)), equals(p, const(0))
+    enters, leaves = equals(p, pes - 1), equals(p, 0)
     body = (
         Receive(target="new", channel="x_in", type=INT32, condition=enters),
-        Receive(target="next", channel="left", type=INT32, condition=less(p, const(pes - 1))),
+        Receive(target="next", channel="left", type=INT32, condition=p < pes - 1),
         Let(
             target="value",
-            value=plus(
-                Select(condition=enters, if_true=local("new"), if_false=local("next"), type=INT32),
-                p,
-            ),
+            value=Select(condition=enters, if_true=local("new"), if_false=local("next"), type=INT32)
+            + p,
         ),
-        Send(channel="left", value=local("value"), condition=less(const(0), p)),
+        Send(channel="left", value=local("value"), condition=const(0) < p),
         Send(channel="out", value=local("value"), condition=leaves),
     )
     return graph(
@@ -297,7 +292,7 @@ def leftwards(pes: int = 3, length: int = 4) -> Graph:
         ),
         (
             channel("x_in", "x_load", "array"),
-            channel("left", "array", "array", (pes,), (minus(p, const(1)),), (p,)),
+            channel("left", "array", "array", (pes,), (p - 1,), (p,)),
             channel("out", "array", "y_store"),
         ),
         (tensor("x", length), tensor("y", length, role="output")),
@@ -308,7 +303,7 @@ def through_memory(rows: int = 3, columns: int = 4) -> Graph:
     """Writes a matrix to memory, announces it, and reads it back transposed, four at a time."""
     i, j = index("i"), index("j")
     loops = (loop("i", rows), loop("j", columns))
-    last = conjunction(equals(i, const(rows - 1)), equals(j, const(columns - 1)))
+    last = conjunction(equals(i, rows - 1), equals(j, columns - 1))
     write = node(
         "write",
         Role.STORE,
@@ -319,7 +314,7 @@ def through_memory(rows: int = 3, columns: int = 4) -> Graph:
             Send(channel="written", value=const(True, BOOL), condition=last),
         ),
     )
-    first = conjunction(equals(i, const(0)), equals(j, const(0)))
+    first = conjunction(equals(i, 0), equals(j, 0))
     back = (loop("j", columns), loop("i", rows))
     read = node(
         "read",
@@ -356,7 +351,7 @@ def feedback_loop(length: int = 6) -> Graph:
     """Two nodes in a cycle: the second returns what the first needs for its next firing."""
     t = index("t")
     loops = (loop("t", length),)
-    later = less(const(0), t)
+    later = const(0) < t
     first = node(
         "first",
         Role.COMPUTE,
@@ -364,7 +359,7 @@ def feedback_loop(length: int = 6) -> Graph:
         (
             Receive(target="value", channel="x_in", type=INT32),
             Receive(target="returned", channel="back", type=INT32, condition=later),
-            Send(channel="forth", value=plus(local("value"), local("returned"))),
+            Send(channel="forth", value=local("value") + local("returned")),
         ),
     )
     second = node(
@@ -375,8 +370,8 @@ def feedback_loop(length: int = 6) -> Graph:
             Receive(target="value", channel="forth", type=INT32),
             Send(
                 channel="back",
-                value=times(local("value"), const(3)),
-                condition=less(t, const(length - 1)),
+                value=local("value") * 3,
+                condition=t < length - 1,
             ),
             Send(channel="out", value=local("value")),
         ),
@@ -415,7 +410,7 @@ def operators(element: Type, lanes: int, count: int) -> Graph:
         results["broadcast"] = Select(condition=bigger, if_true=x, if_false=splat, type=vector)
         # a lane that depends on the firing, and in some firings is none
         results["insert"] = Insert(
-            vector=x, lane=minus(index("t"), const(1)), value=const(3, element), type=vector
+            vector=x, lane=index("t") - 1, value=const(3, element), type=vector
         )
         reducers = [Op.AND, Op.OR, Op.XOR, *([Op.ADD, Op.MINIMUM, Op.MAXIMUM])]
         for op in reducers:
@@ -423,15 +418,15 @@ def operators(element: Type, lanes: int, count: int) -> Graph:
                 name = f"reduce_{op.name.lower()}"
                 results[name] = ReduceLanes(operator=op, value=x, type=element)
         if element.is_integer:
-            results["lane_numbers"] = apply(Op.ADD, x, LaneNumbers(type=vector))
+            results["lane_numbers"] = x + LaneNumbers(type=vector)
         if not element.is_bool:
-            product = apply(Op.MULTIPLY, x, y)
+            product = x * y
             results["dot"] = ReduceLanes(operator=Op.ADD, value=product, type=element)
     casts = [BOOL, Int(8), UInt(8), Int(16), UInt(16), INT32, UInt(32), Int(64), UInt(64)]
     for target in (*casts, Float(32), Float(64)):
         results[f"cast_{target}"] = Cast(value=x, type=target.with_lanes(lanes))
     t = index("t")
-    at = times(t, const(lanes))
+    at = t * lanes
     body: list[Statement] = [
         Load(target=name, tensor=f"{name}_in", indices=(at,), type=vector) for name in "xy"
     ]
@@ -461,7 +456,7 @@ def reconvergent(pes: int = 4, rounds: int = 3) -> Graph:
         (
             Load(target="value", tensor="x", indices=(r, p), type=INT32),
             Send(channel="first", value=local("value")),
-            Send(channel="side", value=plus(local("value"), const(1))),
+            Send(channel="side", value=local("value") + 1),
         ),
     )
     relay = node(
@@ -475,23 +470,21 @@ def reconvergent(pes: int = 4, rounds: int = 3) -> Graph:
     )
     array_loops = (loop("r", rounds), loop("q", pes))
     body = (
-        Receive(target="own", channel="first", type=INT32, condition=equals(q, const(0))),
-        Receive(target="other", channel="side_out", type=INT32, condition=equals(p, const(0))),
+        Receive(target="own", channel="first", type=INT32, condition=equals(q, 0)),
+        Receive(target="other", channel="side_out", type=INT32, condition=equals(p, 0)),
         RegisterRead(target="kept", register="sum", indices=(), type=INT32),
         Let(
             target="total",
-            value=plus(
-                Select(
-                    condition=equals(q, const(0)),
-                    if_true=local("own"),
-                    if_false=local("kept"),
-                    type=INT32,
-                ),
-                local("other"),
-            ),
+            value=Select(
+                condition=equals(q, 0),
+                if_true=local("own"),
+                if_false=local("kept"),
+                type=INT32,
+            )
+            + local("other"),
         ),
         RegisterWrite(register="sum", indices=(), value=local("total")),
-        Send(channel="out", value=local("total"), condition=equals(q, const(pes - 1))),
+        Send(channel="out", value=local("total"), condition=equals(q, pes - 1)),
     )
     kept = Register(name="sum", type=INT32, shape=(), distance=1)
     array = node(
@@ -526,7 +519,7 @@ def scaled(element: Type = INT32, length: int = 4) -> Graph:
         loops,
         (
             Receive(target="value", channel="x_in", type=element),
-            Send(channel="out", value=times(local("value", element), alpha)),
+            Send(channel="out", value=local("value", element) * alpha),
         ),
     )
     return graph(
@@ -558,15 +551,15 @@ def circulating(pes: int = 3, lag: int = 2, length: int = 6, *, uneven: bool = F
     """
     t, p = index("t"), index("p")
     loops = (loop("t", length),)
-    returning, going = at_least(t, const(lag)), less(t, const(length - lag))
+    returning, going = t >= lag, t < length - lag
     if uneven:
-        returning = equals(apply(Op.MODULO, t, const(2)), const(1))
-        going = less(t, const(length // 2))
-    around = apply(Op.MODULO, plus(p, const(1)), const(pes))
+        returning = equals(t % 2, 1)
+        going = t < length // 2
+    around = (p + 1) % pes
     body = (
         Receive(target="new", channel="x_in", type=INT32),
         Receive(target="old", channel="ring", type=INT32, condition=returning),
-        Let(target="value", value=plus(times(local("old"), const(2)), local("new"))),
+        Let(target="value", value=local("old") * 2 + local("new")),
         Send(channel="ring", value=local("value"), condition=going),
         Send(channel="out", value=local("value")),
     )

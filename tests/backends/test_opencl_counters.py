@@ -20,7 +20,7 @@ from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop, Role
 from tests.backends.builders import graph, node, tensor
 from tests.backends.run_c import operators_in, stores_of
-from tests.hand_graphs import index, plus, times
+from tests.hand_graphs import index
 
 STEPS = st.lists(
     st.tuples(
@@ -123,19 +123,19 @@ def test_bounds_that_depend_on_outer_loops(extents: tuple[int, ...]) -> None:
     """The first value of a counter takes a division, outside of the loop that it counts."""
     loops = [
         *nest([(1, 6)]),
-        Loop(name="j", minimum=index("i"), extent=plus(index("i"), const(20))),
+        Loop(name="j", minimum=index("i"), extent=index("i") + 20),
     ]
     check(loops, list(digits(index("j"), extents)))
 
 
 def test_terms_that_are_whole_multiples_are_divided_at_once() -> None:
-    flat = plus(plus(times(index("i"), const(12)), index("j")), const(5))
-    value = apply(Op.FLOOR_DIVIDE, flat, const(3))
-    kernel = check(nest([(0, 4), (0, 12)]), [value, apply(Op.MODULO, flat, const(3))])
+    flat = index("i") * 12 + index("j") + 5
+    value = flat // 3
+    kernel = check(nest([(0, 4), (0, 12)]), [value, flat % 3])
     assert not operators_in(kernel) & {"/", "%"}
 
 
 def test_numbers_of_several_loops_stay_divisions() -> None:
-    flat = plus(times(index("i"), const(5)), index("j"))
-    kernel = check(nest([(0, 4), (0, 5)]), [apply(Op.FLOOR_DIVIDE, flat, const(3))])
+    flat = index("i") * 5 + index("j")
+    kernel = check(nest([(0, 4), (0, 5)]), [flat // 3])
     assert "/" in operators_in(kernel)

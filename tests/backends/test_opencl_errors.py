@@ -15,9 +15,8 @@ import pytest
 from t2s.backends.opencl_fpga import BACKEND, EmulationError, backend, emulate, emulator_available
 from t2s.backends.opencl_fpga import backend as lower
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Expr, Parameter, Read, apply, const, equals
+from t2s.core.expr import Expr, Parameter, Read, const, equals
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import INT32, BFloat, Float
 from t2s.graph.body import Let, Receive, Send, Statement
 from t2s.graph.graph import Graph, ScalarParameter, StreamType
@@ -25,17 +24,15 @@ from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Loop, Role
 from tests.backends import designs
 from tests.backends.builders import (
-    at_least,
     channel,
     graph,
-    less,
     load,
     local,
     node,
     store,
     tensor,
 )
-from tests.hand_graphs import index, loop, plus, space, systolic_gemm, times
+from tests.hand_graphs import index, loop, space, systolic_gemm
 
 needs_emulator = pytest.mark.skipif(not emulator_available(), reason="no emulator installed")
 
@@ -78,11 +75,11 @@ def exchange(
 ) -> Graph:
     """Every PE sends to the one ``shift`` further on, under the given conditions."""
     p = index("p")
-    target = apply(Op.MODULO, plus(p, const(shift)), const(pes)) if shift else p
+    target = (p + shift) % pes if shift else p
     body = [
         Receive(target="old", channel="own", type=INT32, condition=received_when),
         Send(channel="own", value=local("new"), condition=sent_when),
-        Send(channel="out", value=plus(local("new"), local("old"))),
+        Send(channel="out", value=local("new") + local("old")),
     ]
     return array_of("exchange", body, [channel("own", "array", "array", (pes,), (target,), (p,))])
 
@@ -147,7 +144,7 @@ def test_bounds_that_are_not_affine_in_space() -> None:
     """Such loops run as far as any PE needs; there has to be a number for that."""
     p, t = index("p"), index("t")
     n = Parameter(name="n", type=INT32)
-    loops = (Loop(name="t", minimum=const(0), extent=times(times(p, p), n)),)
+    loops = (Loop(name="t", minimum=const(0), extent=p * p * n),)
     row = (space("p", 3),)
     square = graph(
         "square",
@@ -161,13 +158,13 @@ def test_bounds_that_are_not_affine_in_space() -> None:
     square = replace(square, parameters=(ScalarParameter(name="n", type=INT32),))
     why = "the bounds of loop 't' depend on the PE without any limit"
     assert problems(square) == [f"node 'x_load': {why}", f"node 'y_store': {why}"]
-    known = (replace(loops[0], extent=times(p, p)),)
+    known = (replace(loops[0], extent=p * p),)
     nodes = tuple(replace(node, loops=known) for node in square.pe_arrays)
     assert problems(replace(square, nodes=nodes)) == []
 
 
 def test_one_sided_channels() -> None:
-    never = less(index("t"), const(0))
+    never = index("t") < 0
     assert problems(exchange(None, never)) == [
         "channel 'own': it is sent to but never received from"
     ]
@@ -178,7 +175,7 @@ def test_one_sided_channels() -> None:
     i = index("i")
     silent = replace(
         relay.nodes[1],
-        body=(relay.nodes[1].body[0], replace(relay.nodes[1].body[1], condition=less(i, const(0)))),
+        body=(relay.nodes[1].body[0], replace(relay.nodes[1].body[1], condition=i < 0)),
     )
     assert problems(replace(relay, nodes=(relay.nodes[0], silent, relay.nodes[2]))) == [
         "channel 'pass_0': 'y_store' uses it, and 'relay_0' never does"
@@ -193,7 +190,7 @@ def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pes_that_cannot_keep_step_are_kernels() -> None:
     t = index("t")
-    late, early = at_least(t, const(1)), less(t, const(3))
+    late, early = t >= 1, t < 3
     for design in exchange(late, early), exchange(None, None), cyclic_wait():
         assert problems(design) == []
 
@@ -202,7 +199,7 @@ def test_pes_that_cannot_keep_step_are_kernels() -> None:
 def test_receiving_before_the_neighbor_sends() -> None:
     """PE p receives from the start what its neighbor sends later: lockstep cannot wait."""
     t = index("t")
-    late, early = at_least(t, const(1)), less(t, const(3))
+    late, early = t >= 1, t < 3
     assert problems(exchange(late, early)) == [
         "channel 'own': a PE would receive before its neighbor has sent, in an earlier "
         "iteration; all PEs of one kernel share their iterations, so delay the receiving PE's "
@@ -223,7 +220,7 @@ def test_no_order_of_the_pes() -> None:
 
 def test_tokens_of_a_feedback_that_do_not_match() -> None:
     t = index("t")
-    assert problems(exchange(less(t, const(2)), at_least(t, const(3)))) == [
+    assert problems(exchange(t < 2, t >= 3)) == [
         "channel 'own': 6 tokens are sent and 3 are received"
     ]
 
@@ -256,16 +253,16 @@ def test_parameters_that_decide_about_channels() -> None:
     t = index("t")
     count = Parameter(name="count", type=INT32)
     scalars = (ScalarParameter(name="count", type=INT32),)
-    one_sided = replace(exchange(less(t, count), None), parameters=scalars)
+    one_sided = replace(exchange(t < count, None), parameters=scalars)
     assert problems(one_sided) == [
         "channel 'own': it is sent and received under different conditions that depend on a "
         "parameter"
     ]
-    delayed = exchange(less(t, const(3)), at_least(t, const(1)))
+    delayed = exchange(t < 3, t >= 1)
     assert problems(delayed) == []
     feeder = designs.serial_feeder()
     loader = feeder.nodes[0]
-    conditional = replace(loader.body[1], condition=less(index("b"), count))
+    conditional = replace(loader.body[1], condition=index("b") < count)
     loader = replace(loader, body=(loader.body[0], conditional))
     unknown = replace(feeder, nodes=(loader, *feeder.nodes[1:]), parameters=scalars)
     assert problems(unknown) == [
@@ -275,7 +272,7 @@ def test_parameters_that_decide_about_channels() -> None:
 
 def test_iterations_that_are_too_many() -> None:
     t = index("t")
-    long = exchange(less(t, const(3)), at_least(t, const(1)))
+    long = exchange(t < 3, t >= 1)
     nodes = tuple(
         replace(n, loops=(Loop(name="t", minimum=const(0), extent=const(1 << 24)),))
         for n in long.nodes
@@ -305,8 +302,8 @@ def cyclic_wait() -> Graph:
         "cyclic_wait",
         [
             Receive(target="served", channel="serve", type=INT32),
-            Send(channel="answer", value=local("served"), condition=equals(p, const(0))),
-            Send(channel="out", value=plus(local("new"), local("served"))),
+            Send(channel="answer", value=local("served"), condition=equals(p, 0)),
+            Send(channel="out", value=local("new") + local("served")),
         ],
         [],
         pes=2,
@@ -317,8 +314,8 @@ def cyclic_wait() -> Graph:
         Role.COMPUTE,
         (loop("t", 3), loop("q", 2)),
         (
-            Receive(target="told", channel="answer", type=INT32, condition=equals(q, const(1))),
-            Send(channel="serve", value=plus(local("told"), q)),
+            Receive(target="told", channel="answer", type=INT32, condition=equals(q, 1)),
+            Send(channel="serve", value=local("told") + q),
         ),
     )
     return replace(

@@ -12,7 +12,7 @@ import pytest
 
 import t2s
 from t2s.backends.opencl_fpga import BACKEND, emulate, emulator_available
-from t2s.core.expr import Expr, Local, apply, const
+from t2s.core.expr import Expr, Local, apply, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
 from t2s.graph.body import RegisterWrite
@@ -51,7 +51,7 @@ def link(name: str, source: str, sink: str) -> Channel:
 def merging_rule(side: str) -> Rule:
     """Take the head of one side; the head of the other stays.  Puts the count from before too."""
     counted = RegisterWrite(register="count", indices=(), value=plus_one(local("count")))
-    total = apply(Op.ADD, local(side), apply(Op.MULTIPLY, local("count"), const(1000)))
+    total = local(side) + local("count") * 1000
     return Rule(
         name=f"take {side}",
         body=(counted,),
@@ -62,20 +62,16 @@ def merging_rule(side: str) -> Rule:
 
 
 def plus_one(value: Expr) -> Expr:
-    return apply(Op.ADD, value, const(1))
+    return value + 1
 
 
 def merge() -> Machine:
     """Merges two sorted streams, each of which ends with a 99."""
-    ended = apply(
-        Op.AND, *(apply(Op.EQUAL, local(side), const(LAST)) for side in ("left", "right"))
-    )
+    ended = apply(Op.AND, *(equals(local(side), LAST) for side in ("left", "right")))
     choices = (
         Choice(when=ended, inside=Rule(name="end", takes=("left_in", "right_in"))),
-        Choice(
-            when=apply(Op.LESS_EQUAL, local("left"), local("right")), inside=merging_rule("left")
-        ),
-        Choice(when=apply(Op.LESS, local("right"), const(LAST + 1)), inside=merging_rule("right")),
+        Choice(when=local("left") <= local("right"), inside=merging_rule("left")),
+        Choice(when=local("right") < LAST + 1, inside=merging_rule("right")),
     )
     return Machine(
         name="merge",

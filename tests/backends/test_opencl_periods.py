@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep, one_period
-from t2s.core.expr import Expr, apply, const, evaluate
+from t2s.core.expr import Expr, apply, const, equals, evaluate
 from t2s.core.ops import Op
 from t2s.graph.nodes import Role
 from tests.backends.builders import graph, node
@@ -33,15 +33,15 @@ def positions(draw: st.DrawFn, depth: int = 4) -> Expr:
     left = draw(positions(depth - 1))
     match draw(st.sampled_from(["sum", "difference", "quotient", "remainder", "product", "less"])):
         case "sum":
-            return apply(Op.ADD, left, draw(positions(depth - 1)))
+            return left + draw(positions(depth - 1))
         case "difference":
-            return apply(Op.SUBTRACT, left, draw(positions(depth - 1)))
+            return left - draw(positions(depth - 1))
         case "quotient":
-            return apply(Op.FLOOR_DIVIDE, left, const(draw(st.integers(1, 6))))
+            return left // draw(st.integers(1, 6))
         case "remainder":
-            return apply(Op.MODULO, left, const(draw(st.integers(1, 6))))
+            return left % draw(st.integers(1, 6))
         case "product":
-            return apply(Op.MULTIPLY, left, const(draw(st.integers(0, 3))))
+            return left * draw(st.integers(0, 3))
     return apply(Op.MINIMUM, left, draw(positions(depth - 1)))
 
 
@@ -58,9 +58,9 @@ def test_what_is_left_out_repeats_what_is_kept(expr: Expr) -> None:
 
 def test_a_buffer_s_position_repeats_with_its_period() -> None:
     counting = counter()
-    place = apply(Op.MODULO, apply(Op.ADD, index("t"), const(5)), const(24))
-    digit = apply(Op.MODULO, apply(Op.FLOOR_DIVIDE, place, const(2)), const(3))
-    outer, cut = one_period(counting, counting.loops, (digit, apply(Op.EQUAL, digit, const(1))))
+    place = (index("t") + 5) % 24
+    digit = place // 2 % 3
+    outer, cut = one_period(counting, counting.loops, (digit, equals(digit, 1)))
     assert (evaluate(outer.stop, {}), evaluate(cut.stop, {})) == (1, 24)
-    growing = apply(Op.FLOOR_DIVIDE, index("t"), const(24))
+    growing = index("t") // 24
     assert one_period(counting, counting.loops[1:], (digit, growing)) == counting.loops[1:]

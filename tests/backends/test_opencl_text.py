@@ -20,7 +20,7 @@ from t2s.graph.verify import verify_graph
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.builders import graph as hand_graph
-from tests.backends.builders import less, node, tensor
+from tests.backends.builders import node, tensor
 from tests.backends.triangles import triangular_array
 from tests.conftest import Golden
 from tests.hand_graphs import index, loop, systolic_gemm
@@ -259,8 +259,8 @@ def test_tokens_that_wait_for_different_times_are_in_fifos() -> None:
 
 def test_selects_whose_choice_is_known_are_settled() -> None:
     i = index("i")
-    later = Select(condition=less(const(0), i), if_true=i, if_false=const(7), type=INT32)
-    value = Select(condition=equals(i, const(0)), if_true=const(5), if_false=later, type=INT32)
+    later = Select(condition=const(0) < i, if_true=i, if_false=const(7), type=INT32)
+    value = Select(condition=equals(i, 0), if_true=const(5), if_false=later, type=INT32)
     store = Store(tensor="y", indices=(i,), value=value)
     only = node("selects", Role.STORE, (loop("i", 4),), (store,))
     graph = hand_graph("selects", (only,), (), (tensor("y", 4, role="output"),))

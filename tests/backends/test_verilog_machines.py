@@ -17,7 +17,7 @@ from t2s.backends.verilog import BACKEND, top, verilator
 from t2s.backends.verilog.limits import OPEN_LENGTH, largest, timing_of
 from t2s.backends.verilog.verilator import VerilationError, build_hardware, verilator_available
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Local, apply, const
+from t2s.core.expr import Expr, Local, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Type
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
@@ -174,23 +174,23 @@ def test_a_sparse_matrix_product(runtime: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def is_kind(number: int) -> Expr:
-    return apply(Op.EQUAL, local("kind"), const(number))
+    return equals(local("kind"), number)
 
 
 def trouble() -> Graph:
     """A machine that does what its input says, and one that waits for two tokens."""
     stay: dict[str, Any] = {"next": "again"}
-    at = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, local("at"), const(1)))
+    at = RegisterWrite(register="at", indices=(), value=local("at") + 1)
     point = MemoryAdd(memory="points", keys=(local("at"),), value=const(1))
-    far = apply(Op.ADD, local("kind"), local("at"))
+    far = local("kind") + local("at")
     outside = RegisterWrite(register="file", indices=(far,), value=const(0))
     beyond = Load(
         target="far",
         tensor="x",
-        indices=(apply(Op.MULTIPLY, local("kind"), const(100)),),
+        indices=(local("kind") * 100,),
         type=INT32,
     )
-    tag = Put(channel="a", tag=apply(Op.MULTIPLY, local("kind"), const(250)))
+    tag = Put(channel="a", tag=local("kind") * 250)
     ends = tuple(Put(channel=name, tag=const(DONE)) for name in ("a", "b"))
     load = Load(target="kind", tensor="x", indices=(const(0),), type=INT32)
     choices = (

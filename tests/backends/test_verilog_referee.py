@@ -177,7 +177,7 @@ def test_every_operator_on_every_type(runtime: Path, tmp_path: Path) -> None:
 
 def scaled(extent: Expr) -> Graph:
     """``Y[n] = X[n] * p`` for n below a parameter, and a truth value."""
-    value = apply(Op.MULTIPLY, local("value", Int(16)), Parameter(name="p", type=Int(16)))
+    value = local("value", Int(16)) * Parameter(name="p", type=Int(16))
     body = (
         Load(target="value", tensor="X", indices=(N,), type=Int(16)),
         Store(tensor="Y", indices=(N,), value=value),

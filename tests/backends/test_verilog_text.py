@@ -18,9 +18,9 @@ from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Graph, ScalarParameter
 from t2s.graph.nodes import Loop, PEArray, Role
 from tests.backends import designs
-from tests.backends.builders import local, minus, node
+from tests.backends.builders import local, node
 from tests.conftest import Golden
-from tests.hand_graphs import index, loop, plus, space, systolic_gemm
+from tests.hand_graphs import index, loop, space, systolic_gemm
 from tests.simulator.designs import chain
 
 
@@ -99,11 +99,11 @@ A, B, P = index("a"), index("b"), index("p")
         (nested((0, 4), (2, 3)), 0),
         (nested((0, 0), (2, 3)), 0),
         (nested((0, P), (0, 2), pes=3), 0),
-        (nested((0, 4), (0, plus(A, const(1)))), 0),
+        (nested((0, 4), (0, A + 1)), 0),
         # the first row has no iteration, so the first step goes past one empty loop
         (nested((0, 4), (0, A)), (1 + 2) * 2 * 2),
         # rows 0, 1 and 2 have none
-        (nested((0, 5), (0, apply(Op.MAXIMUM, minus(A, const(2)), const(0)))), (3 + 2) * 2 * 2),
+        (nested((0, 5), (0, apply(Op.MAXIMUM, A - 2, const(0)))), (3 + 2) * 2 * 2),
         # a = 0 has no b; a = 1 has b = 0 without a c, and so has a = 2
         (nested((0, 3), (0, A), (0, B)), (3 + 2) * 2 * 3),
     ],
@@ -158,7 +158,7 @@ def test_a_tensor_that_is_too_large() -> None:
 
 
 def test_a_nest_of_unknown_holes() -> None:
-    holes = minus(A, Parameter(name="q", type=INT32))
+    holes = A - Parameter(name="q", type=INT32)
     graph = chain(4)
     relay = replace(nested((0, 4), (0, holes)), name="compute", space=())
     nodes = tuple(relay if n.name == "compute" else n for n in graph.nodes)

@@ -10,17 +10,15 @@ from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Register, Role
 from tests.backends.builders import (
-    at_least,
     channel,
     graph,
-    less,
     load,
     local,
     node,
     store,
     tensor,
 )
-from tests.hand_graphs import index, loop, plus, space, times
+from tests.hand_graphs import index, loop, space
 
 
 def triangular_array(size: int = 4, length: int = 3) -> Graph:
@@ -34,31 +32,29 @@ def triangular_array(size: int = 4, length: int = 3) -> Graph:
     own, above = local("own"), local("above")
     body = (
         Receive(target="own", channel="x_in", type=INT32, condition=diagonal),
-        Receive(target="above", channel="down", type=INT32, condition=less(j, i)),
+        Receive(target="above", channel="down", type=INT32, condition=j < i),
         Let(
             target="value",
             value=Select(condition=diagonal, if_true=own, if_false=above, type=INT32),
         ),
-        Send(channel="down", value=local("value"), condition=less(i, const(size - 1))),
+        Send(channel="down", value=local("value"), condition=i < size - 1),
         RegisterRead(target="before", register="sums", indices=(), type=INT32),
         Let(
             target="sum",
-            value=plus(
-                Select(
-                    condition=equals(t, const(0)),
-                    if_true=const(0),
-                    if_false=local("before"),
-                    type=INT32,
-                ),
-                times(local("value"), plus(i, const(1))),
-            ),
+            value=Select(
+                condition=equals(t, 0),
+                if_true=const(0),
+                if_false=local("before"),
+                type=INT32,
+            )
+            + local("value") * (i + 1),
         ),
         RegisterWrite(register="sums", indices=(), value=local("sum")),
-        Send(channel="out", value=local("sum"), condition=equals(t, const(length - 1))),
+        Send(channel="out", value=local("sum"), condition=equals(t, length - 1)),
     )
     sums = Register(name="sums", type=INT32, shape=(), distance=1)
     array = node("array", Role.COMPUTE, loops, body, pes=pes, registers=(sums,))
-    exists = at_least(i, j)
+    exists = i >= j
     return graph(
         "triangular_array",
         (
@@ -68,7 +64,7 @@ def triangular_array(size: int = 4, length: int = 3) -> Graph:
         ),
         (
             channel("x_in", "x_load", "array", (size,), (j,)),
-            channel("down", "array", "array", (size, size), (plus(i, const(1)), j), (i, j)),
+            channel("down", "array", "array", (size, size), (i + 1, j), (i, j)),
             channel("out", "array", "y_store", (size, size), (i, j)),
         ),
         (tensor("x", length, size), tensor("y", size, size, role="output")),

@@ -39,7 +39,6 @@ from t2s.backends.capstan.spatial_ast import (
 from t2s.backends.capstan.spelling import BITWISE, OPERATORS, TYPES
 from t2s.core.errors import UserError
 from t2s.core.expr import Const, Expr, Local, Parameter, Select, apply, const
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.patterns.ir import (
     Bind,
@@ -263,7 +262,7 @@ class _SpatialReading:
                     case end if part.begin == SpatialNumber(value=0):
                         length = self.expression(end)
                     case end:
-                        length = apply(Op.SUBTRACT, self.expression(end), begin)
+                        length = self.expression(end) - begin
                 if statement.stores:
                     return StoreBlock(target=part.memory, begin=begin, length=length, memory=near)
                 return LoadBlock(memory=near, source=part.memory, begin=begin, length=length)
@@ -301,7 +300,7 @@ class _SpatialReading:
             case SpatialNegation(value=SpatialNumber(value=number)):
                 return const(-number)
             case SpatialNegation(value=inner):
-                return apply(Op.NEGATE, self.expression(inner))
+                return -self.expression(inner)
             case SpatialConversion(value=inner, type=type):
                 made = self.expression(inner)
                 if isinstance(made, Const):

@@ -18,25 +18,21 @@ i, j = Index(name="i"), Index(name="j")
 def total(*parts: Expr) -> Expr:
     result = parts[0]
     for part in parts[1:]:
-        result = apply(Op.ADD, result, part)
+        result = result + part
     return result
-
-
-def times(expr: Expr, by: int) -> Expr:
-    return apply(Op.MULTIPLY, expr, const(by))
 
 
 @pytest.mark.parametrize(
     ("operator", "whole", "by", "text"),
     [
-        (Op.FLOOR_DIVIDE, times(i, 8), 8, "i"),
-        (Op.FLOOR_DIVIDE, total(times(i, 8), j), 8, "i + j // 8"),
-        (Op.FLOOR_DIVIDE, total(times(i, -8), j, times(j, 2)), 4, "(j * 3 - i * 8) // 4"),
-        (Op.FLOOR_DIVIDE, total(times(i, 8), const(9)), 8, "i + 1"),
+        (Op.FLOOR_DIVIDE, i * 8, 8, "i"),
+        (Op.FLOOR_DIVIDE, total(i * 8, j), 8, "i + j // 8"),
+        (Op.FLOOR_DIVIDE, total(i * -8, j, j * 2), 4, "(j * 3 - i * 8) // 4"),
+        (Op.FLOOR_DIVIDE, total(i * 8, const(9)), 8, "i + 1"),
         (Op.FLOOR_DIVIDE, total(i, const(-3)), 8, "(i - 3) // 8"),
-        (Op.MODULO, times(i, 8), 8, "0"),
-        (Op.MODULO, total(times(i, 16), j), 8, "j % 8"),
-        (Op.MODULO, total(times(i, 16), times(j, 3), const(-8)), 8, "j * 3 % 8"),
+        (Op.MODULO, i * 8, 8, "0"),
+        (Op.MODULO, total(i * 16, j), 8, "j % 8"),
+        (Op.MODULO, total(i * 16, j * 3, const(-8)), 8, "j * 3 % 8"),
         (Op.MODULO, total(i, j), 8, "(i + j) % 8"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.core.affine import tidy
-from t2s.core.expr import Expr, Index, Local, apply, const, evaluate
+from t2s.core.expr import Expr, Index, Local, apply, const, equals, evaluate
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.isl_maps import Equality, equalities
 from t2s.core.ops import Op
@@ -19,35 +19,23 @@ from t2s.core.walk import walk
 i, j, k = Index(name="i"), Index(name="j"), Index(name="k")
 
 
-def plus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.ADD, left, right)
-
-
-def minus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.SUBTRACT, left, right)
-
-
-def times(left: Expr, right: int) -> Expr:
-    return apply(Op.MULTIPLY, left, const(right))
-
-
 @pytest.mark.parametrize(
     ("expr", "text"),
     [
-        (plus(i, minus(j, i)), "j"),
-        (minus(i, i), "0"),
-        (plus(plus(i, const(3)), const(-3)), "i"),
-        (plus(i, i), "i + i"),
-        (plus(plus(i, i), i), "i * 3"),
-        (minus(times(plus(i, j), 2), times(j, 2)), "i * 2"),
-        (minus(minus(const(0), i), minus(j, i)), "0 - j"),
-        (apply(Op.FLOOR_DIVIDE, plus(i, minus(j, i)), const(2)), "j // 2"),
-        (apply(Op.LESS, minus(plus(i, j), i), k), "j < k"),
-        (apply(Op.LESS, plus(i, j), plus(j, const(2))), "i < 2"),
-        (apply(Op.GREATER_EQUAL, plus(plus(i, j), const(1)), j), "i >= -1"),
-        (apply(Op.EQUAL, minus(i, k), plus(minus(j, k), const(1))), "i == j + 1"),
-        (plus(i, const(-1)), "i - 1"),
-        (minus(i, const(-1)), "i + 1"),
+        (i + (j - i), "j"),
+        (i - i, "0"),
+        (i + 3 + -3, "i"),
+        (i + i, "i + i"),
+        (i + i + i, "i * 3"),
+        ((i + j) * 2 - j * 2, "i * 2"),
+        (0 - i - (j - i), "0 - j"),
+        ((i + (j - i)) // 2, "j // 2"),
+        (i + j - i < k, "j < k"),
+        (i + j < j + 2, "i < 2"),
+        (i + j + 1 >= j, "i >= -1"),
+        (equals(i - k, j - k + 1), "i == j + 1"),
+        (i + -1, "i - 1"),
+        (i - -1, "i + 1"),
     ],
 )
 def test_terms_that_cancel(expr: Expr, text: str) -> None:
@@ -57,7 +45,7 @@ def test_terms_that_cancel(expr: Expr, text: str) -> None:
 def test_data_may_wrap_around() -> None:
     """x + y < y is not x < 0 for numbers of 32 bits."""
     x, y = Local(name="x", type=INT32), Local(name="y", type=INT32)
-    comparison = apply(Op.LESS, plus(x, y), y)
+    comparison = x + y < y
     assert tidy(comparison) == comparison
 
 
@@ -101,7 +89,7 @@ def domain(*conditions: Expr) -> LoopDomain:
 
 def test_equations_that_hold_everywhere() -> None:
     assert equalities(domain()) == []
-    found = equalities(domain(apply(Op.EQUAL, i, plus(j, const(2)))))
+    found = equalities(domain(equals(i, j + 2)))
     assert len(found) == 1
     assert show(found[0].solved_for("i")) == "j + 2"
     assert show(found[0].solved_for("j")) == "i - 2"
@@ -110,7 +98,7 @@ def test_equations_that_hold_everywhere() -> None:
 
 def test_equations_that_follow_from_inequalities() -> None:
     """i + j <= 0 leaves one point of i and j."""
-    found = equalities(domain(apply(Op.LESS_EQUAL, plus(i, j), const(0))))
+    found = equalities(domain(i + j <= 0))
     solved = {name: row.solved_for(name) for row in found for name in row.factors}
     assert {name: show(expr) for name, expr in solved.items()} == {"i": "0", "j": "0"}
 

@@ -44,16 +44,16 @@ def test_ranges_of_operators_hold_all_values() -> None:
 
 
 def test_a_remainder_within_one_quotient_is_exact() -> None:
-    assert interval(apply(Op.MODULO, k, const(8)), RANGES) == (1, 4)
-    assert interval(apply(Op.MODULO, k, const(5)), RANGES) == (0, 4)
+    assert interval(k % 8, RANGES) == (1, 4)
+    assert interval(k % 5, RANGES) == (0, 4)
 
 
 def test_what_leaves_its_type_is_unknown() -> None:
-    assert interval(apply(Op.MULTIPLY, k, const(1 << 30)), RANGES) is None
-    below = apply(Op.SUBTRACT, const(0, UInt(8)), const(1, UInt(8)))
+    assert interval(k * (1 << 30), RANGES) is None
+    below = const(0, UInt(8)) - const(1, UInt(8))
     assert interval(below, RANGES) == (0, 255)
 
 
 def test_names_without_a_range_are_unknown() -> None:
-    assert interval(apply(Op.ADD, i, Index(name="x")), RANGES) is None
-    assert interval(apply(Op.ADD, i, n), RANGES) == (-2, 10)
+    assert interval(i + Index(name="x"), RANGES) is None
+    assert interval(i + n, RANGES) == (-2, 10)

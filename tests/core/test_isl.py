@@ -6,20 +6,12 @@ from itertools import product
 
 import pytest
 
-from t2s.core.expr import Expr, Index, Parameter, Select, apply, const
+from t2s.core.expr import Expr, Index, Parameter, Select, apply, const, equals, unequal
 from t2s.core.isl import Interval, LoopDomain, NotAffine, is_affine, isl_text
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Float
 
 i, j, k = Index(name="i"), Index(name="j"), Index(name="k")
-
-
-def plus(left: Expr, right: Expr | int) -> Expr:
-    return apply(Op.ADD, left, const(right) if isinstance(right, int) else right)
-
-
-def times(left: Expr, right: int) -> Expr:
-    return apply(Op.MULTIPLY, left, const(right))
 
 
 def interval(name: str, extent: int | Expr, minimum: int | Expr = 0) -> Interval:
@@ -37,16 +29,16 @@ def box(*extents: int) -> LoopDomain:
 @pytest.mark.parametrize(
     ("expr", "text"),
     [
-        (plus(times(i, 3), -2), "((i * 3) + -2)"),
-        (apply(Op.NEGATE, i), "(-i)"),
-        (apply(Op.FLOOR_DIVIDE, i, const(4)), "floor((i)/4)"),
-        (apply(Op.MODULO, i, const(4)), "((i) mod 4)"),
-        (apply(Op.LESS, i, j), "(i < j)"),
-        (apply(Op.NOT_EQUAL, i, const(3)), "(i != 3)"),
-        (apply(Op.NOT, apply(Op.EQUAL, i, j)), "(not (i = j))"),
+        (i * 3 + -2, "((i * 3) + -2)"),
+        (-i, "(-i)"),
+        (i // 4, "floor((i)/4)"),
+        (i % 4, "((i) mod 4)"),
+        (i < j, "(i < j)"),
+        (unequal(i, 3), "(i != 3)"),
+        (~equals(i, j), "(not (i = j))"),
         (const(True, BOOL), "0 = 0"),
         (
-            apply(Op.OR, apply(Op.LESS, i, j), apply(Op.GREATER_EQUAL, i, const(2))),
+            (i < j) | (i >= 2),
             "((i < j) or (i >= 2))",
         ),
     ],
@@ -57,19 +49,19 @@ def test_text(expr: Expr, text: str) -> None:
 
 
 def test_names_can_be_replaced() -> None:
-    assert isl_text(plus(i, j), {"i": "x0"}) == "(x0 + j)"
+    assert isl_text(i + j, {"i": "x0"}) == "(x0 + j)"
     assert isl_text(apply(Op.MINIMUM, i, apply(Op.MAXIMUM, j, const(3)))) == "min(i, max(j, 3))"
 
 
 @pytest.mark.parametrize(
     "expr",
     [
-        apply(Op.MULTIPLY, i, j),
-        apply(Op.FLOOR_DIVIDE, i, j),
-        apply(Op.FLOOR_DIVIDE, i, const(-2)),
-        apply(Op.MODULO, i, const(0)),
+        i * j,
+        i // j,
+        i // -2,
+        i % 0,
         Parameter(name="n", type=INT32),
-        apply(Op.LESS, const(1.5, Float(32)), const(2.5, Float(32))),
+        const(1.5, Float(32)) < const(2.5, Float(32)),
     ],
 )
 def test_not_affine(expr: Expr) -> None:
@@ -79,9 +71,9 @@ def test_not_affine(expr: Expr) -> None:
 
 
 def test_the_offending_part_is_named() -> None:
-    product = apply(Op.MULTIPLY, i, j)
+    product = i * j
     with pytest.raises(NotAffine) as caught:
-        isl_text(plus(product, 1))
+        isl_text(product + 1)
     assert caught.value.expr == product
 
 
@@ -89,13 +81,13 @@ def test_iterations_of_a_box() -> None:
     domain = box(3, 4)
     assert domain.count() == 12
     assert not domain.is_empty()
-    assert domain.range_of(plus(times(i, 2), j)) == (0, 7)
+    assert domain.range_of(i * 2 + j) == (0, 7)
 
 
 def test_iterations_of_a_triangle() -> None:
-    domain = LoopDomain([interval("i", 4), interval("j", plus(i, 1))])
+    domain = LoopDomain([interval("i", 4), interval("j", i + 1)])
     assert domain.count() == 10
-    assert domain.range_of(apply(Op.SUBTRACT, i, j)) == (0, 3)
+    assert domain.range_of(i - j) == (0, 3)
 
 
 def test_minimum_other_than_zero() -> None:
@@ -105,14 +97,14 @@ def test_minimum_other_than_zero() -> None:
 
 
 def test_conditions_restrict_the_domain() -> None:
-    low = apply(Op.GREATER, i, const(0))
+    low = i > 0
     domain = LoopDomain([interval("i", 4)], [low])
-    assert domain.range_of(plus(i, -1)) == (0, 2)
+    assert domain.range_of(i + -1) == (0, 2)
     assert domain.sample() in ({"i": 1}, {"i": 2}, {"i": 3})
 
 
 def test_an_empty_domain() -> None:
-    never = LoopDomain([interval("i", 4)], [apply(Op.GREATER, i, const(9))])
+    never = LoopDomain([interval("i", 4)], [i > 9])
     assert never.is_empty()
     assert never.sample() is None
     assert never.range_of(i) is None
@@ -127,12 +119,12 @@ def test_a_domain_without_loops_has_one_point() -> None:
 
 def test_exact_cover_by_a_split() -> None:
     nest = LoopDomain([interval("i", 4), interval("j", 8)])
-    assert nest.covers_exactly([plus(times(i, 8), j)], LoopDomain([interval("x", 32)])) is None
+    assert nest.covers_exactly([i * 8 + j], LoopDomain([interval("x", 32)])) is None
 
 
 def test_points_that_are_never_computed() -> None:
     nest = LoopDomain([interval("i", 4), interval("j", 7)])
-    problem = nest.covers_exactly([plus(times(i, 8), j)], LoopDomain([interval("x", 32)]))
+    problem = nest.covers_exactly([i * 8 + j], LoopDomain([interval("x", 32)]))
     assert problem is not None
     assert problem.startswith("never computed: x=")
     assert int(problem.removeprefix("never computed: x=")) % 8 == 7
@@ -152,7 +144,7 @@ def test_points_that_are_computed_twice() -> None:
 
 def test_cover_of_more_than_the_target() -> None:
     nest = LoopDomain([interval("i", 4), interval("j", 3)])
-    exprs = [plus(times(i, 3), j)]
+    exprs = [i * 3 + j]
     target, within = LoopDomain([interval("x", 10)]), LoopDomain([interval("x", 12)])
     assert nest.covers_exactly(exprs, target, within=within) is None
     narrow = LoopDomain([interval("x", 11)])
@@ -165,8 +157,8 @@ def test_cover_of_more_than_the_target() -> None:
 
 def test_injective_maps() -> None:
     nest = LoopDomain([interval("i", 4), interval("j", 3)])
-    assert nest.is_injective([plus(times(i, 3), j)])
-    assert not nest.is_injective([plus(times(i, 2), j)])
+    assert nest.is_injective([i * 3 + j])
+    assert not nest.is_injective([i * 2 + j])
 
 
 def test_values_that_one_of_two_domains_has() -> None:
@@ -181,10 +173,10 @@ def test_values_that_one_of_two_domains_has() -> None:
     [
         ([i], "i", True),
         ([i], "j", False),
-        ([plus(i, j)], "j", True),
-        ([apply(Op.FLOOR_DIVIDE, j, const(4))], "j", False),
-        ([apply(Op.FLOOR_DIVIDE, j, const(3))], "j", True),
-        ([i, apply(Op.MODULO, k, const(5))], "k", True),
+        ([i + j], "j", True),
+        ([j // 4], "j", False),
+        ([j // 3], "j", True),
+        ([i, k % 5], "k", True),
     ],
 )
 def test_varying_along_a_loop(exprs: list[Expr], name: str, varies: bool) -> None:
@@ -201,32 +193,32 @@ def select(condition: Expr, if_true: Expr, if_false: Expr) -> Select:
 
 def test_selections_are_pieces() -> None:
     """``select(i < j, i, 9 - i)`` and what it decides, in expressions and in conditions."""
-    folded = select(apply(Op.LESS, i, j), i, plus(times(i, -1), 9))
+    folded = select(i < j, i, i * -1 + 9)
     assert is_affine(folded)
     assert box(3, 4).range_of(folded) == (0, 9)
-    assert box(3, 4).range_of(select(apply(Op.LESS, folded, j), folded, j)) == (0, 2)
-    low = box(3, 4).restricted(apply(Op.LESS, folded, const(3)))
+    assert box(3, 4).range_of(select(folded < j, folded, j)) == (0, 2)
+    low = box(3, 4).restricted(folded < 3)
     assert low.count() == sum(i < j for i, j in product(range(3), range(4)))
     assert box(3, 4).varies_along([folded], "j")
-    assert not box(3, 4).varies_along([select(apply(Op.LESS, i, const(2)), i, const(0))], "j")
-    steps = select(apply(Op.LESS, i, const(2)), const(5), i)
+    assert not box(3, 4).varies_along([select(i < 2, i, const(0))], "j")
+    steps = select(i < 2, const(5), i)
     assert LoopDomain([interval("i", 3), interval("j", steps)]).count() == 5 + 5 + 2
 
 
 def test_pieces_cover_what_they_should() -> None:
     """Two halves of a triangle as a rectangle: each element of it once."""
-    upper = apply(Op.LESS, i, j)
-    row = select(upper, i, plus(times(i, -1), 3))
-    column = select(upper, plus(j, -1), plus(times(j, -1), 3))
-    triangle = LoopDomain([interval("i", 4), interval("j", plus(times(i, -1), 4), i)])
+    upper = i < j
+    row = select(upper, i, i * -1 + 3)
+    column = select(upper, j + -1, j * -1 + 3)
+    triangle = LoopDomain([interval("i", 4), interval("j", i * -1 + 4, i)])
     assert box(2, 5).covers_exactly([row, column], triangle) is None
-    wrong = select(upper, i, plus(times(i, -1), 2))
+    wrong = select(upper, i, i * -1 + 2)
     assert box(2, 5).covers_exactly([wrong, column], triangle) is not None
 
 
 @pytest.mark.parametrize(
     "condition",
-    [Parameter(name="flag", type=BOOL), apply(Op.LESS, apply(Op.MULTIPLY, i, j), i)],
+    [Parameter(name="flag", type=BOOL), i * j < i],
 )
 def test_a_selection_by_something_else_is_not_affine(condition: Expr) -> None:
     expr = select(condition, i, j)
@@ -236,7 +228,7 @@ def test_a_selection_by_something_else_is_not_affine(condition: Expr) -> None:
 
 
 def test_two_orders_that_agree() -> None:
-    assert box(3, 4).reverses([i, j], [plus(times(i, 4), j)]) is None
+    assert box(3, 4).reverses([i, j], [i * 4 + j]) is None
 
 
 def test_two_orders_that_differ() -> None:
@@ -248,10 +240,10 @@ def test_two_orders_that_differ() -> None:
 
 def test_an_image_that_leaves_a_domain() -> None:
     square = LoopDomain([interval("i", 4), interval("j", 4)])
-    triangle = LoopDomain([interval("i", 4), interval("j", plus(i, 1))])
-    above = LoopDomain([interval("i", 4), interval("j", 4)], [apply(Op.LESS_EQUAL, j, i)])
+    triangle = LoopDomain([interval("i", 4), interval("j", i + 1)])
+    above = LoopDomain([interval("i", 4), interval("j", 4)], [j <= i])
     assert above.leaves([i, j], triangle) is None
     assert triangle.leaves([i, j], square) is None
-    point = square.leaves([i, plus(j, 1)], LoopDomain([interval("a", 4), interval("b", 4)]))
+    point = square.leaves([i, j + 1], LoopDomain([interval("a", 4), interval("b", 4)]))
     assert point is not None
     assert point.endswith("b=4")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Index, apply, const, evaluate
+from t2s.core.expr import Expr, Index, apply, const, equals, evaluate
 from t2s.core.isl import Interval, LoopDomain, islpy_module
 from t2s.core.isl_maps import AstReader, Transformation, cases, condition, project, translated
 from t2s.core.ops import Op
@@ -17,22 +17,6 @@ from t2s.core.printer import show
 
 i, j, k = Index(name="i"), Index(name="j"), Index(name="k")
 Point = Mapping[str, int]
-
-
-def plus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.ADD, left, right)
-
-
-def minus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.SUBTRACT, left, right)
-
-
-def times(left: Expr, right: int) -> Expr:
-    return apply(Op.MULTIPLY, left, const(right))
-
-
-def less(left: Expr, right: Expr) -> Expr:
-    return apply(Op.LESS, left, right)
 
 
 def interval(name: str, extent: int | Expr, minimum: int | Expr = 0) -> Interval:
@@ -44,10 +28,10 @@ def interval(name: str, extent: int | Expr, minimum: int | Expr = 0) -> Interval
 
 
 BOX = LoopDomain([interval("i", 4, -1), interval("j", 5)])
-TRIANGLE = LoopDomain([interval("i", 5), interval("j", minus(const(5), i), i)])
+TRIANGLE = LoopDomain([interval("i", 5), interval("j", 5 - i, i)])
 HOLES = LoopDomain(
     [interval("i", 4), interval("j", 6)],
-    [apply(Op.EQUAL, apply(Op.MODULO, plus(i, j), const(2)), const(0))],
+    [equals((i + j) % 2, 0)],
 )
 DOMAINS = {"box": BOX, "triangle": TRIANGLE, "holes": HOLES}
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
@@ -64,7 +48,7 @@ def points(domain: LoopDomain) -> Iterator[Point]:
     ranges = [range(span[0], span[1] + 1) for span in spans if span is not None]
     for at in product(*ranges):
         point = dict(zip(names, at, strict=True))
-        tests = [apply(Op.EQUAL, Index(name=name), const(x)) for name, x in point.items()]
+        tests = [equals(Index(name=name), x) for name, x in point.items()]
         if not domain.restricted(*tests).is_empty():
             yield point
 
@@ -77,9 +61,9 @@ def holding(domain: LoopDomain, where: Expr | None) -> list[Point]:
 @pytest.mark.parametrize(
     "exprs",
     [
-        (minus(i, i),),
-        (apply(Op.MODULO, j, const(2)),),
-        (apply(Op.MINIMUM, i, const(1)), apply(Op.FLOOR_DIVIDE, j, const(3))),
+        (i - i,),
+        (j % 2,),
+        (apply(Op.MINIMUM, i, const(1)), j // 3),
     ],
     ids=["constant", "modulo", "two"],
 )
@@ -104,10 +88,10 @@ def test_more_cases_than_the_limit() -> None:
 @pytest.mark.parametrize(
     "tests",
     [
-        [less(i, j)],
-        [apply(Op.EQUAL, i, j)],
-        [apply(Op.OR, less(j, i), less(const(2), j))],
-        [apply(Op.EQUAL, apply(Op.MODULO, j, const(3)), const(1)), less(i, const(2))],
+        [i < j],
+        [equals(i, j)],
+        [(j < i) | (const(2) < j)],
+        [equals(j % 3, 1), i < 2],
     ],
     ids=["less", "equal", "or", "modulo"],
 )
@@ -119,11 +103,11 @@ def test_condition_says_which_iterations(domain: LoopDomain, tests: Sequence[Exp
 
 def test_condition_leaves_out_what_is_known() -> None:
     assert condition(TRIANGLE, TRIANGLE.points) is None
-    held = TRIANGLE.restricted(less(const(0), j), less(i, const(9)))
+    held = TRIANGLE.restricted(const(0) < j, i < 9)
     where = condition(TRIANGLE, held.points)
     assert where is not None
     assert show(where) == "j >= 1"
-    nowhere = condition(BOX, BOX.restricted(less(j, const(-3))).points)
+    nowhere = condition(BOX, BOX.restricted(j < -3).points)
     assert nowhere is not None
     assert holding(BOX, nowhere) == []
 
@@ -140,14 +124,14 @@ def test_projection_and_translation(domain: LoopDomain) -> None:
 
 CHANGES: dict[str, dict[str, Expr]] = {
     "same": {"p": i, "t": j},
-    "skewed": {"p": i, "t": plus(i, j)},
-    "reversed": {"p": minus(const(0), j), "t": minus(i, j)},
-    "scaled": {"p": i, "t": plus(times(i, 2), times(j, 3))},
-    "flat": {"t": plus(times(i, 10), j)},
+    "skewed": {"p": i, "t": i + j},
+    "reversed": {"p": 0 - j, "t": i - j},
+    "scaled": {"p": i, "t": i * 2 + j * 3},
+    "flat": {"t": i * 10 + j},
     "split": {
         "p": i,
-        "o": apply(Op.FLOOR_DIVIDE, j, const(2)),
-        "t": apply(Op.MODULO, j, const(2)),
+        "o": j // 2,
+        "t": j % 2,
     },
 }
 
@@ -173,9 +157,7 @@ def test_inverse_and_bounds_of_a_change(domain: LoopDomain, new: dict[str, Expr]
             assert value(span.first, image) <= image[name] <= value(span.last, image)
 
 
-@pytest.mark.parametrize(
-    "new", [{"p": i, "t": i}, {"t": plus(i, j)}, {"p": apply(Op.FLOOR_DIVIDE, i, const(2)), "t": j}]
-)
+@pytest.mark.parametrize("new", [{"p": i, "t": i}, {"t": i + j}, {"p": i // 2, "t": j}])
 def test_two_iterations_that_become_one(new: dict[str, Expr]) -> None:
     clash = Transformation(BOX, new).clash()
     assert clash is not None

@@ -5,26 +5,25 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, cast
 
-from t2s.core.expr import Index, Select, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Index, Select, const, equals
 from t2s.core.types import INT32
 from t2s.core.walk import PLAIN, Term, children, rebuild, rewrite, walk
 from t2s.graph.nodes import PEArray
 from tests.hand_graphs import systolic_gemm
 
 i, j = Index(name="i"), Index(name="j")
-SUM = apply(Op.ADD, i, j)
-CHOICE = Select(condition=equals(i, const(0)), if_true=SUM, if_false=j, type=INT32)
+SUM = i + j
+CHOICE = Select(condition=equals(i, 0), if_true=SUM, if_false=j, type=INT32)
 
 
 def test_children_are_direct_and_in_field_order() -> None:
-    assert list(children(CHOICE)) == [equals(i, const(0)), SUM, j]
+    assert list(children(CHOICE)) == [equals(i, 0), SUM, j]
     assert list(children(SUM)) == [i, j]
     assert list(children(i)) == []
 
 
 def test_walk_visits_parents_first() -> None:
-    assert list(walk(CHOICE)) == [CHOICE, equals(i, const(0)), i, const(0), SUM, i, j, j]
+    assert list(walk(CHOICE)) == [CHOICE, equals(i, 0), i, const(0), SUM, i, j, j]
 
 
 def test_walk_reaches_every_node_of_a_graph() -> None:
@@ -55,14 +54,14 @@ def test_rewriting_is_bottom_up() -> None:
     def rule(term: Term) -> Term | None:
         if term == i:
             return j
-        return const(7) if term == apply(Op.ADD, j, j) else None
+        return const(7) if term == (j + j) else None
 
     assert rewrite(SUM, rule) == const(7)
 
     def swap(term: Term) -> Term | None:
         return {"i": j, "j": i}[term.name] if isinstance(term, Index) else None
 
-    assert rewrite(SUM, swap) == apply(Op.ADD, j, i)
+    assert rewrite(SUM, swap) == (j + i)
 
 
 def test_no_field_that_is_passed_over_holds_a_term() -> None:

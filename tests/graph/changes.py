@@ -21,7 +21,7 @@ from t2s.graph.graph import (
     TensorRole,
 )
 from t2s.graph.nodes import Loop, PEArray, Register, Role
-from tests.hand_graphs import index, loop, plus
+from tests.hand_graphs import index, loop
 
 
 def at(line: int) -> SourceLocation:
@@ -56,7 +56,7 @@ def pipeline() -> Graph:
         body=(
             Receive(target="x", channel="to_sum", type=INT32),
             RegisterRead(target="previous", register="sofar", indices=(const(0),), type=INT32),
-            Let(target="total", value=plus(local("previous"), local("x"))),
+            Let(target="total", value=local("previous") + local("x")),
             RegisterWrite(register="sofar", indices=(const(0),), value=local("total")),
             Send(channel="from_sum", value=local("total")),
         ),

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from t2s.core.expr import Expr, Local, apply, const
-from t2s.core.ops import Array, Op
+from t2s.core.expr import Expr, Local
+from t2s.core.ops import Array
 from t2s.core.types import BOOL, INT32, Float, Int, Type
 from t2s.graph.body import Load, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Choice, Head, Machine, Mode, Put, Register, Role, Rule
 
 AT = Local(name="at", type=INT32)
-STEP = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, AT, const(1)))
+STEP = RegisterWrite(register="at", indices=(), value=AT + 1)
 ELEMENTS = (INT32, Int(8), Float(64), Float(16), BOOL)
 
 
@@ -65,7 +65,7 @@ class Gathering:
 
     def _gather(self, wide: Type) -> Machine:
         numbers = self.index.with_lanes(self.lanes)
-        begin = apply(Op.MULTIPLY, AT, const(self.lanes))
+        begin = AT * self.lanes
         row: tuple[Expr, ...] = (Local(name="row", type=INT32),) if self.rank > 1 else ()
         loads = [
             Load(target=name, tensor=tensor, indices=(begin,), type=numbers)
@@ -84,16 +84,14 @@ class Gathering:
             puts=(Put(channel="gs", value=value),),
             next="run",
         )
-        more = Choice(when=apply(Op.LESS, AT, const(self.steps)), inside=rule)
+        more = Choice(when=AT < self.steps, inside=rule)
         return self._machine("gather", (), more)
 
     def _sink(self, wide: Type) -> Machine:
-        begin = apply(Op.MULTIPLY, AT, const(self.lanes))
+        begin = AT * self.lanes
         store = Store(tensor="z", indices=(begin,), value=Local(name="got", type=wide))
         keep = Rule(name="keep", body=(store, STEP), takes=("gs",), next="run")
-        more = Choice(
-            when=apply(Op.LESS, AT, const(self.steps)), needs=("gs",), inside=(Choice(inside=keep),)
-        )
+        more = Choice(when=AT < self.steps, needs=("gs",), inside=(Choice(inside=keep),))
         return self._machine("sink", (Head(channel="gs", value="got"),), more)
 
     def _machine(self, name: str, heads: tuple[Head, ...], more: Choice) -> Machine:

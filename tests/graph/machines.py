@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local, const, equals, unequal
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, MemorySpace, StreamKind, StreamType, Tensor, TensorRole
@@ -27,16 +26,16 @@ def local(name: str) -> Local:
 
 
 def is_tag(name: str, tag: int) -> Expr:
-    return apply(Op.EQUAL, local(name), const(tag))
+    return equals(local(name), tag)
 
 
 def source() -> Machine:
     """Puts the elements of ``x`` up to the first 0 as one fiber, a stop and a done."""
     at = local("at")
-    step = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, at, const(1)))
+    step = RegisterWrite(register="at", indices=(), value=at + 1)
     load = Load(target="loaded", tensor="x", indices=(at,), type=INT32)
     more = Choice(
-        when=apply(Op.NOT_EQUAL, local("loaded"), const(0)),
+        when=unequal(local("loaded"), 0),
         inside=Rule(
             name="next", body=(step,), puts=(Put(channel="xs", value=local("loaded")),), next="run"
         ),
@@ -60,7 +59,7 @@ def source() -> Machine:
 def sink() -> Machine:
     """Stores values one after the other, until the stream is done."""
     at = local("place")
-    step = RegisterWrite(register="place", indices=(), value=apply(Op.ADD, at, const(1)))
+    step = RegisterWrite(register="place", indices=(), value=at + 1)
     store = Store(tensor="y", indices=(at,), value=local("value"))
     return Machine(
         name="sink",

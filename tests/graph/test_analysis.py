@@ -11,7 +11,7 @@ from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.nodes import PEArray, Register, Role
 from tests.graph.changes import local, pipeline, with_node, with_value
-from tests.hand_graphs import loop, plus, systolic_gemm, times
+from tests.hand_graphs import loop, systolic_gemm
 
 
 def latency_of(expr: Expr) -> int:
@@ -79,7 +79,7 @@ def test_the_load_latency_counts_for_a_loaded_value_only() -> None:
     scaled = with_node(
         pipeline(),
         "load_X",
-        body=(load.body[0], Send(channel="to_sum", value=times(local("value"), const(3)))),
+        body=(load.body[0], Send(channel="to_sum", value=local("value") * 3)),
     )
     assert datapath_latencies(scaled.node("load_X"), latency_of, 250) == {"to_sum": 253}
 
@@ -88,7 +88,7 @@ def test_static_values_and_broadcasts_cost_nothing() -> None:
     wide = Broadcast(value=local("x"), type=INT32.with_lanes(4))
     node = _node(
         Receive(target="x", channel="in", type=INT32),
-        Send(channel="static", value=plus(const(1), const(2))),
+        Send(channel="static", value=const(1) + const(2)),
         Send(channel="wide", value=wide),
         Send(channel="plain", value=local("x")),
     )
@@ -99,7 +99,7 @@ def test_the_longest_path_counts() -> None:
     # x -> *3 -> +4 = 7 beside x -> select 1
     node = _node(
         Receive(target="x", channel="in", type=INT32),
-        Let(target="p", value=plus(times(local("x"), local("x")), local("x"))),
+        Let(target="p", value=local("x") * local("x") + local("x")),
         Send(channel="out", value=apply(Op.MAXIMUM, local("p"), local("x"))),
     )
     assert datapath_latencies(node, latency_of, 0) == {"out": 3 + 4 + 1}
@@ -108,14 +108,14 @@ def test_the_longest_path_counts() -> None:
 def test_a_register_that_is_only_written_or_only_read_is_no_recurrence() -> None:
     written = _node(
         Receive(target="x", channel="in", type=INT32),
-        RegisterWrite(register="r", indices=(), value=times(local("x"), local("x"))),
+        RegisterWrite(register="r", indices=(), value=local("x") * local("x")),
         registers=(_register(),),
     )
     (recurrence,) = recurrences(written, latency_of)
     assert (recurrence.latency, recurrence.initiation_interval) == (0, 1)
     read = _node(
         RegisterRead(target="x", register="r", indices=(), type=INT32),
-        Send(channel="out", value=times(local("x"), local("x"))),
+        Send(channel="out", value=local("x") * local("x")),
         registers=(_register(),),
     )
     (recurrence,) = recurrences(read, latency_of)
@@ -128,9 +128,9 @@ def test_each_register_has_its_own_recurrence() -> None:
         Receive(target="x", channel="in", type=INT32),
         RegisterRead(target="r0", register="r", indices=(), type=INT32),
         RegisterRead(target="s0", register="s", indices=(), type=INT32),
-        Let(target="r1", value=times(local("r0"), local("x"))),
+        Let(target="r1", value=local("r0") * local("x")),
         RegisterWrite(register="r", indices=(), value=local("r1")),
-        RegisterWrite(register="s", indices=(), value=plus(local("s0"), local("r1"))),
+        RegisterWrite(register="s", indices=(), value=local("s0") + local("r1")),
         registers=(_register("r"), _register("s", distance=2)),
     )
     first, second = recurrences(node, latency_of)
@@ -144,8 +144,8 @@ def test_a_circle_through_two_registers_is_a_recurrence() -> None:
         Receive(target="x", channel="in", type=INT32),
         RegisterRead(target="r0", register="r", indices=(), type=INT32),
         RegisterRead(target="s0", register="s", indices=(), type=INT32),
-        RegisterWrite(register="r", indices=(), value=times(local("s0"), local("x"))),
-        RegisterWrite(register="s", indices=(), value=plus(local("r0"), local("x"))),
+        RegisterWrite(register="r", indices=(), value=local("s0") * local("x")),
+        RegisterWrite(register="s", indices=(), value=local("r0") + local("x")),
         registers=(_register("r"), _register("s", distance=2)),
     )
     first, second, circle = recurrences(node, latency_of)

@@ -42,9 +42,7 @@ def test_every_operator(operator: Op, type: Type) -> None:
 
 def test_selections_constants_and_reuse() -> None:
     local = Local(name="a", type=INT32)
-    expr = Select(
-        condition=apply(Op.LESS, local, const(3)), if_true=local, if_false=const(7), type=INT32
-    )
+    expr = Select(condition=local < 3, if_true=local, if_false=const(7), type=INT32)
     closures = Closures()
     for a, expected in ((2, 2), (5, 7)):
         assert closures.value(expr, {"a": np.int32(a)}) == expected

@@ -12,7 +12,7 @@ from t2s.core.types import INT32, BFloat, Float, Int, Type
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import allocate, interpret_graph
 from tests.graph.changes import local, pipeline, with_statement, with_tensor, with_value
-from tests.hand_graphs import index, plus, systolic_gemm
+from tests.hand_graphs import index, systolic_gemm
 
 
 def _inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
@@ -78,7 +78,7 @@ def test_a_scan_and_the_inputs_stay_as_they_were() -> None:
 
 
 def test_parameters_are_values_of_the_run() -> None:
-    shifted = with_value(pipeline(), plus(local("x"), Parameter(name="n", type=INT32)))
+    shifted = with_value(pipeline(), local("x") + Parameter(name="n", type=INT32))
     x = np.arange(8, dtype=np.int32)
     outputs = interpret_graph(shifted, {"X": x}, {"n": np.int32(10)})
     np.testing.assert_array_equal(outputs["Y"], x + 10)

@@ -7,8 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from t2s.core.expr import Expr, Index, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, const, equals
 from t2s.graph.control.iterations import Iterations, TooManyIterations, listed, rows_apart
 from t2s.graph.nodes import Loop, PEArray, Role
 from t2s.graph.semantics import iterations
@@ -25,8 +24,8 @@ def _loop(name: str, minimum: Expr | int, extent: Expr | int) -> Loop:
 NESTS = (
     (),
     (_loop("i", 2, 3), _loop("j", -1, 4)),
-    (_loop("i", 0, 5), _loop("j", i, apply(Op.SUBTRACT, const(3), i)), _loop("k", 1, 2)),
-    (_loop("i", -2, 5), _loop("j", 0, i), _loop("k", j, apply(Op.ADD, i, j))),
+    (_loop("i", 0, 5), _loop("j", i, 3 - i), _loop("k", 1, 2)),
+    (_loop("i", -2, 5), _loop("j", 0, i), _loop("k", j, i + j)),
     (_loop("i", 0, 0), _loop("j", 0, 3)),
 )
 
@@ -57,7 +56,7 @@ def test_iterations_of_several_pes() -> None:
     found = Iterations(shape=(3, 4), names=names)
     points = list(product(range(3), range(4)))
     assert found.elements([i, j], (3, 5)).reshape(-1).tolist() == [5 * a + b for a, b in points]
-    diagonal = found.where([equals(i, j), apply(Op.LESS, i, const(2))])
+    diagonal = found.where([equals(i, j), i < 2])
     assert np.argwhere(diagonal).tolist() == [[0, 0], [1, 1]]
 
 

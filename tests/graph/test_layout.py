@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from t2s.core.expr import Expr, Index, Parameter, Read, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, Parameter, Read, const
 from t2s.core.types import INT32
 from t2s.graph.arrays import outputs_of, pack, unpack
 from t2s.graph.graph import Graph, Layout, Tensor, TensorRole
@@ -25,7 +24,7 @@ def affine(*terms: tuple[str, int]) -> Expr:
     """The sum of indices times factors."""
     total: Expr = const(0)
     for name, factor in terms:
-        total = apply(Op.ADD, total, apply(Op.MULTIPLY, Index(name=name), const(factor)))
+        total = total + Index(name=name) * factor
     return total
 
 
@@ -33,7 +32,7 @@ REVERSED = Layout(
     array="x",
     loops=("a",),
     extents=(8,),
-    indices=(apply(Op.SUBTRACT, const(7), Index(name="a")),),
+    indices=(7 - Index(name="a"),),
 )
 
 
@@ -94,7 +93,7 @@ def test_a_proper_layout() -> None:
         ({"indices": (Parameter(name="n", type=INT32),)}, "n"),
         ({"indices": (affine(("a", 2)),)}, "the layout leaves dimension 0 of x"),
         (
-            {"indices": (apply(Op.MULTIPLY, Index(name="a"), Index(name="a")),)},
+            {"indices": (Index(name="a") * Index(name="a"),)},
             "the layout is not affine",
         ),
     ],

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from t2s import sparse
-from t2s.core.expr import Const, Expr, Local, apply
-from t2s.core.ops import Op
+from t2s.core.expr import Const, Expr, Local
 from t2s.core.types import INT32, Float, Int
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.machine_shapes import firsts_of_shapes, shapes_of
@@ -77,8 +76,8 @@ def test_names_do_not_matter() -> None:
         (number(1), number(1, Int(64)), INT32),
         (number(1), number(True), INT32),
         (
-            apply(Op.ADD, Local(name="x", type=INT32), number(1)),
-            apply(Op.SUBTRACT, Local(name="x", type=INT32), number(1)),
+            Local(name="x", type=INT32) + 1,
+            Local(name="x", type=INT32) - 1,
             INT32,
         ),
         (Local(name="x", type=INT32), Local(name="y", type=INT32), INT32),
@@ -104,7 +103,7 @@ def test_who_is_endless_matters() -> None:
 def test_terms_of_any_depth() -> None:
     value: Expr = Local(name="x", type=INT32)
     for _ in range(5000):
-        value = apply(Op.ADD, value, number(1))
+        value = value + 1
     assert count(ring(relay("a", value), relay("b", value))) == 1
 
 

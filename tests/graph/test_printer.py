@@ -12,7 +12,6 @@ from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.nodes import SpaceDimension
 from t2s.graph.printer import firings_per_pe, print_graph, show_space, summarize_graph
 from tests.graph.changes import (
-    less,
     pipeline,
     with_channel,
     with_loops,
@@ -20,7 +19,7 @@ from tests.graph.changes import (
     with_register,
     with_statement,
 )
-from tests.hand_graphs import index, loop, plus, systolic_gemm
+from tests.hand_graphs import index, loop, systolic_gemm
 
 PIPELINE = """\
 graph prefix_sum
@@ -117,7 +116,7 @@ def test_summary_of_an_array() -> None:
 
 
 def test_conditions_and_loop_minimums() -> None:
-    graph = with_statement(pipeline(), "sum", 3, condition=less(index("i"), index("j")))
+    graph = with_statement(pipeline(), "sum", 3, condition=index("i") < index("j"))
     triangle = (
         loop("i", 8),
         replace(loop("j", 4), minimum=index("i")),
@@ -166,14 +165,14 @@ def test_firings_per_pe() -> None:
 
     five = loop("x", 5).extent
     assert firings() == 1
-    assert firings(five, plus(five, five)) == 50
+    assert firings(five, five + five) == 50
     assert firings(five, loop("x", -1).extent) == 0
-    assert firings(five, plus(index("l0"), five)) == 5 + 6 + 7 + 8 + 9
+    assert firings(five, index("l0") + five) == 5 + 6 + 7 + 8 + 9
     assert firings(Parameter(name="n", type=INT32)) is None
 
 
 def test_the_summary_says_where_firings_vary() -> None:
     graph = with_loops(
-        pipeline(), "sum", loop("i", 8), replace(loop("j", 1), extent=plus(index("i"), index("i")))
+        pipeline(), "sum", loop("i", 8), replace(loop("j", 1), extent=index("i") + index("i"))
     )
     assert "sum      compute    1  i: 8, j: i + i          varies\n" in summarize_graph(graph)

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from t2s.core.expr import Local, Parameter, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Local, Parameter, const, equals
 from t2s.core.types import BOOL, INT32, Float
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.nodes import PEArray, Register, Role, SpaceDimension
@@ -25,7 +24,7 @@ from t2s.graph.semantics import (
     zero_of,
 )
 from tests.graph.changes import pipeline, with_loops, with_node, with_statement
-from tests.hand_graphs import index, loop, plus, systolic_gemm
+from tests.hand_graphs import index, loop, systolic_gemm
 
 
 def _node(*loops: object, space: tuple[SpaceDimension, ...] = ()) -> PEArray:
@@ -64,15 +63,15 @@ def test_no_loops_is_one_firing() -> None:
 
 
 def test_triangular_loops() -> None:
-    lower = replace(loop("j", 1), extent=plus(index("i"), const(1)))
+    lower = replace(loop("j", 1), extent=index("i") + 1)
     assert _indices(_node(loop("i", 3), lower)) == [(i, j) for i in range(3) for j in range(i + 1)]
-    remaining = apply(Op.SUBTRACT, const(3), index("i"))
+    remaining = 3 - index("i")
     upper = replace(loop("j", 1), minimum=index("i"), extent=remaining)
     assert _indices(_node(loop("i", 3), upper)) == [(i, j) for i in range(3) for j in range(i, 3)]
 
 
 def test_an_extent_of_zero_or_below_is_no_iteration() -> None:
-    shrinking = replace(loop("j", 1), extent=apply(Op.SUBTRACT, const(1), index("i")))
+    shrinking = replace(loop("j", 1), extent=1 - index("i"))
     assert _indices(_node(loop("i", 4), shrinking)) == [(0, 0)]
 
 
@@ -85,8 +84,8 @@ def test_bounds_may_use_space_and_parameters() -> None:
 def test_holds() -> None:
     environment = {"i": np.int32(0)}
     assert holds(None, environment)
-    assert holds(equals(index("i"), const(0)), environment)
-    assert not holds(equals(index("i"), const(1)), environment)
+    assert holds(equals(index("i"), 0), environment)
+    assert not holds(equals(index("i"), 1), environment)
 
 
 def test_port_uses_of_the_corners_of_an_array() -> None:
@@ -146,7 +145,7 @@ def test_a_register_value_that_was_read_does_not_change_with_a_later_write() -> 
 
 
 def test_a_receive_whose_condition_fails_gives_zero() -> None:
-    never = apply(Op.LESS, index("i"), const(0))
+    never = index("i") < 0
     node = with_statement(pipeline(), "sum", 0, condition=never).node("sum")
     sent = fire(node, {"i": np.int32(0)}, {}, {"sofar": np.array([5], np.int32)}, {})
     assert int(sent["from_sum"]) == 5
@@ -154,7 +153,7 @@ def test_a_receive_whose_condition_fails_gives_zero() -> None:
 
 def test_load_and_store_move_contiguous_lanes_under_their_condition() -> None:
     vector = INT32.with_lanes(2)
-    even = equals(apply(Op.MODULO, index("i"), const(2)), const(0))
+    even = equals(index("i") % 2, 0)
     where = (index("i"), const(2))
     load = Load(target="v", tensor="X", indices=where, type=vector, condition=even)
     store = Store(tensor="Y", indices=where, value=Local(name="v", type=vector), condition=even)
@@ -189,7 +188,7 @@ def test_zero_of(type: object, shape: tuple[int, ...]) -> None:
 
 def test_elements_and_windows() -> None:
     environment = {"i": np.int32(3)}
-    assert element_of((index("i"), plus(index("i"), const(2))), environment) == (3, 5)
+    assert element_of((index("i"), index("i") + 2), environment) == (3, 5)
     assert element_of((), environment) == ()
     assert window((3, 5), 1) == (3, 5)
     assert window((3, 4), 4) == (3, slice(4, 8))
@@ -197,7 +196,7 @@ def test_elements_and_windows() -> None:
 
 def test_port_uses_are_in_body_order_and_only_where_conditions_hold() -> None:
     graph = with_loops(pipeline(), "sum", loop("i", 2))
-    first = equals(index("i"), const(0))
+    first = equals(index("i"), 0)
     graph = with_statement(graph, "sum", 0, condition=first)
     node = graph.node("sum")
     assert isinstance(node.body[0], Receive)

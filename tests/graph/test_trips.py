@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from t2s.core.expr import Expr, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, const
 from t2s.graph.nodes import Loop, PEArray, Role, SpaceDimension
 from t2s.graph.printer import firings_per_pe
 from t2s.graph.semantics import iterations, space_points
-from tests.hand_graphs import index, loop, plus, space, times
+from tests.hand_graphs import index, loop, space
 
 
 def _node(*loops: Loop, over: tuple[SpaceDimension, ...] = ()) -> PEArray:
@@ -21,7 +20,7 @@ def _up_to(name: str, extent: Expr) -> Loop:
 
 
 ROW = (space("ii", 4),)
-TRIANGLE = (_up_to("i", plus(index("ii"), const(1))), _up_to("j", plus(index("i"), const(1))))
+TRIANGLE = (_up_to("i", index("ii") + 1), _up_to("j", index("i") + 1))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +28,8 @@ TRIANGLE = (_up_to("i", plus(index("ii"), const(1))), _up_to("j", plus(index("i"
     [
         (_node(loop("i", 3), loop("j", 5)), 15),
         (_node(), 1),
-        (_node(loop("i", 4), _up_to("k", plus(index("i"), const(1)))), 10),
-        (_node(_up_to("k", plus(times(const(3), index("ii")), const(1))), over=ROW), "3*ii + 1"),
+        (_node(loop("i", 4), _up_to("k", index("i") + 1)), 10),
+        (_node(_up_to("k", 3 * index("ii") + 1), over=ROW), "3*ii + 1"),
         (_node(*TRIANGLE, over=ROW), "(ii + 1)*(ii + 2)/2"),
         (
             _node(
@@ -38,7 +37,7 @@ TRIANGLE = (_up_to("i", plus(index("ii"), const(1))), _up_to("j", plus(index("i"
                 Loop(
                     name="k",
                     minimum=index("i"),
-                    extent=apply(Op.SUBTRACT, const(4), index("i")),
+                    extent=4 - index("i"),
                 ),
             ),
             10,
@@ -54,5 +53,5 @@ def test_formula_counts_the_firings(node: PEArray, formula: int | str) -> None:
 
 def test_no_formula_where_a_loop_may_be_empty_or_is_not_affine() -> None:
     assert firings_per_pe(_node(loop("i", 4), _up_to("k", index("i")))) is None
-    halved = apply(Op.FLOOR_DIVIDE, plus(index("i"), const(2)), const(2))
+    halved = (index("i") + 2) // 2
     assert firings_per_pe(_node(loop("i", 4), _up_to("k", halved))) is None

@@ -32,7 +32,7 @@ from tests.graph.changes import (
     with_tensor,
 )
 from tests.graph.refusal import DISTINCT, FRESH, SCOPE, STATIC, refuse
-from tests.hand_graphs import index, loop, plus, systolic_gemm
+from tests.hand_graphs import index, loop, systolic_gemm
 
 F32 = Float(32)
 V4 = INT32.with_lanes(4)
@@ -50,7 +50,7 @@ def test_triangular_loops_parameters_and_conditions_pass() -> None:
         pipeline(),
         "sum",
         loop("i", 8),
-        replace(loop("j", 1), minimum=index("i"), extent=plus(index("i"), const(1))),
+        replace(loop("j", 1), minimum=index("i"), extent=index("i") + 1),
         replace(loop("k", 1), extent=Parameter(name="n", type=INT32)),
     )
     verify_graph(with_statement(graph, "sum", 0, condition=equals(index("j"), index("k"))))
@@ -257,7 +257,7 @@ class TestLoopsAndSpace:
         )
 
     def test_bound_that_depends_on_the_loop_itself(self) -> None:
-        loops = (loop("i", 8), replace(loop("j", 8), extent=plus(index("j"), const(1))))
+        loops = (loop("i", 8), replace(loop("j", 8), extent=index("j") + 1))
         refuse(
             with_loops(pipeline(), "sum", *loops),
             "node 'sum': the extent of loop 'j': the index 'j' is not in scope (in j + 1)",

@@ -14,7 +14,6 @@ from t2s.graph.nodes import Role
 from t2s.graph.verify import GraphError, verify_graph
 from tests.graph.changes import (
     at,
-    less,
     local,
     pipeline,
     with_body,
@@ -108,7 +107,7 @@ class TestRegisters:
         )
 
     def test_the_condition_of_a_write_may_depend_on_data(self) -> None:
-        condition = less(local("x"), const(0))
+        condition = local("x") < 0
         verify_graph(with_statement(pipeline(), "sum", 3, condition=condition))
 
 
@@ -242,7 +241,7 @@ class TestConditions:
         graph = pipeline()
         line = graph.node(node).location
         refuse(
-            with_statement(graph, node, position, condition=less(local("value"), const(1))),
+            with_statement(graph, node, position, condition=local("value") < 1),
             f"node {node!r}: the condition of {what}: the expression is not static (in value < 1)",
             f"  --> {line}",
             "  expected: loop and space indices, parameters and literals only",

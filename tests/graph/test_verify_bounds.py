@@ -8,8 +8,6 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, Var
-from t2s.core.expr import apply, const
-from t2s.core.ops import Op
 from t2s.graph.body import Load
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
@@ -41,7 +39,7 @@ def test_a_load_behind_its_tensor() -> None:
     node = next(node for node in graph.pe_arrays if isinstance(node.body[0], Load))
     load = node.body[0]
     assert isinstance(load, Load)
-    later = tuple(apply(Op.ADD, index, const(1)) for index in load.indices)
+    later = tuple(index + 1 for index in load.indices)
     moved = replace(node, body=(replace(load, indices=later), *node.body[1:]))
     nodes = tuple(moved if old is node else old for old in graph.nodes)
     with pytest.raises(GraphError, match="loads outside of 'x'") as refused:

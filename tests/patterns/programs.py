@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from t2s.core.expr import Const, Expr, Local, Parameter, Select, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Const, Expr, Local, Parameter, Select, const
 from t2s.core.types import INT32, Type, UInt
 from t2s.patterns.ir import (
     Bind,
@@ -51,18 +50,6 @@ def given(name: str) -> Parameter:
     return Parameter(name=name, type=INT32)
 
 
-def add(left: Expr, right: Expr) -> Expr:
-    return apply(Op.ADD, left, right)
-
-
-def subtract(left: Expr, right: Expr) -> Expr:
-    return apply(Op.SUBTRACT, left, right)
-
-
-def multiply(left: Expr, right: Expr) -> Expr:
-    return apply(Op.MULTIPLY, left, right)
-
-
 def dram(name: str, type: Type, size: Expr) -> PatternMemory:
     tensor, _, array = name.partition("_")
     held = Held(tensor=tensor, array=array)
@@ -86,8 +73,8 @@ def segment(array: str, at: Expr, name: str) -> list[PatternStatement]:
     """Where the fiber of a row begins, and how long it is."""
     return [
         ReadMemory(target=f"{name}_begin", memory=array, index=at),
-        ReadMemory(target=f"{name}_end", memory=array, index=add(at, const(1))),
-        Bind(target=f"{name}_length", value=subtract(local(f"{name}_end"), local(f"{name}_begin"))),
+        ReadMemory(target=f"{name}_end", memory=array, index=at + 1),
+        Bind(target=f"{name}_length", value=local(f"{name}_end") - local(f"{name}_begin")),
     ]
 
 
@@ -110,13 +97,13 @@ def spmv(type: Type) -> PatternProgram:
                 Pop(target="a", queue="A_vals_here"),
                 ReadMemory(target="xj", memory="x_here", index=local("j")),
             ),
-            value=multiply(local("a", type), local("xj", type)),
+            value=local("a", type) * local("xj", type),
         ),
         WriteMemory(memory="y_here", index=local("i"), value=local("t", type)),
     )
     body = (
-        chip("A_pos_here", MemoryKind.SRAM, INT32, add(rows, const(1)), rule="read by a counter"),
-        LoadBlock(memory="A_pos_here", source="A_pos", begin=const(0), length=add(rows, const(1))),
+        chip("A_pos_here", MemoryKind.SRAM, INT32, rows + 1, rule="read by a counter"),
+        LoadBlock(memory="A_pos_here", source="A_pos", begin=const(0), length=rows + 1),
         chip("x_here", MemoryKind.PARTITIONED_SRAM, type, columns, partitions=2, swizzled=True),
         LoadBlock(memory="x_here", source="x_vals", begin=const(0), length=columns),
         chip("y_here", MemoryKind.SRAM, type, rows),
@@ -132,7 +119,7 @@ def spmv(type: Type) -> PatternProgram:
         environment=ENVIRONMENT,
         arguments=sized("rows", "columns", "entries"),
         memories=(
-            dram("A_pos", INT32, add(rows, const(1))),
+            dram("A_pos", INT32, rows + 1),
             dram("A_crd", INT32, entries),
             dram("A_vals", type, entries),
             dram("x_vals", type, columns),
@@ -151,11 +138,9 @@ def sddmm(type: Type) -> PatternProgram:
         Pop(target="j", queue="B_crd_here"),
         Pop(target="b", queue="B_vals_here"),
         chip("C_row", MemoryKind.SRAM, type, depth),
-        LoadBlock(memory="C_row", source="C_vals", begin=multiply(local("i"), depth), length=depth),
+        LoadBlock(memory="C_row", source="C_vals", begin=local("i") * depth, length=depth),
         chip("D_column", MemoryKind.SRAM, type, depth),
-        LoadBlock(
-            memory="D_column", source="D_vals", begin=multiply(local("j"), depth), length=depth
-        ),
+        LoadBlock(memory="D_column", source="D_vals", begin=local("j") * depth, length=depth),
         Reduce(
             target="t",
             header=CountHeader(extent=depth, parallel=LANES),
@@ -164,7 +149,7 @@ def sddmm(type: Type) -> PatternProgram:
                 ReadMemory(target="c", memory="C_row", index=local("k")),
                 ReadMemory(target="d", memory="D_column", index=local("k")),
             ),
-            value=multiply(multiply(local("b", type), local("c", type)), local("d", type)),
+            value=local("b", type) * local("c", type) * local("d", type),
         ),
         Push(queue="A_vals_here", value=local("t", type)),
     )
@@ -179,8 +164,8 @@ def sddmm(type: Type) -> PatternProgram:
         StoreStream(target="A_vals", begin=begin, length=length, queue="A_vals_here"),
     )
     body = (
-        chip("B_pos_here", MemoryKind.SRAM, INT32, add(rows, const(1))),
-        LoadBlock(memory="B_pos_here", source="B_pos", begin=const(0), length=add(rows, const(1))),
+        chip("B_pos_here", MemoryKind.SRAM, INT32, rows + 1),
+        LoadBlock(memory="B_pos_here", source="B_pos", begin=const(0), length=rows + 1),
         Foreach(header=CountHeader(extent=rows, parallel=OUTER), binders=("i",), body=row),
     )
     shared = SharedLevel(tensor="B", level=1)
@@ -189,11 +174,11 @@ def sddmm(type: Type) -> PatternProgram:
         environment=ENVIRONMENT,
         arguments=sized("rows", "columns", "depth", "entries"),
         memories=(
-            dram("B_pos", INT32, add(rows, const(1))),
+            dram("B_pos", INT32, rows + 1),
             dram("B_crd", INT32, entries),
             dram("B_vals", type, entries),
-            dram("C_vals", type, multiply(rows, depth)),
-            dram("D_vals", type, multiply(columns, depth)),
+            dram("C_vals", type, rows * depth),
+            dram("D_vals", type, columns * depth),
             dram("A_vals", type, entries),
         ),
         body=body,
@@ -205,7 +190,7 @@ def _operand(tensor: str, type: Type, bits: Expr) -> list[PatternStatement]:
     """The coordinates of a row as two bit vectors of the same words."""
     begin, length = local(f"{tensor}_begin"), local(f"{tensor}_length")
     crd, raw = f"{tensor}_crd_here", f"{tensor}_raw"
-    words = apply(Op.FLOOR_DIVIDE, bits, const(32))
+    words = bits // 32
     word = local(f"{tensor}_word", WORD)
     return [
         *segment(f"{tensor}_pos_here", local("i"), tensor),
@@ -229,8 +214,8 @@ def _operand(tensor: str, type: Type, bits: Expr) -> list[PatternStatement]:
 
 def _value_at(tensor: str, type: Type) -> list[PatternStatement]:
     position = local(f"{tensor}_position")
-    found = apply(Op.GREATER_EQUAL, position, const(0))
-    there = add(local(f"{tensor}_begin"), position)
+    found = position >= 0
+    there = local(f"{tensor}_begin") + position
     index = Select(condition=found, if_true=there, if_false=const(-1), type=INT32)
     return [ReadMemory(target=f"{tensor}_value", memory=f"{tensor}_sparse", index=index)]
 
@@ -247,8 +232,8 @@ def matrix_sum(type: Type, join: JoinKind = JoinKind.OR) -> PatternProgram:
         *_operand("C", type, bits),
         Reduce(target="count", header=header, binders=("j0", "b0", "o0", "c0"), body=(), value=one),
         Update(target="A_end", memory="allocator", index=const(0), value=count),
-        Bind(target="A_begin", value=subtract(end, count)),
-        WriteMemory(memory="A_pos_sparse", index=add(local("i"), const(1)), value=end),
+        Bind(target="A_begin", value=end - count),
+        WriteMemory(memory="A_pos_sparse", index=local("i") + 1, value=end),
         Foreach(
             header=ScanHeader(bits=bits, left="B_bits", right="C_bits", join=join, parallel=LANES),
             binders=("j", "B_position", "out", "C_position"),
@@ -257,12 +242,10 @@ def matrix_sum(type: Type, join: JoinKind = JoinKind.OR) -> PatternProgram:
                 *_value_at("C", type),
                 WriteMemory(
                     memory="A_vals_sparse",
-                    index=add(begin, local("out")),
-                    value=add(local("B_value", type), local("C_value", type)),
+                    index=begin + local("out"),
+                    value=local("B_value", type) + local("C_value", type),
                 ),
-                WriteMemory(
-                    memory="A_crd_sparse", index=add(begin, local("out")), value=local("j")
-                ),
+                WriteMemory(memory="A_crd_sparse", index=begin + local("out"), value=local("j")),
             ),
         ),
     )
@@ -270,26 +253,26 @@ def matrix_sum(type: Type, join: JoinKind = JoinKind.OR) -> PatternProgram:
     head: list[PatternStatement] = []
     for tensor in tensors:
         head += [
-            chip(f"{tensor}_pos_here", MemoryKind.SRAM, INT32, add(rows, const(1))),
+            chip(f"{tensor}_pos_here", MemoryKind.SRAM, INT32, rows + 1),
             LoadBlock(
                 memory=f"{tensor}_pos_here",
                 source=f"{tensor}_pos",
                 begin=const(0),
-                length=add(rows, const(1)),
+                length=rows + 1,
             ),
         ]
     memories = []
     for tensor in tensors:
         entries = given(f"{tensor}_entries")
         memories += [
-            dram(f"{tensor}_pos", INT32, add(rows, const(1))),
+            dram(f"{tensor}_pos", INT32, rows + 1),
             dram(f"{tensor}_crd", INT32, entries),
             dram(f"{tensor}_vals", type, entries),
             _view(f"{tensor}_sparse", f"{tensor}_vals", type, entries),
         ]
-    most = add(given("B_entries"), given("C_entries"))
+    most = given("B_entries") + given("C_entries")
     for array, of, size in (
-        ("pos", INT32, add(rows, const(1))),
+        ("pos", INT32, rows + 1),
         ("crd", INT32, most),
         ("vals", type, most),
     ):

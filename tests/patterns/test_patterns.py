@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Parameter, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Parameter, const
 from t2s.core.types import INT32, Float, Int
 from t2s.patterns.interpret import interpret_patterns
 from t2s.patterns.ir import (
@@ -395,7 +394,7 @@ def test_products_of_extents_are_counted_by_their_factors() -> None:
     pop = Pop(target="word", queue="queue")
     inner = Foreach(header=CountHeader(extent=extents[1]), binders=("j",), body=(pop,))
     taken = Foreach(header=CountHeader(extent=extents[0]), binders=("i",), body=(inner,))
-    whole = apply(Op.MULTIPLY, extents[1], extents[0])
+    whole = extents[1] * extents[0]
     program = PatternProgram(
         name="taken",
         arguments=(rows, columns),
@@ -407,7 +406,7 @@ def test_products_of_extents_are_counted_by_their_factors() -> None:
         ),
     )
     verify_patterns(program)
-    one_less = apply(Op.MULTIPLY, extents[0], extents[0])
+    one_less = extents[0] * extents[0]
     stream = LoadStream(queue="queue", source="x", begin=const(0), length=one_less)
     with pytest.raises(InternalError, match="rows \\* rows words are put into 'queue', and"):
         verify_patterns(replace(program, body=(program.body[0], stream, taken)))

@@ -35,7 +35,7 @@ def three_machines() -> Graph:
         name="more",
         body=(read("a", 0), read("b", 1)),
         takes=("xs",),
-        puts=put(apply(Op.ADD, local("p"), apply(Op.MULTIPLY, local("a"), local("b")))),
+        puts=put(local("p") + local("a") * local("b")),
         next="run",
     )
     less = Rule(
@@ -45,8 +45,8 @@ def three_machines() -> Graph:
         puts=put(apply(Op.DIVIDE, local("p"), local("a"))),
         next="run",
     )
-    product = Let(target="p", value=apply(Op.MULTIPLY, local("x"), local("x")))
-    large = apply(Op.GREATER, local("x"), const(0.0, FLOAT))
+    product = Let(target="p", value=local("x") * local("x"))
+    large = local("x") > 0.0
     machine = Machine(
         name="m",
         role=Role.COMPUTE,

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from t2s.core.expr import Expr, Index, Local, Select, apply, const, equals
+from t2s.core.expr import Expr, Index, Local, Select, const, equals
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
@@ -33,10 +32,6 @@ def line(number: int) -> SourceLocation:
 
 def local(name: str, type: Type = INT32) -> Local:
     return Local(name=name, type=type)
-
-
-def add(left: Expr, right: Expr) -> Expr:
-    return apply(Op.ADD, left, right)
 
 
 def loops(count: int, name: str = "n") -> tuple[Loop, ...]:
@@ -75,9 +70,7 @@ def send(channel: str, value: Expr = ZERO, condition: Expr | None = None) -> Sen
 def load_unit(count: int, channel: str, *, lanes: int = 1, at: int | None = None) -> PEArray:
     """Loads ``X[lanes * n]`` and sends it."""
     type = INT32.with_lanes(lanes)
-    load = Load(
-        target="value", tensor="X", indices=(apply(Op.MULTIPLY, N, const(lanes)),), type=type
-    )
+    load = Load(target="value", tensor="X", indices=(N * lanes,), type=type)
     body = (load, send(channel, local("value", type)))
     return node("load", count, *body, role=Role.LOAD, at=at)
 
@@ -152,7 +145,7 @@ def fork_join(count: int, *, short: int) -> Graph:
         count,
         receive("short"),
         receive("late"),
-        send("B", add(local("short"), local("late"))),
+        send("B", local("short") + local("late")),
         at=3,
     )
     nodes = (
@@ -175,16 +168,16 @@ def fork_join(count: int, *, short: int) -> Graph:
 def holding_fork_join(count: int, *, short: int, long: int = 2) -> Graph:
     """As ``fork_join``, but the relay takes all its tokens before it passes the first one on."""
     total, held = local("total"), local("held")
-    taking = apply(Op.LESS, N, const(count))
+    taking = N < count
     hold = replace(
         node(
             "hold",
             2 * count,
             receive("long", taking),
             RegisterRead(target="held", register="sum", indices=(), type=INT32),
-            Let(target="total", value=add(held, local("long"))),
+            Let(target="total", value=held + local("long")),
             RegisterWrite(register="sum", indices=(), value=total),
-            send("late", total, apply(Op.GREATER_EQUAL, N, const(count))),
+            send("late", total, N >= count),
             registers=(Register(name="sum", type=INT32, shape=(), distance=1),),
             at=5,
         )
@@ -211,9 +204,9 @@ def accumulation(count: int, element: Type, *, capacity: int = 2) -> Graph:
         count,
         receive("A", type=element),
         RegisterRead(target="old", register="total", indices=(), type=element),
-        Let(target="new", value=add(before, local("A", element))),
+        Let(target="new", value=before + local("A", element)),
         RegisterWrite(register="total", indices=(), value=local("new", element)),
-        send("B", local("new", element), equals(N, const(count - 1))),
+        send("B", local("new", element), equals(N, count - 1)),
         registers=(Register(name="total", type=element, shape=(), distance=1, location=line(9)),),
     )
     return design(
@@ -232,12 +225,12 @@ def feedback(count: int, *, capacity: int, latency: int, distance: int = 1) -> G
 
     Each sum is that of ``distance`` firings before, and the new element.
     """
-    more = apply(Op.LESS, N, const(count - distance))
+    more = N < count - distance
     total = local("total")
     body = (
         receive("A"),
-        receive("state", apply(Op.GREATER_EQUAL, N, const(distance))),
-        Let(target="total", value=add(local("A"), local("state"))),
+        receive("state", N >= distance),
+        Let(target="total", value=local("A") + local("state")),
         send("state", total, more),
         send("B", total),
     )
@@ -262,7 +255,7 @@ def wide_load(count: int, lanes: int) -> Graph:
             "drop",
             count,
             receive("A", type=vector),
-            send("B", const(7), equals(N, const(count - 1))),
+            send("B", const(7), equals(N, count - 1)),
         ),
         store_unit(1, "B"),
     )

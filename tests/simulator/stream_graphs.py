@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from t2s.core.expr import Expr, Local, apply, conjunction, const
+from t2s.core.expr import Expr, Local, conjunction, const, equals, unequal
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Store
@@ -36,15 +36,11 @@ def value(channel: str) -> Local:
 
 
 def is_value(channel: str) -> Expr:
-    return apply(Op.EQUAL, Local(name=f"{channel}_tag", type=INT32), const(VALUE))
+    return equals(Local(name=f"{channel}_tag", type=INT32), VALUE)
 
 
 def local(name: str) -> Local:
     return Local(name=name, type=INT32)
-
-
-def plus(left: Expr, right: int) -> Expr:
-    return apply(Op.ADD, left, const(right))
 
 
 def write(register: str, to: Expr) -> RegisterWrite:
@@ -126,7 +122,7 @@ class Builder:
         load = Load(target="loaded", tensor=tensor, indices=(local("at"),), type=INT32)
         more = Rule(
             name="more",
-            body=(load, write("at", plus(local("at"), 1))),
+            body=(load, write("at", local("at") + 1)),
             puts=(Put(channel=out, value=local("loaded")),),
             next="run",
         )
@@ -137,7 +133,7 @@ class Builder:
                 name="run",
                 needs=(),
                 choices=(
-                    Choice(when=apply(Op.LESS, local("at"), const(count)), inside=more),
+                    Choice(when=local("at") < count, inside=more),
                     Choice(inside=Rule(name="end", puts=(Put(channel=out, tag=const(DONE)),))),
                 ),
             ),
@@ -151,7 +147,7 @@ class Builder:
         store = Store(tensor=tensor, indices=(local("at"),), value=value(stream))
         keep = Rule(
             name="keep",
-            body=(store, write("at", plus(local("at"), 1))),
+            body=(store, write("at", local("at") + 1)),
             takes=(stream,),
             next="run",
         )
@@ -179,12 +175,12 @@ class Builder:
         keep = Rule(
             name="keep",
             takes=(stream,),
-            puts=(Put(channel=out, value=plus(value(stream), 1)),),
+            puts=(Put(channel=out, value=value(stream) + 1),),
             next="run",
         )
-        remainder = apply(Op.MODULO, value(stream), const(by))
+        remainder = value(stream) % by
         inside = (
-            Choice(when=apply(Op.NOT_EQUAL, remainder, const(0)), inside=keep),
+            Choice(when=unequal(remainder, 0), inside=keep),
             Choice(inside=Rule(name="drop", takes=(stream,), next="run")),
         )
         choices = (Choice(when=is_value(stream), inside=inside), self._end((stream,), (out,)))
@@ -195,14 +191,12 @@ class Builder:
         """Sends each value several times before it takes it."""
         out = self.stream()
         put = (Put(channel=out, value=value(stream)),)
-        again = Rule(
-            name="again", body=(write("made", plus(local("made"), 1)),), puts=put, next="run"
-        )
+        again = Rule(name="again", body=(write("made", local("made") + 1),), puts=put, next="run")
         last = Rule(
             name="last", body=(write("made", const(0)),), takes=(stream,), puts=put, next="run"
         )
         inside = (
-            Choice(when=apply(Op.LESS, local("made"), const(times - 1)), inside=again),
+            Choice(when=local("made") < times - 1, inside=again),
             Choice(inside=last),
         )
         choices = (Choice(when=is_value(stream), inside=inside), self._end((stream,), (out,)))
@@ -243,7 +237,7 @@ class Builder:
                 when=conjunction(is_value(left), is_value(right)),
                 inside=(
                     Choice(
-                        when=apply(Op.LESS, value(left), value(right)),
+                        when=value(left) < value(right),
                         inside=take("smaller left", left),
                     ),
                     Choice(inside=take("smaller right", right)),
@@ -259,7 +253,7 @@ class Builder:
     def select(self, control: str, stream: str) -> tuple[str, str]:
         """Takes from the stream for odd values of the control only; puts in varying order."""
         left, right = self.stream(), self.stream()
-        odd = apply(Op.EQUAL, apply(Op.MODULO, value(control), const(2)), const(1))
+        odd = equals(value(control) % 2, 1)
         both = (Put(channel=right, value=value(control)), Put(channel=left, value=value(stream)))
         choices = (
             Choice(
@@ -318,7 +312,7 @@ class Builder:
         )
         end = Rule(name="end", puts=(Put(channel=out, tag=const(DONE)),))
         more = Rule(name="more", takes=(stream,), next="run")
-        fine = Choice(when=apply(Op.NOT_EQUAL, value(stream), const(6)), inside=keep)
+        fine = Choice(when=unequal(value(stream), 6), inside=keep)
         choices = (
             Choice(when=is_value(stream), inside=(fine,)),
             Choice(inside=more if waits else end),
@@ -334,7 +328,7 @@ class Builder:
         """Adds up in a loop of two machines that starts with a token in it."""
         out, forth, back = self.stream(), self.stream(), self.stream()
         start = Rule(name="start", puts=(Put(channel=forth, value=const(1)),), next="run")
-        total = apply(Op.ADD, value(stream), value(back))
+        total = value(stream) + value(back)
         puts = (Put(channel=out, value=total), Put(channel=forth, value=total))
         step = Rule(name="step", takes=(stream, back), puts=puts, next="run")
         self.machine(
@@ -381,7 +375,7 @@ class Builder:
         )
         put = Put(
             channel=out,
-            value=apply(Op.ADD, apply(Op.MULTIPLY, local("point"), const(10)), local("count")),
+            value=local("point") * 10 + local("count"),
         )
         drain = Rule(name="drain", body=(MemoryDrop(memory="points"),), puts=(put,), next="drain")
         self.machine(
@@ -402,7 +396,7 @@ class Builder:
                     Choice(
                         body=(size, first),
                         inside=(
-                            Choice(when=apply(Op.GREATER, local("size"), const(0)), inside=drain),
+                            Choice(when=local("size") > 0, inside=drain),
                             self._end((), (out,)),
                         ),
                     ),

@@ -77,9 +77,9 @@ def ranks(words: Local, found: Local) -> Expr:
         return Broadcast(value=const(number), type=wide)
 
     rank = RankBits(words=words, bits=found, type=wide)
-    behind = RankBits(words=words, bits=apply(Op.ADD, found, constant(1)), type=wide)
-    some = apply(Op.GREATER, found, constant(-1))
-    there = apply(Op.AND, some, apply(Op.GREATER, behind, rank))
+    behind = RankBits(words=words, bits=found + constant(1), type=wide)
+    some = found > constant(-1)
+    there = some & (behind > rank)
     return Select(condition=there, if_true=rank, if_false=constant(-1), type=wide)
 
 

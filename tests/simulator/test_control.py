@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from t2s.core.expr import Expr, Index, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, const, equals
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Loop, PEArray, Role, SpaceDimension
@@ -21,7 +20,6 @@ from tests.simulator.designs import (
     ENGINES,
     ZERO,
     N,
-    add,
     channel,
     design,
     load_unit,
@@ -43,10 +41,6 @@ def space(extent: int, minimum: int = 0) -> tuple[SpaceDimension, ...]:
     return (SpaceDimension(name="p", minimum=minimum, extent=extent),)
 
 
-def modulo(value: Expr, divisor: int) -> Expr:
-    return apply(Op.MODULO, value, const(divisor))
-
-
 def store_array(pes: int, count: int, source: str, where: Expr) -> PEArray:
     """A store unit with ``pes`` PEs that writes ``Y[where]``."""
     unit = store_unit(count, source)
@@ -59,11 +53,11 @@ def multiplexed(pes: int, rounds: int) -> Graph:
     deal = replace(
         channel("B", "feeder", "store"),
         shape=(pes,),
-        source_index=(modulo(N, pes),),
+        source_index=(N % pes,),
         sink_index=(P,),
     )
     count = pes * rounds
-    where = add(apply(Op.MULTIPLY, N, const(pes)), P)
+    where = N * pes + P
     return design(
         (
             load_unit(count, "A"),
@@ -82,14 +76,14 @@ def scattered(pes: int, rounds: int) -> Graph:
     In round r the stream carries elements pes-1 .. 0; PE p takes part while k <= pes-1-p and
     keeps the last one it sees.
     """
-    last = apply(Op.SUBTRACT, const(pes - 1), P)
+    last = pes - 1 - P
     shape = (Loop(name="r", minimum=ZERO, extent=const(rounds)),)
-    loops = (*shape, Loop(name="k", minimum=ZERO, extent=apply(Op.SUBTRACT, const(pes), P)))
+    loops = (*shape, Loop(name="k", minimum=ZERO, extent=pes - P))
     body = (
         receive("first", equals(P, ZERO)),
-        receive("pass", apply(Op.GREATER, P, ZERO)),
-        send("pass", add(local("first"), local("pass")), apply(Op.LESS, K, last)),
-        send("keep", add(local("first"), local("pass")), equals(K, last)),
+        receive("pass", P > ZERO),
+        send("pass", local("first") + local("pass"), K < last),
+        send("keep", local("first") + local("pass"), equals(K, last)),
     )
     chain_of_pes = PEArray(
         name="scatter", role=Role.RELAY, space=space(pes), loops=loops, body=body
@@ -97,7 +91,7 @@ def scattered(pes: int, rounds: int) -> Graph:
     passing = replace(
         channel("pass", "scatter", "scatter"),
         shape=(pes,),
-        source_index=(add(P, const(1)),),
+        source_index=(P + 1,),
         sink_index=(P,),
     )
     keeping = replace(
@@ -105,7 +99,7 @@ def scattered(pes: int, rounds: int) -> Graph:
     )
     entering = replace(channel("first", "load", "scatter"), sink_index=(), source_index=())
     count = pes * rounds
-    where = add(apply(Op.MULTIPLY, N, const(pes)), P)
+    where = N * pes + P
     return design(
         (load_unit(count, "first"), chain_of_pes, store_array(pes, rounds, "keep", where)),
         (entering, passing, keeping),
@@ -118,16 +112,16 @@ def triangular(size: int) -> Graph:
     """A nest whose inner extent is the outer index plus one."""
     loops = (
         Loop(name="n", minimum=ZERO, extent=const(size)),
-        Loop(name="k", minimum=N, extent=add(N, const(1))),
+        Loop(name="k", minimum=N, extent=N + 1),
     )
     count = size * (size + 1) // 2
-    fire_last = equals(K, add(N, N))
+    fire_last = equals(K, N + N)
     reader = PEArray(
         name="rows",
         role=Role.COMPUTE,
         space=(),
         loops=loops,
-        body=(receive("A"), send("B", add(local("A"), K), fire_last)),
+        body=(receive("A"), send("B", local("A") + K, fire_last)),
     )
     return design(
         (load_unit(count, "A"), reader, store_unit(size, "B")),
@@ -233,8 +227,8 @@ def test_labels_start_at_the_minimum_of_the_space() -> None:
     wire = replace(
         channel("B", "a", "b"),
         shape=(2,),
-        source_index=(apply(Op.SUBTRACT, P, const(5)),),
-        sink_index=(apply(Op.SUBTRACT, P, const(5)),),
+        source_index=(P - 5,),
+        sink_index=(P - 5,),
     )
     program = build_program(design((unit, sink), (wire,)), "ideal", None)
     assert [program.pe_label(n) for n in range(4)] == ["a[5]", "a[6]", "b[5]", "b[6]"]

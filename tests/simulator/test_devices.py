@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from t2s.core.expr import Broadcast, Cast, Expr, Local, ReduceLanes, Select, apply
+from t2s.core.expr import Broadcast, Cast, Expr, Local, ReduceLanes, Select
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, BFloat, Bool, Float, Int, Type, UInt
 from t2s.simulator.devices import DEVICES, TypeFamily, family_of
@@ -43,11 +43,11 @@ def tree(lanes: int, type: Type = FLOAT32) -> Expr:
 @pytest.mark.parametrize(
     ("expr", "cycles"),
     [
-        (apply(Op.ADD, local(FLOAT32), local(FLOAT32)), 4),
-        (apply(Op.ADD, local(INT32), local(INT32)), 1),
-        (apply(Op.LESS, local(INT32), local(INT32)), 0),
-        (apply(Op.LESS, local(FLOAT32), local(FLOAT32)), 1),
-        (apply(Op.MULTIPLY, local(INT32), local(INT32)), 3),
+        (local(FLOAT32) + local(FLOAT32), 4),
+        (local(INT32) + local(INT32), 1),
+        (local(INT32) < local(INT32), 0),
+        (local(FLOAT32) < local(FLOAT32), 1),
+        (local(INT32) * local(INT32), 3),
         (tree(16), 4 * 4),
         (tree(5), 3 * 4),
         (tree(2, INT32), 1),

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Index, Parameter, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, Parameter, equals
 from t2s.core.types import INT32, BFloat, Bool, Float
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.body import Send
@@ -150,7 +149,7 @@ def parametrized() -> Graph:
         replace(item, loops=(replace(item.loops[0], extent=count),)) for item in graph.nodes
     )
     load, compute, store = nodes
-    shifted = apply(Op.ADD, compute.body[1].value, Parameter(name="shift", type=INT32))  # type: ignore[attr-defined]
+    shifted = compute.body[1].value + Parameter(name="shift", type=INT32)  # type: ignore[attr-defined]
     compute = replace(compute, body=(compute.body[0], send("B", shifted)))
     parameters = tuple(
         ScalarParameter(name=name, type=INT32, location=line(number))
@@ -239,7 +238,7 @@ def test_too_many_firings() -> None:
     count = 1 << 30
     load, store = load_unit(count, "A"), store_unit(count, "A")
     n = Index(name="n")
-    when = equals(apply(Op.MULTIPLY, n, n), const(4))
+    when = equals(n * n, 4)
     body = tuple(
         replace(part, condition=when) if isinstance(part, Send) else part for part in load.body
     )
@@ -291,7 +290,7 @@ def test_store_out_of_range() -> None:
 
 
 def test_a_guarded_access_may_be_out_of_range_elsewhere() -> None:
-    inside = apply(Op.LESS, N, const(3))
+    inside = N < 3
     source = node("source", 4, send("B"))
     unit = store_unit(4, "B")
     unit = replace(unit, body=(unit.body[0], replace(unit.body[1], condition=inside)))  # type: ignore[call-arg]
@@ -319,7 +318,7 @@ def space_index() -> Expr:
 
 
 def test_channel_element_out_of_range() -> None:
-    graph = arrays(apply(Op.ADD, space_index(), const(1)), space_index())
+    graph = arrays(space_index() + 1, space_index())
     assert text_of(lambda: simulate_cycles(graph)) == (
         "'source' uses elements outside of channel 'B'\n"
         "  --> design.py:53\n"

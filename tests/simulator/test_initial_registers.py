@@ -12,8 +12,7 @@ import pytest
 from benchmarks.random_graphs import random_graph
 from benchmarks.random_machines import random_machines
 from benchmarks.referee import random_inputs
-from t2s.core.expr import apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import const
 from t2s.core.types import BOOL, INT32, Float, Int, Type, UInt
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
@@ -78,7 +77,7 @@ def delayed(type: Type, initial: float, *, file: tuple[int, ...] = (2,), pes: in
     """Each PE sends what was in its register file before, element by element."""
     t, p = index("t"), index("p")
     loops, array = (loop("t", 5),), (space("p", pes),)
-    at = (apply(Op.MODULO, t, const(file[0], INT32)), *(const(0, INT32) for _ in file[1:]))
+    at = (t % const(file[0], INT32), *(const(0, INT32) for _ in file[1:]))
     body = (
         Receive(target="value", channel="x_in", type=type),
         RegisterRead(target="before", register="kept", indices=at, type=type),

@@ -11,8 +11,7 @@ import pytest
 from benchmarks.random_graphs import random_device
 from benchmarks.random_machines import random_machines
 from t2s.core.errors import UserError
-from t2s.core.expr import Index, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Index, const, equals
 from t2s.core.types import INT32
 from t2s.graph.body import Load, Receive, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
@@ -70,10 +69,10 @@ def test_traces_make_a_program_like_any_other() -> None:
 def array_of_machines(*, shared: bool = False, wrong: bool = False) -> Graph:
     """Two machines put four elements of ``x`` each; two PEs store them as rows of ``y``."""
     place, at, loaded = Index(name="p"), local("at"), local("loaded")
-    position = apply(Op.ADD, at, apply(Op.MULTIPLY, place, const(4)))
-    step = RegisterWrite(register="at", indices=(), value=apply(Op.ADD, at, const(1)))
+    position = at + place * 4
+    step = RegisterWrite(register="at", indices=(), value=at + 1)
     sent = (Put(channel="xs", value=loaded),)
-    last = Choice(when=apply(Op.EQUAL, at, const(3)), inside=Rule(name="last", puts=sent))
+    last = Choice(when=equals(at, 3), inside=Rule(name="last", puts=sent))
     more = Choice(inside=Rule(name="next", body=(step,), puts=sent, next="run"))
     load = Load(target="loaded", tensor="x", indices=(position,), type=INT32)
     space = (SpaceDimension(name="p", minimum=0, extent=2),)
@@ -95,7 +94,7 @@ def array_of_machines(*, shared: bool = False, wrong: bool = False) -> Graph:
             Store(tensor="y", indices=(place, Index(name="t")), value=local("value")),
         ),
     )
-    element = const(0) if shared else apply(Op.ADD, place, const(1)) if wrong else place
+    element = const(0) if shared else place + 1 if wrong else place
     channel = Channel(
         name="xs",
         stream=StreamType(element=INT32),

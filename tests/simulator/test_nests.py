@@ -13,8 +13,7 @@ import t2s
 from benchmarks import engine
 from t2s import Float, Graph, Int
 from t2s.core.errors import InternalError
-from t2s.core.expr import Broadcast, Expr, Index, LaneNumbers, Select, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Broadcast, Expr, Index, LaneNumbers, Select, const
 from t2s.core.types import BFloat
 from t2s.core.walk import rewrite
 from t2s.graph.body import Send
@@ -232,7 +231,7 @@ def test_conditions_of_vectors_choose_lane_by_lane(moving: bool) -> None:
         if not isinstance(term, Send):
             return None
         limit = Index(name=loop, type=Int(32)) if moving else const(2, Int(32))
-        less = apply(Op.LESS, LaneNumbers(type=four), Broadcast(type=four, value=limit))
+        less = LaneNumbers(type=four) < Broadcast(type=four, value=limit)
         other = Broadcast(type=four, value=const(0, Int(32)))
         value = Select(type=four, condition=less, if_true=term.value, if_false=other)
         return replace(term, value=value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from t2s.core.expr import Expr, apply, const, equals
+from t2s.core.expr import Expr, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Send, Statement, Store
@@ -22,7 +22,6 @@ from tests.simulator.designs import (
     IDEAL,
     ZERO,
     N,
-    add,
     channel,
     design,
     local,
@@ -40,7 +39,7 @@ def every(period: int, phase: int) -> Expr | None:
     """The condition that holds in one of ``period`` firings."""
     if period == 1:
         return None
-    return equals(apply(Op.MODULO, N, const(period)), const(phase))
+    return equals(N % period, phase)
 
 
 def device_of(data: DRAW) -> Device:
@@ -81,16 +80,16 @@ def middle_node(
         period = periods[channel_name]
         condition = every(period, data.draw(st.integers(0, period - 1), "phase"))
         if channel_name == "back":
-            condition = apply(Op.GREATER, N, ZERO)
+            condition = N > ZERO
         body.append(receive(channel_name, condition))
-        total = add(total, local(channel_name))
+        total = total + local(channel_name)
     registers: tuple[Register, ...] = ()
     if data.draw(st.booleans(), f"{name} accumulates"):
         distance = data.draw(st.integers(1, 3), "distance")
         registers = (Register(name="r", type=INT32, shape=(distance,), distance=distance),)
-        where = (apply(Op.MODULO, N, const(distance)),)
+        where = (N % distance,)
         body.append(RegisterRead(target="old", register="r", indices=where, type=INT32))
-        total = add(total, local("old"))
+        total = total + local("old")
     body.append(Let(target="total", value=total))
     if registers:
         body.append(RegisterWrite(register="r", indices=where, value=local("total")))
@@ -98,7 +97,7 @@ def middle_node(
         period = periods[channel_name]
         condition = every(period, data.draw(st.integers(0, period - 1), "phase"))
         if channel_name == "back":
-            condition = apply(Op.LESS, N, const(trips - 1))
+            condition = N < trips - 1
         body.append(send(channel_name, local("total"), condition))
     return node(name, trips, *body, registers=registers)
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from t2s.core.expr import apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import const
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 from t2s.simulator import run as search
@@ -38,8 +37,8 @@ from tests.simulator.designs import (
 
 def holder(name: str, count: int, held: int, source: str, sink: str) -> PEArray:
     """Passes tokens on, the first one once it has taken ``held`` of them."""
-    taking = apply(Op.LESS, N, const(count))
-    passing = apply(Op.GREATER_EQUAL, N, const(held))
+    taking = N < count
+    passing = N >= held
     return node(name, count + held, receive(source, taking), send(sink, const(1), passing))
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Index, Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, Local, const, equals
 from t2s.core.types import INT32, Float
 from t2s.core.walk import Term, rewrite
 from t2s.graph.body import Load, Role, Store
@@ -64,7 +63,7 @@ def value(name: str) -> Local:
 def doubled() -> Graph:
     """Places double an element each into ``z``; the reader has a token of each, and stores sums."""
     step = Load(target="loaded", tensor="x_here", indices=(HERE,), type=INT32)
-    twice = apply(Op.MULTIPLY, value("loaded"), const(2))
+    twice = value("loaded") * 2
     writer = Machine(
         name="writer",
         role=Role.COMPUTE,
@@ -76,7 +75,7 @@ def doubled() -> Graph:
                 needs=(),
                 choices=tuple(
                     Choice(
-                        when=apply(Op.EQUAL, HERE, const(at)),
+                        when=equals(HERE, at),
                         inside=Rule(
                             name=f"double{at}",
                             body=(step, Store(tensor="z", indices=(HERE,), value=twice)),
@@ -91,7 +90,7 @@ def doubled() -> Graph:
     loads = [
         Load(target=f"z{at}", tensor="z", indices=(const(at),), type=INT32) for at in range(PLACES)
     ]
-    total = apply(Op.ADD, apply(Op.ADD, value("z0"), value("z1")), value("z2"))
+    total = value("z0") + value("z1") + value("z2")
     reader = Machine(
         name="reader",
         role=Role.STORE,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.core.expr import Index, Local, apply, const
+from t2s.core.expr import Index, Local, unequal
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.graph.body import Load, Receive, RegisterWrite, Send, Store
@@ -47,7 +47,7 @@ AT = Local(name="at", type=INT32)
 
 
 def advance(name: str = "at") -> RegisterWrite:
-    following = apply(Op.ADD, Local(name=name, type=INT32), const(1))
+    following = Local(name=name, type=INT32) + 1
     return RegisterWrite(register=name, indices=(), value=following)
 
 
@@ -91,10 +91,10 @@ def sorting(count: int, keys: tuple[Type, ...], operator: Op) -> Graph:
     )
     added = Choice(inside=Rule(name="add", body=(*loads, given_value, add, advance()), next="run"))
     dropped = Choice(
-        when=apply(Op.NOT_EQUAL, Local(name="dropping", type=INT32), const(0)),
+        when=unequal(Local(name="dropping", type=INT32), 0),
         inside=Rule(name="both", body=(*loads, given_value, add, *drop, advance()), next="run"),
     )
-    left = apply(Op.GREATER, Local(name="size", type=INT32), const(0))
+    left = Local(name="size", type=INT32) > 0
     node = Machine(
         name="sorter",
         role=Role.COMPUTE,
@@ -107,7 +107,7 @@ def sorting(count: int, keys: tuple[Type, ...], operator: Op) -> Graph:
                 needs=(),
                 choices=(
                     Choice(
-                        when=apply(Op.LESS, AT, const(count)),
+                        when=AT < count,
                         body=(dropping,),
                         inside=(dropped, added),
                     ),
@@ -209,8 +209,8 @@ def mixed(count: int, rows: int) -> Graph:
     """``count`` loaders, machines and stores: machine ``p`` adds ``p``, and counts."""
     index = Index(name="p")
     space = (SpaceDimension(name="p", minimum=1, extent=count),)
-    here = (apply(Op.SUBTRACT, index, const(1)),)
-    total = apply(Op.ADD, Local(name="value", type=INT32), index)
+    here = (index - 1,)
+    total = Local(name="value", type=INT32) + index
     puts = (Put(channel="sent", value=total),)
     adder = Machine(
         name="adder",
@@ -224,7 +224,7 @@ def mixed(count: int, rows: int) -> Graph:
                 needs=("given",),
                 choices=(
                     Choice(
-                        when=apply(Op.LESS, AT, const(rows - 1)),
+                        when=AT < rows - 1,
                         inside=Rule(
                             name="pass", body=(advance(),), takes=("given",), puts=puts, next="run"
                         ),
@@ -316,7 +316,7 @@ def searching(count: int) -> Graph:
                 needs=(),
                 choices=(
                     Choice(
-                        when=apply(Op.LESS, AT, const(count)),
+                        when=AT < count,
                         inside=Rule(
                             name="find", body=(*loads, found, store, advance()), next="run"
                         ),

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Broadcast, Expr, Index, Local, Parameter, Select, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Broadcast, Expr, Index, Local, Parameter, Select, const, equals
 from t2s.core.types import BOOL, INT32, BFloat, Float, Int, Type, UInt
 from t2s.graph.body import (
     Let,
@@ -34,23 +33,11 @@ from t2s.simulator.values import layout, state
 from t2s.simulator.values.compute import compute_values, compute_with_rings
 from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import layout_of
-from tests.hand_graphs import index, loop, plus, space, systolic_gemm, times
+from tests.hand_graphs import index, loop, space, systolic_gemm
 from tests.sampling import sampled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 I64 = Int(64)
-
-
-def minus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.SUBTRACT, left, right)
-
-
-def less(left: Expr, right: Expr) -> Expr:
-    return apply(Op.LESS, left, right)
-
-
-def modulo(left: Expr, right: Expr) -> Expr:
-    return apply(Op.MODULO, left, right)
 
 
 def node(
@@ -241,7 +228,7 @@ def copy_through(
         Role.COMPUTE,
         loops,
         Receive(target="x", channel="in", type=INT32),
-        Send(channel="out", value=plus(local("x"), local("x"))),
+        Send(channel="out", value=local("x") + local("x")),
     )
     return design(
         (load(loops, indices), double, store(loops, indices)),
@@ -256,9 +243,9 @@ i, j, k = (index(name) for name in "ijk")
 @pytest.mark.parametrize(
     "loops",
     [
-        (loop("i", 9), Loop(name="j", minimum=i, extent=minus(const(9), i))),
-        (loop("i", 9), Loop(name="j", minimum=const(0), extent=minus(i, const(3)))),
-        (loop("i", 9), Loop(name="j", minimum=const(2), extent=minus(const(4), i))),
+        (loop("i", 9), Loop(name="j", minimum=i, extent=9 - i)),
+        (loop("i", 9), Loop(name="j", minimum=const(0), extent=i - 3)),
+        (loop("i", 9), Loop(name="j", minimum=const(2), extent=4 - i)),
         (loop("i", 0), loop("j", 3)),
         (loop("i", 3), loop("j", 0)),
         (loop("i", 4, 5), loop("j", 6, 1)),
@@ -274,8 +261,8 @@ def test_loop_bounds(loops: tuple[Loop, ...]) -> None:
 def test_three_dependent_levels() -> None:
     loops = (
         loop("i", 6),
-        Loop(name="j", minimum=const(0), extent=minus(i, const(1))),
-        Loop(name="k", minimum=j, extent=minus(minus(const(4), i), j)),
+        Loop(name="j", minimum=const(0), extent=i - 1),
+        Loop(name="k", minimum=j, extent=4 - i - j),
     )
     check(copy_through(loops, (i, j, k), (6, 6, 6)))
 
@@ -287,7 +274,7 @@ def test_no_loops_fire_once() -> None:
 
 def test_negative_indices_and_minimum() -> None:
     loops = (loop("i", 5, -5),)
-    check(copy_through(loops, (plus(i, const(5)),), (5,)))
+    check(copy_through(loops, (i + 5,), (5,)))
 
 
 # -- channels ----------------------------------------------------------------------------------
@@ -302,7 +289,7 @@ def serial_feeder(count: int, rounds: int) -> Graph:
         Role.COMPUTE,
         (loop("t", rounds),),
         Receive(target="x", channel="in", type=INT32),
-        Send(channel="out", value=times(local("x"), plus(p, t))),
+        Send(channel="out", value=local("x") * (p + t)),
         space=(space("p", count),),
     )
     return design(
@@ -324,16 +311,16 @@ def running_sum(count: int, lag: int) -> Graph:
     """y[t] = x[t] + y[t - lag], the older sums going round a channel array of ``lag`` elements."""
     t = index("t")
     loops = (loop("t", count),)
-    shape, element = ((lag,), (modulo(t, const(lag)),)) if lag > 1 else ((), ())
-    later = apply(Op.GREATER_EQUAL, t, const(lag))
+    shape, element = ((lag,), (t % lag,)) if lag > 1 else ((), ())
+    later = t >= lag
     adder = node(
         "sum",
         Role.COMPUTE,
         loops,
         Receive(target="x", channel="in", type=INT32),
         Receive(target="y", channel="round", type=INT32, condition=later),
-        Let(target="total", value=plus(local("x"), local("y"))),
-        Send(channel="round", value=local("total"), condition=less(t, const(count - lag))),
+        Let(target="total", value=local("x") + local("y")),
+        Send(channel="round", value=local("total"), condition=t < count - lag),
         Send(channel="out", value=local("total")),
     )
     return design(
@@ -357,7 +344,7 @@ def reversed_halves(count: int) -> Graph:
     """Two streams are sent one after the other and received in the opposite order."""
     loops = (loop("p", 2), loop("t", count))
     p, t = index("p"), index("t")
-    first, second = equals(p, const(0)), equals(p, const(1))
+    first, second = equals(p, 0), equals(p, 1)
     x, a, b = (local(name, I64) for name in "xab")
     sender = node(
         "load",
@@ -373,7 +360,7 @@ def reversed_halves(count: int) -> Graph:
         loops,
         Receive(target="a", channel="late", type=I64, condition=first),
         Receive(target="b", channel="early", type=I64, condition=second),
-        Store(tensor="Y", indices=(p, t), value=plus(a, b)),
+        Store(tensor="Y", indices=(p, t), value=a + b),
     )
     channels = (channel("early", "load store", I64), channel("late", "load store", I64))
     return design((sender, receiver), channels, (2, count), I64)
@@ -399,14 +386,14 @@ def test_rings_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_conditional_loads_and_vector_stores(lanes: int, element: Type) -> None:
     """A row that is padded with zeros to both sides; where it is, memory is not read."""
     vector = element.with_lanes(lanes)
-    inside = apply(Op.AND, apply(Op.GREATER, j, const(0)), less(j, const(4)))
+    inside = (j > 0) & (j < 4)
     loops = (loop("i", 3), loop("j", 5))
-    column = times(minus(j, const(1)), const(lanes))
-    to = (i, const(1), times(j, const(lanes)))
+    column = (j - 1) * lanes
+    to = (i, const(1), j * lanes)
     graph = design(
         (
             load(loops, (i, column), type=vector, condition=inside),
-            store(loops, to, "in", vector, condition=less(j, const(4))),
+            store(loops, to, "in", vector, condition=j < 4),
         ),
         (channel("in", "load store", vector),),
         (3, 3 * lanes),
@@ -420,14 +407,14 @@ def test_registers() -> None:
     """Vector registers, a write under a condition on data, and a read after it in one firing."""
     pair = I64.with_lanes(2)
     t = index("t")
-    slot = (modulo(t, const(3)), const(1))
+    slot = (t % 3, const(1))
     x, old, new = local("x", pair), local("old", pair), local("new", pair)
-    positive = less(const(0, I64), local("low", I64))
+    positive = const(0, I64) < local("low", I64)
     body = (
         Receive(target="x", channel="in", type=pair),
         Receive(target="low", channel="low", type=I64),
         RegisterRead(target="old", register="file", indices=slot, type=pair),
-        RegisterWrite(register="file", indices=slot, value=plus(old, x), condition=positive),
+        RegisterWrite(register="file", indices=slot, value=old + x, condition=positive),
         RegisterRead(target="new", register="file", indices=slot, type=pair),
         Send(channel="out", value=Select(condition=positive, if_true=new, if_false=x, type=pair)),
     )
@@ -458,14 +445,14 @@ def scaled(rows: int) -> Graph:
     scale, enabled = Parameter(name="scale", type=Float(32)), Parameter(name="enabled", type=BOOL)
     p, t = index("p"), index("t")
     loops = (Loop(name="t", minimum=const(0), extent=count),)
-    at = (p, times(t, const(2)))
+    at = (p, t * 2)
     rowwise = (space("p", rows),)
     sender = node(
         "load",
         Role.LOAD,
         loops,
         Load(target="x", tensor="X", indices=at, type=vector),
-        Send(channel="in", value=times(local("x", vector), Broadcast(value=scale, type=vector))),
+        Send(channel="in", value=local("x", vector) * Broadcast(value=scale, type=vector)),
         space=rowwise,
     )
     return design(
@@ -526,7 +513,7 @@ def test_starving_nodes_are_named() -> None:
         compute_values(starving, random_inputs(starving))
 
 
-@pytest.mark.parametrize("where", [Index(name="i"), minus(const(1), Index(name="i"))])
+@pytest.mark.parametrize("where", [Index(name="i"), 1 - Index(name="i")])
 def test_leaving_the_bounds_of_a_tensor(where: Expr) -> None:
     graph = copy_through((loop("i", 4),), (where,), (3,))
     with pytest.raises(InternalError, match="load leaves the bounds of X"):
@@ -538,7 +525,7 @@ def test_leaving_the_bounds_of_a_tensor(where: Expr) -> None:
     [
         ("in", {"sink_index": (index("t"),)}, "work receives from no element of in"),
         ("out", {"shape": (2,)}, "work sends to no element of out"),
-        ("out", {"sink_index": (plus(index("n"), const(1)),)}, "store receives from no element"),
+        ("out", {"sink_index": (index("n") + 1,)}, "store receives from no element"),
     ],
 )
 def test_leaving_the_bounds_of_a_channel_array(

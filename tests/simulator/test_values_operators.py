@@ -221,7 +221,7 @@ def test_narrowing_casts_round_ties_and_near_ties() -> None:
 @pytest.mark.parametrize("type", [Int(8), UInt(16), Int(32), UInt(64)], ids=str)
 def test_lane_numbers(type: Type, lanes: int) -> None:
     x = Local(name="x", type=type.with_lanes(lanes))
-    graph = one_node(4, {"x": x.type}, {"z": apply(Op.ADD, x, LaneNumbers(type=x.type))})
+    graph = one_node(4, {"x": x.type}, {"z": x + LaneNumbers(type=x.type)})
     values = np.arange(4 * lanes).reshape(4, lanes).astype(type.numpy)
     given = compute_values(graph, {"x": values})["z"]
     assert_same(given.reshape(4, lanes), values + np.arange(lanes, dtype=type.numpy))
@@ -251,7 +251,7 @@ def test_products_and_sums_are_not_fused() -> None:
         name: np.random.default_rng(seed).standard_normal((4000, 1)).astype(np.float32)
         for seed, name in enumerate("xyz")
     }
-    total = apply(Op.ADD, apply(Op.MULTIPLY, x, y), z)
+    total = x * y + z
     graph = one_node(4000, dict.fromkeys("xyz", Float(32)), {"r": total})
     expected = inputs["x"] * inputs["y"] + inputs["z"]
     assert_same(compute_values(graph, inputs)["r"], expected)

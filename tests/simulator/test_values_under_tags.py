@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.random_machines import random_machines
 from t2s.backends.opencl_fpga import BACKEND as OPENCL
-from t2s.core.expr import apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import const, equals
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterWrite, Statement, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
@@ -41,9 +40,7 @@ def _machine(name: str, role: Role, head: Head | None, *choices: Choice) -> Mach
 
 
 def _step(name: str) -> RegisterWrite:
-    return RegisterWrite(
-        register=name, indices=(), value=apply(Op.ADD, local(name), const(1, INT32))
-    )
+    return RegisterWrite(register=name, indices=(), value=local(name) + 1)
 
 
 def numbered(stream: StreamType = TAGGED) -> Graph:
@@ -59,14 +56,14 @@ def numbered(stream: StreamType = TAGGED) -> Graph:
         sent = Put(channel="xs", value=local("loaded"), tag=spelled)
         return Rule(name=name, body=(_step("from_at"),), puts=(sent,), next=after)
 
-    last = Choice(when=apply(Op.EQUAL, at, const(len(X) - 1, INT32)), inside=put("last", 7, None))
+    last = Choice(when=equals(at, const(len(X) - 1, INT32)), inside=put("last", 7, None))
     sender = _machine(
         "from",
         Role.LOAD,
         None,
         Choice(body=(load,), inside=(last, Choice(inside=put("more", None, "run")))),
     )
-    number = apply(Op.ADD, local("value"), apply(Op.MULTIPLY, local("tag"), const(100, INT32)))
+    number = local("value") + local("tag") * 100
     body: tuple[Statement, ...] = (
         Store(tensor="y", indices=(local("to_at"),), value=number),
         _step("to_at"),

@@ -25,7 +25,7 @@ from t2s.sparse_repr.blocks.draft import (
     rule,
     when,
 )
-from t2s.sparse_repr.blocks.expressions import at_least, both, either
+from t2s.sparse_repr.blocks.expressions import both
 from tests.sparse_repr.harness import Bench
 from tests.sparse_repr.test_block_properties import tokens_of as tokens_of_lists
 from tests.sparse_repr.tokens import tokens_of
@@ -43,9 +43,7 @@ class MergeOfThree(StreamBlock):
         choices = []
         for side in sides:
             least = [
-                either(other.is_stop, at_least(other.value, side.value))
-                for other in sides
-                if other is not side
+                other.is_stop | (other.value >= side.value) for other in sides if other is not side
             ]
             token = [put(out, side.value)]
             first = rule(f"take_{side.port}", "run", takes=[side], puts=token)

@@ -23,8 +23,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from t2s.core.expr import apply
-from t2s.core.ops import Op
 from t2s.core.types import UInt
 from t2s.sparse_repr.blocks.droppers import EmptyListDropper
 from t2s.sparse_repr.blocks.expressions import one
@@ -59,7 +57,7 @@ def array(vector: dict[str, Any]) -> tuple[Found, Found]:
         def load(b: Bench) -> Any:
             values = b.array("values", initial, FLOAT)
             ref = b.play(vector["inputs"]["set_load"])
-            missing = apply(Op.SUBTRACT, one(FLOAT), one(FLOAT))
+            missing = one(FLOAT) - one(FLOAT)
             return {"out_val": b.streams.load(ref, values, missing=missing)}
 
         return streams_of(load), {"out_val": vector["outputs"]["out_val"]}
@@ -115,10 +113,10 @@ def arithmetic(vector: dict[str, Any]) -> tuple[Found, Found]:
 
     def function(left: Any, right: Any) -> Any:
         if vector["block"] == "Multiply2":
-            return apply(Op.MULTIPLY, left, right)
-        left = apply(Op.NEGATE, left) if params["neg1"] else left
-        right = apply(Op.NEGATE, right) if params["neg2"] else right
-        return apply(Op.ADD, left, right)
+            return left * right
+        left = -left if params["neg1"] else left
+        right = -right if params["neg2"] else right
+        return left + right
 
     def build(b: Bench) -> Any:
         operands = [b.play(vector["inputs"][port], FLOAT) for port in ("set_in1", "set_in2")]

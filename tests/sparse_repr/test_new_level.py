@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, equals
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
 from t2s.sparse import Kernel, from_dense, parse
 from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, load
-from t2s.sparse_repr.blocks.expressions import add, cast, equal, less, one, select, subtract, zero
+from t2s.sparse_repr.blocks.expressions import cast, select, zero
 from t2s.sparse_repr.blocks.scanners import Body, Fiber, Values, scanner
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import (
@@ -50,25 +50,25 @@ class RunScanner(StreamBlock):
 
         def opened(fiber: Expr) -> tuple[Body, Values]:
             begin, here = load("begin", self.pos, fiber)
-            finish, there = load("finish", self.pos, add(fiber, one(type)))
+            finish, there = load("finish", self.pos, fiber + 1)
             return (begin, finish), (cast(here, type), cast(there, type), zero(type))
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
             run, last, step = values
             crd, start = load(name, self.first, run)
             ref, where = load(f"{name}_place", self.place, run)
-            after, following = load(f"{name}_after", self.place, add(run, one(type)))
-            over = equal(add(step, one(type)), cast(subtract(following, where), type))
-            tokens = add(start, cast(step, start.type)), add(cast(where, type), step)
-            next_run = select(over, add(run, one(type)), run)
-            next_step = select(over, zero(type), add(step, one(type)))
+            after, following = load(f"{name}_after", self.place, run + 1)
+            over = equals(step + 1, cast(following - where, type))
+            tokens = start + cast(step, start.type), cast(where, type) + step
+            next_run = select(over, run + 1, run)
+            next_step = select(over, zero(type), step + 1)
             return (crd, ref, after), tokens, (next_run, last, next_step)
 
         fiber = Fiber(
             registers=(at, end, inside),
             closed=(zero(type),) * 3,
             open=opened,
-            more=lambda values: less(values[0], values[1]),
+            more=lambda values: values[0] < values[1],
             element=element,
         )
         scanner(draft, reference, self.first.type, fiber)

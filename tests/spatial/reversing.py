@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from t2s.core.expr import Index, apply, const, simplify
-from t2s.core.ops import Op
+from t2s.core.expr import Index, const, simplify
 from t2s.spatial.analysis.lookup import constant_bounds, find_serial
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.loops import proved, substituted
@@ -31,9 +30,9 @@ def reverse(kernel: SpatialKernel, directive: Reverse) -> SpatialKernel:
     ends = const(2 * minimum + extent - 1)
     mirrored = replace(
         loop,
-        definition=simplify(apply(Op.SUBTRACT, ends, loop.definition)),
+        definition=simplify(ends - loop.definition),
         reason=f"backwards by {directive.text}",
     )
     loops = tuple(mirrored if old is loop else old for old in kernel.loops)
-    back = {loop.name: simplify(apply(Op.SUBTRACT, ends, Index(name=loop.name)))}
+    back = {loop.name: simplify(ends - Index(name=loop.name))}
     return proved(kernel, substituted(replace(kernel, loops=loops), back), directive)

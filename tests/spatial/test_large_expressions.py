@@ -11,7 +11,7 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, Var
-from t2s.core.expr import Index, Local, apply, evaluate
+from t2s.core.expr import Index, Local, evaluate
 from t2s.core.let_binding import DEEP, bind_shared, depth_of
 from t2s.core.ops import Op
 from t2s.core.walk import walk
@@ -98,7 +98,7 @@ def test_choices_inside_of_one_another() -> None:
 def test_parts_compute_the_value() -> None:
     value: Any = Index(name="i")
     for _ in range(3 * DEEP):
-        value = apply(Op.ADD, value, Index(name="j"))
+        value = value + Index(name="j")
     names = iter(f"part{n}" for n in range(100))
     parts, left = bind_shared(value, lambda: next(names))
     known = {"i": np.int32(5), "j": np.int32(2)}

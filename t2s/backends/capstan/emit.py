@@ -39,7 +39,7 @@ from t2s.backends.capstan.spatial_ast import (
     print_spatial,
 )
 from t2s.backends.capstan.spelling import TYPES, SpatialSpelling, element_type, spelled_type
-from t2s.core.expr import Const, apply, simplify
+from t2s.core.expr import Const, simplify
 from t2s.core.ops import Array, Op
 from t2s.patterns.interpret import PatternOutcome
 from t2s.patterns.ir import (
@@ -113,8 +113,8 @@ def data_files(
     emission = _SpatialEmission(program)
     emission.program(checked=True)
     files = {f"{emission.name(name)}.csv": _column(array) for name, array in arrays.items()}
-    words = [str(np.asarray(arguments[one.name])[()]) for one in program.arguments]
-    scalars = (outcome.scalars[one.values] for one in program.results if not one.levels)
+    words = [str(np.asarray(arguments[argument.name])[()]) for argument in program.arguments]
+    scalars = (outcome.scalars[result.values] for result in program.results if not result.levels)
     words += [str(np.asarray(word)[()]) for word in scalars]
     for memory in program.memories:
         if memory.name in emission.results() and memory.alias is None:
@@ -317,7 +317,7 @@ class _SpatialEmission(SpatialSpelling):
     def transfer(self, statement: PatternStatement) -> SpatialStatement:
         match statement:
             case LoadBlock(memory=near, source=far) | StoreBlock(memory=near, target=far):
-                end = simplify(apply(Op.ADD, statement.begin, statement.length))
+                end = simplify(statement.begin + statement.length)
                 part = SpatialSlice(
                     memory=self.name(far),
                     begin=self.expression(statement.begin),

@@ -325,8 +325,8 @@ class _UnitCount:
     def duplicates(self, memory: PatternMemory) -> int:
         """How often a memory is there that a transfer fills: once for each copy of a reader."""
         loaded = any(
-            isinstance(one, LoadBlock) and one.memory == memory.name
-            for one in statements(self.program.body)
+            isinstance(statement, LoadBlock) and statement.memory == memory.name
+            for statement in statements(self.program.body)
         )
         if memory.kind is not MemoryKind.SPARSE_SRAM or not loaded:
             return 1

@@ -16,7 +16,7 @@ from t2s.backends.capstan.spatial_ast import (
 )
 from t2s.backends.text.identifiers import Identifiers, plain
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Apply, Const, Expr, Local, Parameter, Select, apply, const
+from t2s.core.expr import Apply, Const, Expr, Local, Parameter, Select
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.patterns.ir import Parallel, PatternMemory, PatternProgram
@@ -128,7 +128,7 @@ class SpatialSpelling:
             case Parameter(name=name):
                 return SpatialMember(owner=self.name(name), member="value")
             case Apply(operator=Op.NEGATE, operands=(Const() as inner,)):
-                difference = apply(Op.SUBTRACT, const(0, inner.type), inner)
+                difference = 0 - inner
                 return self.expression(difference)
             case Apply(operator=Op.NEGATE, operands=(inner,)):
                 return SpatialNegation(value=self.expression(inner))

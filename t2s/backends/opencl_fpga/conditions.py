@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
-from t2s.core.expr import Expr, Local, Select, apply, conjuncts, index_names, is_static
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local, Select, conjuncts, index_names, is_static
 from t2s.core.walk import Term, children, walk
 from t2s.graph.body import Statement
 
@@ -84,7 +83,7 @@ def _uses_in(target: str, term: Term, factors: tuple[Expr, ...]) -> Iterator[tup
             static = is_static(condition) and condition.type.lanes == 1
             holds = conjuncts(condition) if static else ()
             yield from _uses_in(target, if_true, factors + holds)
-            fails = (apply(Op.NOT, condition),) if static else ()
+            fails = (~condition,) if static else ()
             yield from _uses_in(target, if_false, factors + fails)
         case _:
             for child in children(term):

@@ -37,7 +37,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
-from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
+from t2s.core.expr import Apply, Const, Expr, Index, simplify
 from t2s.core.intervals import Ranges, from_linear_form, interval, linear_form
 from t2s.core.ops import Op
 from t2s.core.types import INT32
@@ -219,9 +219,9 @@ class LoopDigit:
     def at(self, base: Expr) -> Expr:
         """The digit of another number, as an expression."""
         value = base if self.of is None else self.of.at(base)
-        value = apply(Op.FLOOR_DIVIDE, apply(Op.ADD, value, const(self.shift)), const(self.scale))
+        value = (value + self.shift) // self.scale
         if self.count is not None:
-            value = apply(Op.MODULO, value, const(self.count))
+            value = value % self.count
         return simplify(value)
 
 

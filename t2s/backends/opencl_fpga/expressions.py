@@ -35,7 +35,6 @@ from t2s.core.expr import (
     Parameter,
     ReduceLanes,
     Select,
-    apply,
     const,
     simplify,
 )
@@ -111,7 +110,7 @@ class Expressions:
                 type.is_integer and type.lanes == 1 and value < 0
             ):
                 positive = Const(value=-value, type=type)
-                return self._apply(apply(Op.SUBTRACT, left, positive))
+                return self._apply(left - positive)
             case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, right)):
                 return self._division(expr, left, right)
         return self._operation(expr)
@@ -202,7 +201,7 @@ class Expressions:
             return self._long_address(indices, shape)
         position: Expr = const(0)
         for index, size in zip(indices, shape, strict=True):
-            scaled = apply(Op.MULTIPLY, position, const(size))
+            scaled = position * size
             position = _plus(scaled, _as_int(index))
         return self.lower(simplify(position))
 
@@ -233,8 +232,8 @@ def _plus(left: Expr, right: Expr) -> Expr:
     """``left + right`` without the parentheses of ``left + (a + b)``."""
     match right:
         case Apply(operator=Op.ADD, operands=(first, second)):
-            return apply(Op.ADD, _plus(left, first), second)
-    return apply(Op.ADD, left, right)
+            return _plus(left, first) + second
+    return left + right
 
 
 def _as_int(index: Expr) -> Expr:

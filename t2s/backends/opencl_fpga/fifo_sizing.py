@@ -70,7 +70,11 @@ def rehearse(
         players = _players(members, cluster)
         if isinstance(players, str):
             item = next((item for item in cluster if item.needs_rehearsal), cluster[0])
-            return _problem(item.channel, players)
+            return Unsupported(
+                subject=f"channel {item.channel.name!r}",
+                why=players,
+                location=item.channel.location,
+            )
         stuck = _play(_downstream_first(players, cluster), cluster, peaks)
         if stuck is not None:
             return OutOfStep(
@@ -80,10 +84,6 @@ def rehearse(
                 location=stuck.location,
             )
     return peaks
-
-
-def _problem(channel: Channel, why: str) -> Unsupported:
-    return Unsupported(subject=f"channel {channel.name!r}", why=why, location=channel.location)
 
 
 # ------------------------------------------------------------------------------------- clusters

@@ -24,7 +24,6 @@ from t2s.core.expr import (
     Expr,
     Index,
     Select,
-    apply,
     conjunction,
     conjuncts,
     const,
@@ -57,7 +56,7 @@ class TimeLoop:
     @property
     def counted(self) -> Loop:
         """The loop by its extent."""
-        extent = apply(Op.SUBTRACT, self.stop, self.start)
+        extent = self.stop - self.start
         return Loop(name=self.name, minimum=self.start, extent=extent)
 
 
@@ -127,7 +126,7 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
     guard = None if node.exists is None else conjunction(fold(node.exists, ranges, fixed))
     for loop in node.loops:
         minimum = fold(loop.minimum, ranges, fixed)
-        stop = _tidy(fold(apply(Op.ADD, loop.minimum, loop.extent), ranges, fixed))
+        stop = _tidy(fold(loop.minimum + loop.extent, ranges, fixed))
         start = _shared(minimum, space_ranges, ranges, min)
         end = _shared(stop, space_ranges, ranges, max)
         if start is None or end is None:
@@ -145,9 +144,9 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
             loops.append(TimeLoop(name=loop.name, start=start, stop=end))
         at = fold(Index(name=loop.name), ranges, fixed)
         if start != minimum:
-            guard = conjunction(guard, apply(Op.GREATER_EQUAL, at, minimum))
+            guard = conjunction(guard, at >= minimum)
         if end != stop:
-            guard = conjunction(guard, apply(Op.LESS, at, stop))
+            guard = conjunction(guard, at < stop)
     return _with_body(graph, node, tuple(loops), guard, ranges, fixed)
 
 
@@ -275,7 +274,7 @@ def enumerate_start(
 
 
 def _shortened(loop: TimeLoop, extent: int) -> TimeLoop:
-    return replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(extent))))
+    return replace(loop, stop=simplify(loop.start + extent))
 
 
 def pe_count(node: LockstepNode) -> int:
@@ -329,7 +328,7 @@ def one_period(
         extent, shortest = extent_of(loop, node), period_along(loop.name, expressions)
         fixed = all(loop.name not in index_names(bound) for bound in bounds)
         if shortest and extent is not None and shortest < extent and fixed:
-            loop = replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(shortest))))
+            loop = replace(loop, stop=simplify(loop.start + shortest))
         result.append(loop)
     return tuple(result)
 

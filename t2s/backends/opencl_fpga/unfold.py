@@ -37,7 +37,6 @@ from t2s.core.expr import (
     Index,
     Local,
     Select,
-    apply,
     conjunction,
     conjuncts,
     const,
@@ -45,7 +44,6 @@ from t2s.core.expr import (
     is_static,
 )
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.core.types import BOOL
 from t2s.core.walk import Term, rebuild, walk
 from t2s.graph.body import Let, Receive, Send, Statement
@@ -350,7 +348,7 @@ def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelP
         return [(name, port, None)]
     found: list[tuple[str, ChannelPort, Expr | None]] = []
     for point in product(*spans):
-        tests = (equals(port.index[at], const(point[at])) for at in moving)
+        tests = (equals(port.index[at], point[at]) for at in moving)
         chosen = conjunction(*(fold(test, node.ranges, {}) for test in tests))
         if chosen == const(False, BOOL):
             continue
@@ -437,7 +435,7 @@ def _settle(node: LockstepNode, term: Term, known: Factors) -> Term:
             condition.type.lanes == 1 and is_static(condition)
         ):
             holds = (*known, *conjuncts(condition))
-            fails = (*known, apply(Op.NOT, condition))
+            fails = (*known, ~condition)
             if known and _never(node, fails):
                 return _settle(node, if_true, known)
             if known and _never(node, holds):

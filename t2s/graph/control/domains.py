@@ -24,7 +24,6 @@ from t2s.core.expr import (
     Expr,
     Index,
     Parameter,
-    apply,
     conjuncts,
     const,
     evaluate,
@@ -176,11 +175,11 @@ class Division:
             case Apply(
                 operator=Op.MODULO, operands=(Index(name=self.loop), Const(value=int() as by))
             ) if by > 0 and self.base % by == 0:
-                return apply(Op.MODULO, remainder, const(by))
+                return remainder % by
             case Apply(
                 operator=Op.FLOOR_DIVIDE, operands=(Index(name=self.loop), Const(value=int() as by))
             ) if by > 0 and by % self.base == 0:
-                return apply(Op.FLOOR_DIVIDE, quotient, const(by // self.base))
+                return quotient // (by // self.base)
         return None
 
 

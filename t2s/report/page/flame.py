@@ -148,7 +148,7 @@ def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str,
             height=_ROW - 2,
             style=f"fill:{COLORS.get(part.kind, 'var(--node)')}",
         ),
-        element("text", text=_short(part), x=5, y=16, class_=f"on-{part.kind or 'node'}"),
+        element("text", text=part.name, x=5, y=16, class_=f"on-{part.kind or 'node'}"),
         x=f"{start / whole * 100:.4f}%",
         y=level * _ROW,
         width=f"{part.cycles / whole * 100:.4f}%",
@@ -162,10 +162,6 @@ def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str,
         data_level=level,
         **sourced(part.source),
     )
-
-
-def _short(part: FlamePart) -> str:
-    return part.name
 
 
 def _said(part: FlamePart, model: FlamePart, whole: int) -> str:

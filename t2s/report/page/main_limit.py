@@ -160,7 +160,7 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
 
     own = _own_channels(result, node)
     channels = (timing.channel for timing in result.program.channels)
-    inside = {one.name for one in channels if one.source == one.sink}
+    inside = {channel.name for channel in channels if channel.source == channel.sink}
     parts = [_Part(kind=LimitKind.COMPUTE, cycles=mean(node.busy), why="firing")]
     for name, cycles in node.starved_by.items():
         kind, why = LimitKind.CHANNEL, f"waiting for a token in {name}"

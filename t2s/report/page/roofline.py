@@ -241,7 +241,7 @@ def _names(model: RooflineModel, axes: _Axes) -> Iterator[tuple[float, float, st
 
     Those of lines that end at the top stand there, and share a text where they are close.
     """
-    right = [(axes.place(1.0, one.rate)[1], _said(one)) for one in model.ceilings]
+    right = [(axes.place(1.0, ceiling.rate)[1], _said(ceiling)) for ceiling in model.ceilings]
     top: list[tuple[float, str]] = []
     for number, level in enumerate(model.levels, 1):
         if level.bandwidth is None:

@@ -392,7 +392,7 @@ def space_time_view(model: SpaceTimeModel, identity: str) -> str:
     """The diagram with its buttons; ``identity`` tells the diagrams of a page apart."""
     whole = model.strips[0]
     windows = [
-        tag("button", text=_named(strip), type="button", data_strip=number)
+        tag("button", text=strip.name, type="button", data_strip=number)
         for number, strip in enumerate(model.strips)
     ]
     moves = [
@@ -423,10 +423,6 @@ def space_time_view(model: SpaceTimeModel, identity: str) -> str:
     )
 
 
-def _named(strip: Strip) -> str:
-    return strip.name
-
-
 def space_time_json(model: SpaceTimeModel) -> dict[str, object]:
     """What the script reads, and what tests read back."""
     return {
@@ -449,12 +445,12 @@ def _strip_json(strip: Strip) -> dict[str, object]:
         "causes": strip.causes.to_json(),
         "points": [
             {
-                "node": one.node,
-                "loops": one.loops,
-                "points": one.points.to_json(),
-                "rules": one.rules,
-                "values": deflated(json.dumps(one.values).encode()) if one.values else "",
+                "node": point.node,
+                "loops": point.loops,
+                "points": point.points.to_json(),
+                "rules": point.rules,
+                "values": deflated(json.dumps(point.values).encode()) if point.values else "",
             }
-            for one in strip.points
+            for point in strip.points
         ],
     }

@@ -30,8 +30,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.expr import Broadcast, Cast, Expr, Index, Local, Select, apply, const, equals
-from t2s.core.ops import Array, Op
+from t2s.core.expr import Broadcast, Cast, Expr, Index, Local, Select, const, equals
+from t2s.core.ops import Array
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Role, Statement, Store, by_lanes
@@ -278,7 +278,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 def _channel(node: Machine, sink: str, name: str, type: Type) -> Channel:
     index = tuple(Index(name=dimension.name) for dimension in node.space)
     offsets = tuple(
-        apply(Op.SUBTRACT, at, const(dimension.minimum)) if dimension.minimum else at
+        at - dimension.minimum if dimension.minimum else at
         for at, dimension in zip(index, node.space, strict=True)
     )
     return Channel(
@@ -360,7 +360,7 @@ def _offset(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
     for dimension, index in enumerate(indices[:-1] if by_lanes(indices) else indices):
         stride = bytes * prod(tensor.allocated[dimension + 1 :])
         wide = Cast(value=index, type=type)
-        address = apply(Op.ADD, address, apply(Op.MULTIPLY, wide, const(stride, type)))
+        address = address + wide * const(stride, type)
     return _offsets(address, indices[-1], bytes) if by_lanes(indices) else address
 
 
@@ -369,7 +369,7 @@ def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
     type = row.type.with_lanes(index.type.lanes)
     wide = Cast(value=index, type=type)
     hole, stride = (Broadcast(value=const(n, row.type), type=type) for n in (HOLE, bytes))
-    place = apply(Op.ADD, Broadcast(value=row, type=type), apply(Op.MULTIPLY, wide, stride))
+    place = Broadcast(value=row, type=type) + wide * stride
     return Select(condition=equals(wide, hole), if_true=hole, if_false=place, type=type)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Const, Expr, ReduceLanes, apply, const
+from t2s.core.expr import Const, Expr, ReduceLanes, apply, equals
 from t2s.core.ops import OPERATORS, Op
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Role
@@ -33,8 +33,6 @@ from t2s.sparse_repr.blocks.expressions import (
     both,
     cast,
     either,
-    equal,
-    multiply,
     select,
     spread,
     zero,
@@ -142,7 +140,7 @@ class _Applied(Formula):
 
     def __call__(self, *operands: Expr) -> Expr:
         rest = iter(operands)
-        full = [next(rest) if one is None else one for one in self.constants]
+        full = [next(rest) if constant is None else constant for constant in self.constants]
         return apply(self.operator, *(spread(one, self.lanes) for one in full))
 
 
@@ -327,10 +325,10 @@ class ArrayStore(StreamBlock):
         kept = store(self.values, first_of(ref.value, value.element.lanes), val.value)
         draft.mode(
             "run",
-            when(both(ref.is_value, val.is_value), rule("store", "run", takes=pair, body=[kept])),
-            when(both(ref.is_item, val.is_item), rule("nothing", "run", takes=pair)),
-            when(both(ref.is_stop, equal(ref.tag, val.tag)), rule("stop", "run", takes=pair)),
-            when(both(ref.is_done, val.is_done), rule("done", None, takes=pair)),
+            when(ref.is_value & val.is_value, rule("store", "run", takes=pair, body=[kept])),
+            when(ref.is_item & val.is_item, rule("nothing", "run", takes=pair)),
+            when(ref.is_stop & equals(ref.tag, val.tag), rule("stop", "run", takes=pair)),
+            when(ref.is_done & val.is_done, rule("done", None, takes=pair)),
             needs=pair,
             expected="a value for each reference, and the same stops",
         )
@@ -338,7 +336,7 @@ class ArrayStore(StreamBlock):
 
 def first_of(reference: Expr, lanes: int) -> Expr:
     """The first element of a vector with that number."""
-    return reference if lanes == 1 else multiply(reference, const(lanes, reference.type))
+    return reference if lanes == 1 else reference * lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, apply, const
+from t2s.core.expr import Expr, apply, const, equals, unequal
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement
@@ -31,21 +31,12 @@ from t2s.sparse_repr.blocks.draft import (
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     EMPTY_TAG,
-    add,
     below,
     both,
     cast,
     count_ones,
-    equal,
-    less,
     lowest_one,
-    multiply,
-    one,
     power_of_two,
-    quotient,
-    remainder,
-    subtract,
-    unequal,
     zero,
 )
 from t2s.sparse_repr.blocks.scanners import BitvectorScanner
@@ -82,31 +73,31 @@ class BitvectorConverter(StreamBlock):
         held, index = draft.register("held", self.word), draft.register("index", type)
         before = draft.register("before", self.rank)
         token = [put(bits, held), put(ref, before)]
-        counted = write(before, add(before, cast(count_ones(held), self.rank)))
-        step = write(index, add(index, one(type)))
-        bit = power_of_two(remainder(crd.value, bits_used), self.word)
-        divide, block = let("block", quotient(crd.value, bits_used))
-        into = rule("collect", "run", takes=[crd], body=[write(held, apply(Op.OR, held, bit))])
+        counted = write(before, before + cast(count_ones(held), self.rank))
+        step = write(index, index + 1)
+        bit = power_of_two(crd.value % bits_used, self.word)
+        divide, block = let("block", crd.value // bits_used)
+        into = rule("collect", "run", takes=[crd], body=[write(held, held | bit)])
         following = rule(
             "next", "run", takes=[crd], puts=token, body=[counted, step, write(held, bit)]
         )
         flush = [counted, step, write(held, zero(self.word))]
         stops = [put(bits, tag=crd.tag), put(ref, tag=crd.tag)]
-        more: Expr = less(index, words)
+        more: Expr = index < words
         if not self.empty_fibers:
-            nothing = both(equal(index, zero(type)), equal(held, zero(self.word)))
-            more = both(more, apply(Op.NOT, nothing))
+            nothing = equals(index, zero(type)) & equals(held, zero(self.word))
+            more = more & ~nothing
         collecting = [
-            when(equal(block, index), into),
-            when(equal(block, add(index, one(type))), following),
-            when(less(index, block), rule("skip", "run", puts=token, body=flush)),
+            when(equals(block, index), into),
+            when(equals(block, index + 1), following),
+            when(index < block, rule("skip", "run", puts=token, body=flush)),
         ]
         stop = rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))])
         ending = [when(more, rule("flush", "run", puts=token, body=flush)), when(None, stop)]
         draft.mode(
             "run",
             when(
-                both(crd.is_value, less(crd.value, const(self.size, type))),
+                crd.is_value & (crd.value < const(self.size, type)),
                 collecting,
                 body=[divide],
             ),
@@ -155,15 +146,15 @@ class BitJoiner(StreamBlock):
             "common", _merged([bits.value for bits, _ in pairs], Op.OR if union else Op.AND)
         )
         width = const(self.width or word.bits, index)
-        step = write(base, add(base, width))
+        step = write(base, base + width)
         keep: list[Statement] = [
             write(register, port.value)
             for pair, registers in zip(pairs, kept, strict=True)
             for port, register in zip(pair, registers, strict=True)
         ]
         here = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
-        there = _bit(left, kept, subtract(base, width), (crd, outs), union)
-        same = [equal(first.tag, port.tag) for port in inputs[1:]]
+        there = _bit(left, kept, base - width, (crd, outs), union)
+        same = [equals(first.tag, port.tag) for port in inputs[1:]]
         all_outs = [bits, crd, *outs]
         stops = [put(o, tag=first.tag) for o in all_outs]
         start = [*keep, step, write(left, _rest(common))]
@@ -175,7 +166,7 @@ class BitJoiner(StreamBlock):
             "run",
             when(
                 both(*(port.is_value for port in inputs)),
-                [when(equal(common, zero(word)), nothing), *bit_by_bit],
+                [when(equals(common, zero(word)), nothing), *bit_by_bit],
                 body=[merge],
             ),
             when(both(first.is_stop, *same), stop),
@@ -197,7 +188,7 @@ def _merged(words: Sequence[Expr], operator: Op) -> Expr:
 
 def _rest(word: Expr) -> Expr:
     """The word without its lowest bit."""
-    return apply(Op.AND, word, subtract(word, one(word.type)))
+    return word & (word - 1)
 
 
 def _bit(
@@ -211,14 +202,14 @@ def _bit(
     crd, outs = outputs
     bit = lowest_one(word)
     position = cast(count_ones(below(bit)), crd.stream.element)
-    tokens = [put(crd, add(base, position))]
+    tokens = [put(crd, base + position)]
     for (own, rank), out in zip(sides, outs, strict=True):
-        before = cast(count_ones(apply(Op.AND, own, below(bit))), out.stream.element)
+        before = cast(count_ones(own & below(bit)), out.stream.element)
         tag = None
         if union:
-            has = unequal(apply(Op.AND, own, bit), zero(word.type))
-            tag = multiply(EMPTY_TAG, cast(apply(Op.NOT, has), INT32))
-        tokens.append(put(out, add(rank, before), tag))
+            has = unequal(own & bit, zero(word.type))
+            tag = EMPTY_TAG * cast(~has, INT32)
+        tokens.append(put(out, rank + before, tag))
     return tokens
 
 

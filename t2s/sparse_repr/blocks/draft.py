@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Any
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Local
+from t2s.core.expr import Expr, Local, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
@@ -41,11 +41,7 @@ from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     FIRST_STOP,
     VALUE_TAG,
-    add,
-    at_least,
     both,
-    equal,
-    one,
     tag,
 )
 
@@ -87,25 +83,25 @@ class In:
 
     @property
     def is_value(self) -> Expr:
-        return equal(self.tag, VALUE_TAG)
+        return equals(self.tag, VALUE_TAG)
 
     @property
     def is_empty(self) -> Expr:
         """It is the token N."""
-        return equal(self.tag, EMPTY_TAG)
+        return equals(self.tag, EMPTY_TAG)
 
     @property
     def is_item(self) -> Expr:
         """A value or N: what stands for one element."""
-        return both(at_least(self.tag, tag(EMPTY)), at_least(VALUE_TAG, self.tag))
+        return (self.tag >= EMPTY) & (VALUE_TAG >= self.tag)
 
     @property
     def is_stop(self) -> Expr:
-        return at_least(self.tag, FIRST_STOP)
+        return self.tag >= FIRST_STOP
 
     @property
     def is_done(self) -> Expr:
-        return equal(self.tag, DONE_TAG)
+        return equals(self.tag, DONE_TAG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +365,7 @@ def write(register: Local, value: Expr) -> RegisterWrite:
 
 def count_up(register: Local) -> RegisterWrite:
     """Add one to a register."""
-    return write(register, add(register, one(register.type)))
+    return write(register, register + 1)
 
 
 def pass_done(source: In, *outputs: Out) -> Choice:
@@ -383,7 +379,7 @@ def pass_done(source: In, *outputs: Out) -> Choice:
 def ends(inputs: Sequence[In], *outputs: Out, after: str = "run") -> list[Choice]:
     """All inputs end a list, or themselves, in the same way, which is passed on."""
     first, *others = inputs
-    same = [equal(first.tag, other.tag) for other in others]
+    same = [equals(first.tag, other.tag) for other in others]
     puts = [put(o, tag=first.tag) for o in outputs]
     return [
         when(both(first.is_stop, *same), rule("stop", after, takes=inputs, puts=puts)),

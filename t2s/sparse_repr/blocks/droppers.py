@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, const, equals, unequal
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
@@ -30,10 +30,7 @@ from t2s.sparse_repr.blocks.expressions import (
     VALUE_TAG,
     both,
     decreased,
-    equal,
     increased,
-    less,
-    unequal,
     zero,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
@@ -91,12 +88,12 @@ class _Dropper:
         late = draft.register("late", INT32)  # the tag of the token held, plus 3: 0 is not a token
         self.after = draft.register("after", INT32)
         self.holding = unequal(late, zero(INT32))
-        self.ended = equal(_less_three(late), FIRST_STOP)
+        self.ended = equals(_less_three(late), FIRST_STOP)
         self.late = [put(self.out_val, held, _less_three(late))]
         self.keep = [write(held, self.val.value), write(late, _plus_three(self.val.tag))]
         self.forget = [write(late, zero(INT32))]
-        self.higher = less(FIRST_STOP, self.val.tag)
-        self.same = both(*(equal(self.val.tag, increased(side.tag)) for side in self.sides))
+        self.higher = FIRST_STOP < self.val.tag
+        self.same = both(*(equals(self.val.tag, increased(side.tag)) for side in self.sides))
         self.stops = [put(o, tag=decreased(self.val.tag)) for o in self.outs]
 
     @property
@@ -111,11 +108,11 @@ class _Dropper:
         ends = [put(o, tag=DONE_TAG) for o in (*self.outs, self.out_val)]
         self._draft.mode(
             "start",
-            when(both(val.is_item, item), self._once("open", "inside", kept, self.keep)),
-            when(both(equal(val.tag, FIRST_STOP), item), rule("drop", "start", takes=everything)),
-            when(both(self.higher, item), self._higher("drop_last", "close", [], close)),
+            when(val.is_item & item, self._once("open", "inside", kept, self.keep)),
+            when(equals(val.tag, FIRST_STOP) & item, rule("drop", "start", takes=everything)),
+            when(self.higher & item, self._higher("drop_last", "close", [], close)),
             when(
-                both(self.higher, self.same),
+                self.higher & self.same,
                 self._higher("empty", "start", self.stops, self.keep),
             ),
             when(
@@ -139,7 +136,7 @@ class _Dropper:
         self._draft.mode(
             "inside",
             when(val.is_item, following),
-            when(equal(val.tag, FIRST_STOP), end),
+            when(equals(val.tag, FIRST_STOP), end),
             when(self.higher, [when(self.same, last)], needs=self.sides),
             needs=[val],
             expected=_EXPECTED,
@@ -147,7 +144,7 @@ class _Dropper:
 
     def close(self) -> None:
         """The outer stop after a list that was the last one, and empty."""
-        closes = both(*(equal(side.tag, self.after) for side in self.sides))
+        closes = both(*(equals(side.tag, self.after) for side in self.sides))
         puts = [put(o, tag=self.after) for o in self.outs]
         self._draft.mode(
             "close",
@@ -219,18 +216,18 @@ class ValueDropper(DiagramBlock):
         pair = [crd, val]
         nothing = zero(value.element) if self.dropped is None else self.dropped
         passed = [copy(out_crd, crd), copy(out_val, val)]
-        kept = [crd.is_value, equal(val.tag, VALUE_TAG)]
+        kept = [crd.is_value, equals(val.tag, VALUE_TAG)]
         if not self.missing_only:
             kept.append(unequal(val.value, nothing))
         draft.mode(
             "run",
             when(both(*kept), rule("keep", "run", takes=pair, puts=passed)),
-            when(both(crd.is_value, val.is_item), rule("drop", "run", takes=pair)),
+            when(crd.is_value & val.is_item, rule("drop", "run", takes=pair)),
             when(
-                both(crd.is_stop, equal(crd.tag, val.tag)),
+                crd.is_stop & equals(crd.tag, val.tag),
                 rule("stop", "run", takes=pair, puts=passed),
             ),
-            when(both(crd.is_done, val.is_done), rule("done", None, takes=pair, puts=passed)),
+            when(crd.is_done & val.is_done, rule("done", None, takes=pair, puts=passed)),
             needs=pair,
             expected="a value for each coordinate, and the same stops",
         )
@@ -275,9 +272,9 @@ class EmptyListDropper(StreamBlock):
         seen = draft.register("seen", BOOL)
         keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
         first = [*keep, write(seen, const(True, BOOL))]
-        ended = less(_plus_three(VALUE_TAG), held_tag)
+        ended = _plus_three(VALUE_TAG) < held_tag
         holding = unequal(held_tag, zero(INT32))
-        raised = less(held_tag, _plus_three(val.tag))
+        raised = held_tag < _plus_three(val.tag)
         draft.mode(
             "run",
             when(
@@ -290,14 +287,14 @@ class EmptyListDropper(StreamBlock):
             when(
                 val.is_stop,
                 [
-                    when(both(ended, raised), rule("raise", "run", takes=[val], body=keep)),
+                    when(ended & raised, rule("raise", "run", takes=[val], body=keep)),
                     when(ended, rule("merge", "run", takes=[val])),
                     when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
                     when(None, rule("leading", "run", takes=[val], body=keep)),
                 ],
             ),
             when(
-                both(val.is_done, holding),
+                val.is_done & holding,
                 rule("last", "run", puts=late, body=[write(held_tag, zero(INT32))]),
             ),
             pass_done(val, out),

@@ -47,44 +47,8 @@ VALUE_TAG, EMPTY_TAG, DONE_TAG, NO_TAG = (tag(t) for t in (VALUE, EMPTY, DONE, N
 FIRST_STOP = tag(stop(0))
 
 
-def add(left: Expr, right: Expr) -> Apply:
-    return apply(Op.ADD, left, right)
-
-
-def subtract(left: Expr, right: Expr) -> Apply:
-    return apply(Op.SUBTRACT, left, right)
-
-
-def multiply(left: Expr, right: Expr) -> Apply:
-    return apply(Op.MULTIPLY, left, right)
-
-
-def quotient(left: Expr, right: Expr) -> Apply:
-    return apply(Op.FLOOR_DIVIDE, left, right)
-
-
-def remainder(left: Expr, right: Expr) -> Apply:
-    return apply(Op.MODULO, left, right)
-
-
-def equal(left: Expr, right: Expr) -> Apply:
-    return apply(Op.EQUAL, left, right)
-
-
 def unequal(left: Expr, right: Expr) -> Apply:
     return apply(Op.NOT_EQUAL, left, right)
-
-
-def less(left: Expr, right: Expr) -> Apply:
-    return apply(Op.LESS, left, right)
-
-
-def at_least(left: Expr, right: Expr) -> Apply:
-    return apply(Op.GREATER_EQUAL, left, right)
-
-
-def invert(condition: Expr) -> Apply:
-    return apply(Op.NOT, condition)
 
 
 def both(*conditions: Expr) -> Expr:
@@ -139,12 +103,12 @@ def largest(type: Type) -> Const:
 
 def increased(level_tag: Expr) -> Expr:
     """The tag of the stop one level further out."""
-    return add(level_tag, tag(1))
+    return level_tag + 1
 
 
 def decreased(level_tag: Expr) -> Expr:
     """The tag of the stop one level further in."""
-    return subtract(level_tag, tag(1))
+    return level_tag - 1
 
 
 def count_ones(word: Expr) -> Expr:
@@ -157,8 +121,8 @@ def count_ones(word: Expr) -> Expr:
         return const(pattern, type)
 
     def halves(value: Expr, width: int) -> Expr:
-        shifted = quotient(value, const(1 << width, type))
-        return add(apply(Op.AND, value, mask(width)), apply(Op.AND, shifted, mask(width)))
+        shifted = value // const(1 << width, type)
+        return (value & mask(width)) + (shifted & mask(width))
 
     width = 1
     while width < bits:
@@ -169,12 +133,12 @@ def count_ones(word: Expr) -> Expr:
 
 def lowest_one(word: Expr) -> Expr:
     """The word with its lowest set bit alone."""
-    return apply(Op.AND, word, subtract(zero(word.type), word))
+    return word & (0 - word)
 
 
 def below(bit: Expr) -> Expr:
     """All bits below a word of one bit."""
-    return subtract(bit, one(bit.type))
+    return bit - 1
 
 
 def power_of_two(exponent: Expr, type: Type) -> Expr:
@@ -182,8 +146,8 @@ def power_of_two(exponent: Expr, type: Type) -> Expr:
     factors: list[Expr] = []
     step = 1
     while step < type.bits:
-        bit = apply(Op.AND, exponent, const(step, exponent.type))
+        bit = exponent & step
         taken = unequal(bit, zero(exponent.type))
         factors.append(select(taken, const(1 << step, type), one(type)))
         step *= 2
-    return reduce(lambda left, right: multiply(left, right), factors)
+    return reduce(lambda left, right: left * right, factors)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, equals
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.nodes import Choice, Put, Rule
@@ -33,10 +33,7 @@ from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     both,
     either,
-    equal,
-    invert,
     largest,
-    less,
     maximum,
     minimum,
     select,
@@ -63,8 +60,7 @@ class _Side:
     def is_aligned(self) -> list[Expr]:
         """What is beside the coordinate has its kind: an item by a value, else the same tag."""
         return [
-            either(both(self.crd.is_value, p.is_item), equal(self.crd.tag, p.tag))
-            for p in self.payloads
+            (self.crd.is_value & p.is_item) | equals(self.crd.tag, p.tag) for p in self.payloads
         ]
 
 
@@ -87,11 +83,11 @@ class Intersecter(StreamBlock):
     def draft(self, draft: Draft, *streams: StreamType) -> None:
         joined, crd = _ports(draft, self.sides, streams)
         top, furthest = let("furthest", maximum(*(side.crd.value for side in joined)))
-        others, mixed = let("mixed", either(*(invert(side.crd.is_value) for side in joined)))
+        others, mixed = let("mixed", either(*(~side.crd.is_value for side in joined)))
         body: list[Statement] = [top, others]
         late: list[Expr] = []
         for number, side in enumerate(joined):
-            behind = both(side.crd.is_value, either(mixed, less(side.crd.value, furthest)))
+            behind = side.crd.is_value & (mixed | (side.crd.value < furthest))
             statement, local = let(f"late{number}", behind)
             body.append(statement)
             late.append(local)
@@ -136,7 +132,7 @@ class Unioner(StreamBlock):
         body: list[Statement] = [bottom]
         here: list[Expr] = []
         for number, side in enumerate(joined):
-            present = both(side.crd.is_value, equal(side.crd.value, nearest))
+            present = side.crd.is_value & equals(side.crd.value, nearest)
             statement, local = let(f"here{number}", present)
             body.append(statement)
             here.append(local)
@@ -207,8 +203,8 @@ def _join_mode(
 ) -> None:
     outputs = [crd, *(o for side in sides for o in side.outputs)]
     first = sides[0].crd
-    no_values = both(*(invert(side.crd.is_value) for side in sides))
-    agree = both(*(equal(first.tag, side.crd.tag) for side in sides[1:]), no_values)
+    no_values = both(*(~side.crd.is_value for side in sides))
+    agree = both(*(equals(first.tag, side.crd.tag) for side in sides[1:]), no_values)
     stops = rule(
         "pass_stop", "run", takes=_all(sides), puts=[put(o, tag=first.tag) for o in outputs]
     )

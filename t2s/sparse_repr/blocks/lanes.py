@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from t2s.core.expr import TRUE, Expr, Local, const
+from t2s.core.expr import TRUE, Expr, Local, const, equals, unequal
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Statement
@@ -29,14 +29,10 @@ from t2s.sparse_repr.blocks.draft import (
 )
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
-    add,
     both,
     cast,
-    equal,
-    less,
     minimum,
     select,
-    unequal,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
@@ -54,17 +50,17 @@ class _Turns:
 
     def is_first(self) -> Expr:
         """Whether the item is the first one of its turn."""
-        return TRUE if self._count is None else equal(self._count, const(0))
+        return TRUE if self._count is None else equals(self._count, 0)
 
     def after(self, lane: int) -> list[Statement]:
         """After an item of a lane."""
         following = const((lane + 1) % len(self._runs))
         if self._count is None:
             return [write(self.lane, following)]
-        last = equal(self._count, const(self._runs[lane] - 1))
+        last = equals(self._count, self._runs[lane] - 1)
         return [
             write(self.lane, select(last, following, const(lane))),
-            write(self._count, select(last, const(0), add(self._count, const(1)))),
+            write(self._count, select(last, const(0), self._count + 1)),
         ]
 
     def again(self) -> list[Statement]:
@@ -110,9 +106,9 @@ class Parallelizer(StreamBlock):
         for lane in range(self.lanes):
             tokens = [copy(ways[lane], i) for ways, i in zip(outs, inputs, strict=True)]
             deal = rule(f"deal{lane}", "run", takes=inputs, body=turns.after(lane), puts=tokens)
-            choices.append(when(equal(turns.lane, const(lane)), deal))
+            choices.append(when(equals(turns.lane, lane), deal))
         everywhere = [copy(o, i) for ways, i in zip(outs, inputs, strict=True) for o in ways]
-        same = [equal(inputs[0].tag, i.tag) for i in inputs[1:]]
+        same = [equals(inputs[0].tag, i.tag) for i in inputs[1:]]
         draft.mode(
             "run",
             when(both(*(i.is_item for i in inputs)), choices),
@@ -166,15 +162,15 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
         pair = [like, source]
         take = rule(f"take{lane}", "run", takes=pair, body=after, puts=[copy(out, source)])
         there = [when(source.is_item, take)]
-        choices.append(when(equal(turns.lane, const(lane)), there, needs=[source]))
-    same = both(*(equal(like.tag, source.tag) for source in inputs))
+        choices.append(when(equals(turns.lane, lane), there, needs=[source]))
+    same = both(*(equals(like.tag, source.tag) for source in inputs))
     again, passed = turns.again(), [put(out, tag=like.tag)]
     ends = [
         when(
-            both(like.is_stop, same),
+            like.is_stop & same,
             rule("stop", "run", takes=everything, body=again, puts=passed),
         ),
-        when(both(like.is_done, same), rule("done", None, takes=everything, puts=passed)),
+        when(like.is_done & same, rule("done", None, takes=everything, puts=passed)),
     ]
     draft.mode(
         "run",
@@ -193,11 +189,11 @@ def _serialize_lists(
     lanes = len(inputs)
     own = const(depth, INT32)
     begun = cast(turns.is_first(), INT32)
-    more = write(used, minimum(add(used, begun), const(lanes)))
+    more = write(used, minimum(used + begun, const(lanes)))
     first: list[Choice] = []
     for lane, source in enumerate(inputs):
-        inner = less(source.tag, own)
-        going = both(inner, unequal(source.tag, DONE_TAG))
+        inner = source.tag < own
+        going = inner & unequal(source.tag, DONE_TAG)
         body = [more, *turns.after(lane)]
         pair, passed = [like, source], [copy(out, source)]
         inside = [
@@ -207,7 +203,7 @@ def _serialize_lists(
             ),
             when(source.is_stop, rule(f"empty{lane}", "ended", takes=pair, body=body)),
         ]
-        first.append(when(equal(turns.lane, const(lane)), inside, needs=[source]))
+        first.append(when(equals(turns.lane, lane), inside, needs=[source]))
         draft.mode(
             f"lane{lane}",
             when(going, rule(f"next{lane}", f"lane{lane}", takes=[source], puts=passed)),
@@ -242,14 +238,14 @@ def _list_stops(
     """A stop of order: the lanes that had no turn have it as an empty list of their own."""
     (inputs, like, out), (turns, used) = ends, state
     found: list[Choice] = []
-    raised = add(like.tag, const(depth, INT32))
+    raised = like.tag + const(depth, INT32)
     clear = [write(used, const(0)), *turns.again()]
     for count in range(len(inputs) + 1):
         idle = inputs[count:]
-        same = both(like.is_stop, *(equal(source.tag, raised) for source in idle))
+        same = both(like.is_stop, *(equals(source.tag, raised) for source in idle))
         puts = [put(out, tag=raised)]
         stop = rule(f"{name}{count}", "choose", takes=[like, *idle], body=clear, puts=puts)
-        found.append(when(equal(used, const(count)), [when(same, stop)], needs=idle))
+        found.append(when(equals(used, count), [when(same, stop)], needs=idle))
     return found
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from t2s.core.expr import Expr, Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local, const, equals
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Choice, Role, Rule, Search
 from t2s.sparse_repr.blocks.alu import Alu
@@ -26,13 +25,8 @@ from t2s.sparse_repr.blocks.draft import (
 from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     Formula,
-    add,
     both,
     cast,
-    equal,
-    less,
-    multiply,
-    one,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
@@ -55,9 +49,7 @@ class DenseLocator(StreamBlock):
     ) -> None:
         type = fiber.element
         found = _Located(draft, coordinates, fiber, beside)
-        position = add(
-            multiply(found.fiber.value, const(self.size, type)), cast(found.crd.value, type)
-        )
+        position = found.fiber.value * const(self.size, type) + cast(found.crd.value, type)
         hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
         miss = rule(
             "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY_TAG), *found.passed]
@@ -85,7 +77,7 @@ class CompressedLocator(StreamBlock):
         type = fiber.element
         found = _Located(draft, coordinates, fiber, beside)
         first, begin = load("begin", self.positions, found.fiber.value)
-        second, end = load("end", self.positions, add(found.fiber.value, one(type)))
+        second, end = load("end", self.positions, found.fiber.value + 1)
         search = Search(
             target="position",
             tensor=self.stored.name,
@@ -103,9 +95,9 @@ class CompressedLocator(StreamBlock):
 
         inside = [
             when(
-                less(position, cast(end, type)),
+                position < cast(end, type),
                 [
-                    when(equal(value, cast(found.crd.value, self.stored.type)), hit),
+                    when(equals(value, cast(found.crd.value, self.stored.type)), hit),
                     when(None, miss("another")),
                 ],
                 body=[there],
@@ -162,8 +154,8 @@ class _Address(Formula):
 
     def __call__(self, *operands: Expr) -> Expr:
         at, *before = operands
-        step = apply(Op.MULTIPLY, at, const(self.stride, at.type))
-        return step if not before else apply(Op.ADD, before[0], step)
+        step = at * self.stride
+        return step if not before else before[0] + step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, equals
 from t2s.core.types import INT32, Type
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Role
@@ -22,7 +22,7 @@ from t2s.sparse_repr.blocks.draft import (
     rule,
     when,
 )
-from t2s.sparse_repr.blocks.expressions import DONE_TAG, equal, select, zero
+from t2s.sparse_repr.blocks.expressions import DONE_TAG, select, zero
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Nested, Placing
 
 
@@ -71,7 +71,7 @@ class Player(StreamBlock):
             when(
                 None,
                 [
-                    when(equal(tag, DONE_TAG), rule("done", None, puts=token)),
+                    when(equals(tag, DONE_TAG), rule("done", None, puts=token)),
                     when(None, rule("put", "run", puts=token, body=[count_up(at)])),
                 ],
                 body=[first, second],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, equals, unequal
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import Statement
@@ -35,16 +35,10 @@ from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     FIRST_STOP,
     Operator,
-    at_least,
     both,
     decreased,
-    equal,
-    invert,
-    less,
     select,
-    subtract,
     tag,
-    unequal,
     zero,
 )
 from t2s.sparse_repr.blocks.lists import (
@@ -134,7 +128,7 @@ class _Drafting:
             when(val.is_value, rule("add", "run", takes=[val], body=keep)),
             when(val.is_empty, missing),
         ]
-        self._is_last = less(FIRST_STOP, val.tag)
+        self._is_last = FIRST_STOP < val.tag
 
     def by_stops(self) -> None:
         """Every stop ends a list."""
@@ -147,7 +141,7 @@ class _Drafting:
         self._draft.mode(
             "run",
             *self._items,
-            when(equal(val.tag, FIRST_STOP), self._ends("sum", "run", [], [val], skip)),
+            when(equals(val.tag, FIRST_STOP), self._ends("sum", "run", [], [val], skip)),
             when(self._is_last, self._ends("last_sum", "stop", [self._later], [val], skip_last)),
             pass_done(val, self.out),
             needs=[val],
@@ -163,17 +157,17 @@ class _Drafting:
         skip_last = rule("last_sum_empty", "stop", takes=pair, body=[self._later])
         no_list = rule("empty_list", "run", takes=pair, puts=[put(self.out, tag=crd.tag)])
         done = rule("done", None, takes=pair, puts=[put(self.out, tag=DONE_TAG)])
-        same = equal(decreased(val.tag), crd.tag)
+        same = equals(decreased(val.tag), crd.tag)
         one_list = when(crd.is_value, self._ends("sum", "run", [], pair, skip))
         last = self._ends("last_sum", "stop", [self._later], pair, skip_last)
-        lasts = [when(crd.is_value, last), when(both(same, invert(self.some)), no_list)]
+        lasts = [when(crd.is_value, last), when(same & ~self.some, no_list)]
         self._draft.mode(
-            "stop", when(equal(crd.tag, self.after), put_stop), needs=[crd], expected=expected
+            "stop", when(equals(crd.tag, self.after), put_stop), needs=[crd], expected=expected
         )
         self._draft.mode(
             "run",
             *self._items,
-            when(equal(val.tag, FIRST_STOP), [one_list], needs=[crd]),
+            when(equals(val.tag, FIRST_STOP), [one_list], needs=[crd]),
             when(self._is_last, lasts, needs=[crd]),
             when(val.is_done, [when(crd.is_done, done)], needs=[crd]),
             needs=[val],
@@ -212,7 +206,7 @@ class ReduceLists(DiagramBlock):
         depth = values.depth - 1
 
         def total(items: list[Any]) -> Any:
-            given = (nothing if one is None else one for one in items)
+            given = (nothing if item is None else item for item in items)
             return reduce(add, given, nothing) if items else None
 
         with np.errstate(all="ignore"):
@@ -275,15 +269,15 @@ class PointReducer(StreamBlock):
         )
         level = draft.register("level", INT32)
         add = MemoryAdd(memory=points, keys=tuple(c.value for c in crds), value=val.value)
-        same = [equal(val.tag, c.tag) for c in crds]
+        same = [equals(val.tag, c.tag) for c in crds]
         values = both(*(c.is_value for c in crds))
-        inner, outer = less(val.tag, tag(stop(n))), at_least(val.tag, tag(stop(n)))
+        inner, outer = val.tag < stop(n), val.tag >= stop(n)
         begin = [write(level, val.tag)]
         fresh = draft.register("fresh", INT32)
         draft.mode(
             "take",
-            when(both(val.is_value, values), rule("add", "take", takes=inputs, body=[add])),
-            when(both(val.is_empty, values), rule("nothing", "take", takes=inputs)),
+            when(val.is_value & values, rule("add", "take", takes=inputs, body=[add])),
+            when(val.is_empty & values, rule("nothing", "take", takes=inputs)),
             when(both(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
             when(
                 both(val.is_stop, outer, *same),
@@ -331,26 +325,26 @@ def _put_points(
             body=[*keep, write(fresh, tag(n)), MemoryDrop(memory=points)],
             puts=[*puts, put(out_val, total)],
         )
-        choices.append(when(equal(fresh, tag(at)), put_point))
+        choices.append(when(equals(fresh, at), put_point))
         if at == n - 1:
             continue
         stops = [put(o, tag=tag(stop(inside))) for inside, o in enumerate(outs[at + 1 :])]
         stops.append(put(out_val, tag=tag(stop(n - 2 - at))))
         new_list = rule(f"new_list{at}", "put", body=[write(fresh, tag(at))], puts=stops)
-        changed = both(equal(fresh, tag(n)), unequal(found[at], last[at]))
+        changed = equals(fresh, n) & unequal(found[at], last[at])
         choices.append(when(changed, new_list))
     puts = [put(outs[-1], found[-1]), put(out_val, total)]
     choices.append(
         when(None, rule("put", "put", body=[*keep, MemoryDrop(memory=points)], puts=puts))
     )
-    ends = [put(o, tag=subtract(level, tag(n - at))) for at, o in enumerate(outs)]
+    ends = [put(o, tag=level - (n - at)) for at, o in enumerate(outs)]
     ends.append(put(out_val, tag=decreased(level)))
     draft.mode(
         "put",
         when(
             None,
             [
-                when(unequal(count, tag(0)), choices, body=[first]),
+                when(unequal(count, 0), choices, body=[first]),
                 when(None, rule("put_stop", "take", puts=ends)),
             ],
             body=[size],
@@ -379,7 +373,7 @@ class Dealer(StreamBlock):
         done = rule(
             "done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for two in outs for o in two]
         )
-        ends = less(const(self.level, INT32), first.tag)
+        ends = const(self.level, INT32) < first.tag
         for side in range(2):
             passed = [copy(two[side], i) for two, i in zip(outs, inputs, strict=True)]
             here, there = f"side{side}", f"side{1 - side}"
@@ -406,7 +400,7 @@ class Alternator(StreamBlock):
         out = draft.output("out", stream.element, stream.kind, stream.nesting)
         for side, source in enumerate(inputs):
             other = inputs[1 - side]
-            ends = less(const(self.level, INT32), source.tag)
+            ends = const(self.level, INT32) < source.tag
             passed = [copy(out, source)]
             done = rule(f"done{side}", None, takes=inputs, puts=passed)
             draft.mode(

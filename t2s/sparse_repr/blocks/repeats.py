@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, const, equals, unequal
 from t2s.core.types import INT32
 from t2s.graph.graph import StreamType
 from t2s.graph.nodes import Choice
@@ -15,13 +15,8 @@ from t2s.sparse_repr.blocks.draft import BlockKind, Draft, In, Out, copy, put, r
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     FIRST_STOP,
-    add,
-    both,
     decreased,
-    equal,
     increased,
-    less,
-    unequal,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
@@ -50,27 +45,27 @@ class Repeat(DiagramBlock):
         pair = [crd, ref]
         keep = [write(held, ref.value), write(held_tag, ref.tag)]
         close = [write(after, decreased(crd.tag))]
-        same = equal(crd.tag, increased(ref.tag))
+        same = equals(crd.tag, increased(ref.tag))
         stop = put(out, tag=crd.tag)
         expected = "one token of ref for each fiber of crd, with stops one level below those of crd"
-        higher = less(FIRST_STOP, crd.tag)
+        higher = FIRST_STOP < crd.tag
         draft.mode(
             "start",
             when(
-                both(crd.is_value, ref.is_item),
+                crd.is_value & ref.is_item,
                 rule("first", "hold", takes=pair, body=keep, puts=[copy(out, ref)]),
             ),
             when(
-                both(equal(crd.tag, FIRST_STOP), ref.is_item),
+                equals(crd.tag, FIRST_STOP) & ref.is_item,
                 rule("empty", "start", takes=pair, puts=[stop]),
             ),
             when(
-                both(higher, ref.is_item),
+                higher & ref.is_item,
                 rule("empty_last", "close", takes=pair, body=close, puts=[stop]),
             ),
-            when(both(higher, same), rule("empty_list", "start", takes=pair, puts=[stop])),
+            when(higher & same, rule("empty_list", "start", takes=pair, puts=[stop])),
             when(
-                both(crd.is_done, ref.is_done),
+                crd.is_done & ref.is_done,
                 rule("done", None, takes=pair, puts=[put(out, tag=DONE_TAG)]),
             ),
             needs=pair,
@@ -79,7 +74,7 @@ class Repeat(DiagramBlock):
         draft.mode(
             "hold",
             when(crd.is_value, rule("again", "hold", takes=[crd], puts=[put(out, held, held_tag)])),
-            when(equal(crd.tag, FIRST_STOP), rule("stop", "start", takes=[crd], puts=[stop])),
+            when(equals(crd.tag, FIRST_STOP), rule("stop", "start", takes=[crd], puts=[stop])),
             when(
                 higher,
                 [when(same, rule("higher_stop", "start", takes=pair, puts=[stop]))],
@@ -88,7 +83,7 @@ class Repeat(DiagramBlock):
             needs=[crd],
             expected=expected,
         )
-        closing = when(equal(ref.tag, after), rule("close", "start", takes=[ref]))
+        closing = when(equals(ref.tag, after), rule("close", "start", takes=[ref]))
         draft.mode("close", closing, needs=[ref], expected=expected)
 
 
@@ -133,7 +128,7 @@ class _Regroup:
         self._draft = draft
         self._source, self._like, self._out = source, like, out
         self._depth, self._own = depth, const(depth, INT32)
-        self._raised = add(like.tag, self._own)
+        self._raised = like.tag + self._own
 
     def modes(self) -> None:
         source, like, out = self._source, self._like, self._out
@@ -151,7 +146,7 @@ class _Regroup:
         self._draft.mode(
             "item",
             when(like.is_item, items, needs=[source]),
-            when(equal(like.tag, FIRST_STOP), no_list),
+            when(equals(like.tag, FIRST_STOP), no_list),
             when(like.is_stop, [self._lists_end("lists")], needs=[source]),
             when(like.is_done, [when(source.is_done, done)], needs=[source]),
             needs=[like],
@@ -173,11 +168,11 @@ class _Regroup:
     def _is_inside(self) -> Expr:
         """The head of ``in`` belongs to an item, and does not end it."""
         source = self._source
-        return both(less(source.tag, self._own), unequal(source.tag, DONE_TAG))
+        return (source.tag < self._own) & unequal(source.tag, DONE_TAG)
 
     def _lists_end(self, name: str) -> Choice:
         """A higher stop of ``like``, and the one of ``in`` that ends the same list of lists."""
-        same = equal(self._source.tag, decreased(self._raised))
+        same = equals(self._source.tag, decreased(self._raised))
         end = rule(
             f"{name}_end",
             "item",
@@ -189,13 +184,13 @@ class _Regroup:
     def _item_ends(self, name: str) -> Sequence[Choice]:
         """At the stop of ``in`` that ends an item: ``like`` tells which list ends with it."""
         source, like, out = self._source, self._like, self._out
-        between = equal(source.tag, self._own)
+        between = equals(source.tag, self._own)
         raised = [put(out, tag=self._raised)]
         next_item = rule(f"{name}_next", "item", takes=[source], puts=[copy(out, source)])
         list_end = rule(f"{name}_list", "item", takes=[source, like], puts=raised)
         last_list = rule(f"{name}_last_list", "item", takes=[like], puts=raised)
         return [
-            when(both(like.is_item, between), next_item),
-            when(equal(like.tag, FIRST_STOP), [when(between, list_end), when(None, last_list)]),
+            when(like.is_item & between, next_item),
+            when(equals(like.tag, FIRST_STOP), [when(between, list_end), when(None, last_list)]),
             when(like.is_stop, [self._lists_end(name)]),
         ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, unequal
 from t2s.core.types import Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType, Tensor
@@ -38,14 +38,9 @@ from t2s.sparse_repr.blocks.draft import (
 )
 from t2s.sparse_repr.blocks.expressions import (
     FIRST_STOP,
-    add,
     cast,
     increased,
-    less,
-    multiply,
     one,
-    subtract,
-    unequal,
     zero,
 )
 from t2s.sparse_repr.blocks.joins import joined_fibers
@@ -82,7 +77,7 @@ def segment(
         registers=(draft.register("at", type), draft.register("end", type)),
         closed=(zero(type), zero(type)),
         open=open,
-        more=lambda values: less(values[0], values[1]),
+        more=lambda values: values[0] < values[1],
         element=element,
     )
 
@@ -106,12 +101,12 @@ class CompressedScanner(StreamBlock):
         def open_fiber(fiber: Expr) -> tuple[Body, Values]:
             index = cast(fiber, type)
             first, begin = load("begin", self.positions, index)
-            second, finish = load("finish", self.positions, add(index, one(type)))
+            second, finish = load("finish", self.positions, index + 1)
             return (first, second), (cast(begin, type), cast(finish, type))
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
             statement, coordinate = load(name, self.coordinates, values[0])
-            return (statement,), (coordinate, values[0]), (add(values[0], one(type)), values[1])
+            return (statement,), (coordinate, values[0]), (values[0] + 1, values[1])
 
         fiber = segment(draft, type, open_fiber, element)
         scanner(draft, reference, self.coordinates.type, fiber)
@@ -136,13 +131,13 @@ class DenseScanner(StreamBlock):
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
             at, base = values
-            return (), (at, add(base, at)), (add(at, one(type)), base)
+            return (), (at, base + at), (at + 1, base)
 
         fiber = Fiber(
             registers=(at, base),
             closed=(extent, zero(type)),
-            open=lambda index: ((), (zero(type), multiply(index, extent))),
-            more=lambda values: less(values[0], extent),
+            open=lambda index: ((), (zero(type), index * extent)),
+            more=lambda values: values[0] < extent,
             element=element,
         )
         scanner(draft, reference, type, fiber)
@@ -201,7 +196,7 @@ class LinkedListScanner(StreamBlock):
             return (statement,), (cast(first, type),)
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-            where, position = let(f"{name}_at", subtract(values[0], one(type)))
+            where, position = let(f"{name}_at", values[0] - 1)
             here, coordinate = load(name, self.coordinates, position)
             after, following = load(f"{name}_next", self.followers, position)
             return (where, here, after), (coordinate, position), (cast(following, type),)
@@ -238,12 +233,12 @@ class BitvectorScanner(StreamBlock):
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
             here, word = load(name, self.words, values[0])
             before, rank = load(f"{name}_rank", self.ranks, values[0])
-            after = (add(values[0], one(type)), values[1])
+            after = (values[0] + 1, values[1])
             return (here, before), (word, cast(rank, type)), after
 
         def open_fiber(fiber: Expr) -> tuple[Body, Values]:
-            statement, begin = let("begin", multiply(fiber, count))
-            return (statement,), (begin, add(begin, count))
+            statement, begin = let("begin", fiber * count)
+            return (statement,), (begin, begin + count)
 
         fiber = segment(draft, type, open_fiber, element)
         scanner(draft, reference, self.words.type, fiber, bits=True)
@@ -385,7 +380,7 @@ class UniqueScanner(StreamBlock):
 
         def open_fiber(fiber: Expr) -> tuple[Body, Values]:
             first, begin = load("begin", self.positions, fiber)
-            second, finish = load("finish", self.positions, add(fiber, one(type)))
+            second, finish = load("finish", self.positions, fiber + 1)
             return (first, second), (cast(begin, type), cast(finish, type))
 
         _runs(draft, reference, self.coordinates, open_fiber)
@@ -422,7 +417,7 @@ class RunScanner(StreamBlock):
                     tensor=level.name,
                     begin=fiber,
                     end=end,
-                    value=add(own, one(own.type)),
+                    value=own + 1,
                 )
                 body += [here, search]
                 end = Local(name=found, type=type)
@@ -447,7 +442,7 @@ def _runs(
             tensor=coordinates.name,
             begin=values[0],
             end=values[1],
-            value=add(coordinate, one(coordinate.type)),
+            value=coordinate + 1,
         )
         return (here, search), (coordinate, values[0]), (after, values[1])
 

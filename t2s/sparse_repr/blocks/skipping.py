@@ -35,13 +35,9 @@ from t2s.sparse_repr.blocks.draft import (
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     FIRST_STOP,
-    add,
-    both,
     cast,
     decreased,
     increased,
-    less,
-    one,
     zero,
 )
 from t2s.sparse_repr.blocks.joins import Intersecter
@@ -79,7 +75,7 @@ class SkippingScanner(StreamBlock):
         state = _SkipState(draft, reference.element, (self.positions, self.coordinates), (crd, out))
         _idle_mode(draft, ref, state)
         _run_mode(draft, ref, skip, state, self.lag)
-        left = less(zero(INT32), state.old)
+        left = zero(INT32) < state.old
         draft.mode(
             "drain",
             when(
@@ -116,7 +112,7 @@ class _SkipState:
     def opened(self, ref: In) -> tuple[list[Load], list[Statement]]:
         """The bounds of a fiber, and the registers that hold them."""
         first, begin = load("begin", self.positions, ref.value)
-        second, finish = load("finish", self.positions, add(ref.value, one(self.type)))
+        second, finish = load("finish", self.positions, ref.value + 1)
         bounds = [write(self.at, cast(begin, self.type)), write(self.end, cast(finish, self.type))]
         return [first, second], [*bounds, *self.closed()]
 
@@ -126,7 +122,7 @@ class _SkipState:
 
     def closed(self) -> list[Statement]:
         """The wishes that are due are those of an earlier fiber."""
-        return [write(self.old, add(self.old, self.new)), write(self.new, zero(INT32))]
+        return [write(self.old, self.old + self.new), write(self.new, zero(INT32))]
 
     def tokens(
         self, name: str, after: str, position: Expr, due: Expr, takes: Sequence[In], old: Expr
@@ -134,7 +130,7 @@ class _SkipState:
         """Put the element at a position."""
         here, coordinate = load(f"{name}_crd", self.coordinates, position)
         body: list[Statement] = [
-            write(self.at, add(position, one(self.type))),
+            write(self.at, position + 1),
             write(self.new, due),
         ]
         body += [] if old is self.old else [write(self.old, old)]
@@ -166,8 +162,8 @@ def _idle_mode(draft: Draft, ref: In, state: _SkipState) -> None:
 
 
 def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> None:
-    more = less(state.at, state.end)
-    ahead = less(add(state.new, state.old), const(lag, INT32))
+    more = state.at < state.end
+    ahead = state.new + state.old < const(lag, INT32)
     search = Search(
         target="found",
         tensor=state.coordinates.name,
@@ -179,7 +175,7 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
     over = [write(state.at, state.end), write(state.new, decreased(state.new))]
     wishes = [
         when(
-            less(zero(INT32), state.old),
+            zero(INT32) < state.old,
             [
                 state.tokens(
                     "ignore", "run", state.at, increased(state.new), [skip], decreased(state.old)
@@ -191,7 +187,7 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
             skip.is_value,
             [
                 when(
-                    less(found, state.end),
+                    found < state.end,
                     [state.tokens("skip", "run", found, state.new, [skip], state.old)],
                 ),
                 when(None, rule("skip_rest", "run", takes=[skip], body=over)),
@@ -202,7 +198,7 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
     free = state.tokens("next", "run", state.at, increased(state.new), [], state.old)
     draft.mode(
         "run",
-        when(both(more, ahead), [free]),
+        when(more & ahead, [free]),
         when(more, wishes, needs=[skip]),
         when(None, _closing(ref, state), needs=[ref]),
         expected="references, N, stops or D, and a wish for each coordinate",

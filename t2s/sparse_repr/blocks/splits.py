@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, equals
 from t2s.core.types import BOOL, INT32
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.sparse_repr.blocks.connections import Stream
@@ -26,15 +26,8 @@ from t2s.sparse_repr.blocks.draft import (
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     FIRST_STOP,
-    add,
-    both,
     decreased,
-    equal,
     increased,
-    less,
-    multiply,
-    quotient,
-    remainder,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
@@ -64,8 +57,8 @@ class Splitter(StreamBlock):
         size = const(self.factor, type)
         current, some = draft.register("current", type), draft.register("some", BOOL)
         inputs, deep_outs = [crd, *others], [inner, *outs]
-        divide, block = let("block", quotient(crd.value, size))
-        within = crd.value if self.keep else remainder(crd.value, size)
+        divide, block = let("block", crd.value // size)
+        within = crd.value if self.keep else crd.value % size
         token = [put(inner, within), *(copy(o, i) for o, i in zip(outs, others, strict=True))]
         begin = [write(current, block), write(some, const(True, BOOL))]
         end = [write(some, const(False, BOOL))]
@@ -76,7 +69,7 @@ class Splitter(StreamBlock):
         following = rule("next", "run", takes=inputs, puts=token)
         stop = rule("stop", "run", takes=inputs, body=end, puts=[copy(outer, crd), *raised])
         in_block = [
-            when(both(some, equal(block, current)), following),
+            when(some & equals(block, current), following),
             when(some, rule("end_block", "run", body=end, puts=closes)),
             when(None, fresh),
         ]
@@ -117,13 +110,13 @@ class Flattener(StreamBlock):
         base, after = draft.register("base", type), draft.register("after", INT32)
         everything = [high, *lows]
         passed = [copy(o, i) for o, i in zip(outs, others, strict=True)]
-        scaled = multiply(high.value, const(self.factor, type))
+        scaled = high.value * const(self.factor, type)
 
         def whole(start: Expr) -> Expr:
-            return low.value if self.keep else add(start, low.value)
+            return low.value if self.keep else start + low.value
 
-        higher = less(FIRST_STOP, low.tag)
-        same = equal(low.tag, increased(high.tag))
+        higher = FIRST_STOP < low.tag
+        same = equals(low.tag, increased(high.tag))
         lowered = [put(o, tag=decreased(low.tag)) for o in (crd, *outs)]
         expected = "an inner list for each outer coordinate, with stops one level higher"
         ends = [put(o, tag=DONE_TAG) for o in (crd, *outs)]
@@ -135,21 +128,21 @@ class Flattener(StreamBlock):
         last = [write(after, decreased(low.tag))]
         draft.mode(
             "start",
-            when(both(low.is_value, high.is_value), first),
-            when(both(equal(low.tag, FIRST_STOP), high.is_value), empty),
+            when(low.is_value & high.is_value, first),
+            when(equals(low.tag, FIRST_STOP) & high.is_value, empty),
             when(
-                both(higher, high.is_value),
+                higher & high.is_value,
                 rule("empty_last", "close", takes=everything, body=last),
             ),
-            when(both(higher, same), rule("empty_list", "start", takes=everything, puts=lowered)),
-            when(both(low.is_done, high.is_done), rule("done", None, takes=everything, puts=ends)),
+            when(higher & same, rule("empty_list", "start", takes=everything, puts=lowered)),
+            when(low.is_done & high.is_done, rule("done", None, takes=everything, puts=ends)),
             needs=everything,
             expected=expected,
         )
         draft.mode(
             "inside",
             when(low.is_value, more),
-            when(equal(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
+            when(equals(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
             when(higher, [when(same, stop)], needs=[high]),
             needs=lows,
             expected=expected,
@@ -160,7 +153,7 @@ class Flattener(StreamBlock):
 def _close(draft: Draft, high: In, after: Local, outputs: Sequence[Out], expected: str) -> None:
     """The outer stop after an inner list that was the last one, and empty."""
     puts = [put(o, tag=after) for o in outputs]
-    closing = when(equal(high.tag, after), rule("close", "start", takes=[high], puts=puts))
+    closing = when(equals(high.tag, after), rule("close", "start", takes=[high], puts=puts))
     draft.mode("close", closing, needs=[high], expected=expected)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, unequal
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.alu import first_of
@@ -28,16 +28,7 @@ from t2s.sparse_repr.blocks.draft import (
     when,
     write,
 )
-from t2s.sparse_repr.blocks.expressions import (
-    add,
-    both,
-    cast,
-    count_ones,
-    one,
-    subtract,
-    unequal,
-    zero,
-)
+from t2s.sparse_repr.blocks.expressions import cast, count_ones, zero
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
@@ -116,7 +107,7 @@ class CompressedWriter(StreamBlock):
         if not self.empty_fibers and coordinates.nesting > 2:
             skip = rule("skip", "run", takes=[crd])
             stops = [
-                when(both(crd.is_stop, unequal(at, last)), closed),
+                when(crd.is_stop & unequal(at, last), closed),
                 when(crd.is_stop, skip),
             ]
         draft.mode(
@@ -147,7 +138,7 @@ class BitvectorWriter(StreamBlock):
             store(self.words, at, val.value),
             store(self.ranks, at, rank),
             count_up(at),
-            write(rank, add(rank, ones)),
+            write(rank, rank + ones),
         ]
         draft.mode(
             "run",
@@ -179,7 +170,7 @@ class LinkedListWriter(StreamBlock):
         at = draft.register("at")
         pair = [crd, parent]
         find, tail = load("tail", self.tails, parent.value)
-        number, node = let("node", add(at, one(at.type)))
+        number, node = let("node", at + 1)
         common = [
             number,
             store(self.stored, at, cast(crd.value, self.stored.type)),
@@ -189,13 +180,13 @@ class LinkedListWriter(StreamBlock):
         ]
         chained = [
             *common,
-            store(self.followers, subtract(tail, one(tail.type)), cast(node, self.followers.type)),
+            store(self.followers, tail - 1, cast(node, self.followers.type)),
         ]
         started = [*common, store(self.heads, parent.value, cast(node, self.heads.type))]
         draft.mode(
             "run",
             when(
-                both(crd.is_value, parent.is_value),
+                crd.is_value & parent.is_value,
                 [
                     when(
                         unequal(tail, zero(tail.type)),

@@ -196,13 +196,13 @@ def located_by_default(
     for access, is_bounded in bounded_leaves(merge, dense):
         (located if is_bounded else scanned).add(access.tensor)
     found = located - scanned
-    scans = [one for one in schedule.directives if isinstance(one, ScanLevels)]
+    scans = [directive for directive in schedule.directives if isinstance(directive, ScanLevels)]
     return tuple(
         name
         for name in sorted(found)
         if not any(
-            one.tensor in ("", name, sources.get(name)) and one.variable in ("", loop.variable)
-            for one in scans
+            scan.tensor in ("", name, sources.get(name)) and scan.variable in ("", loop.variable)
+            for scan in scans
         )
     )
 

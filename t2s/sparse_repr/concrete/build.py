@@ -218,7 +218,7 @@ def _build(
     if dropped:
         builder.schedule = schedule.drop_zeros(*sorted(dropped))
     without_zeros = _without_zeros(builder, assignments, lane)
-    used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
+    used = {access.tensor for stage in builder.stages for access in accesses(stage)}
     program = ConcreteProgram(
         stages=tuple(builder.stages),
         tensors=tuple(
@@ -272,7 +272,7 @@ def _choose_formats(
 ) -> CallChoices:
     """The formats of the workspaces that the user does not declare, and orders of their modes."""
     undecided: dict[str, Sequence[Level] | None] = {}
-    for result in (one.result for one in assignments[:-1]):
+    for result in (assignment.result for assignment in assignments[:-1]):
         directive = said.get(result.tensor)
         format = None if directive is None else directive.format
         if format is None:
@@ -309,17 +309,17 @@ def _without_zeros(
 
     Raises ``UserError`` for a tensor that no stage writes, and for one that stores all coordinates.
     """
-    results = [one.result for one in assignments]
+    results = [assignment.result for assignment in assignments]
     written = {view.source: view.name for view in builder.views if view.name in builder.written}
     found: dict[str, None] = {}
-    for one in builder.schedule.directives:
-        if not isinstance(one, DropZeros):
+    for directive in builder.schedule.directives:
+        if not isinstance(directive, DropZeros):
             continue
-        for name in one.tensors or (results[-1].tensor,):
+        for name in directive.tensors or (results[-1].tensor,):
             if name not in (result.tensor for result in results):
                 raise UserError(
                     f"nothing assigns to {name}, whose zeros are to be dropped",
-                    location=one.location,
+                    location=directive.location,
                     expected=f"one of {', '.join(result.tensor for result in results[::-1])}",
                 )
             stored = written.get(name, name)
@@ -328,13 +328,13 @@ def _without_zeros(
             if lane and lane in result.variables:
                 raise UnsupportedError(
                     f"zeros of {name} are not dropped from its vectors",
-                    location=one.location,
+                    location=directive.location,
                     expected="a result that is not computed in vectors",
                 )
             if not format.levels or format.levels[-1].full:
                 raise UserError(
                     f"{name} stores all coordinates, zeros too",
-                    location=one.location,
+                    location=directive.location,
                     expected="a result whose last level is not dense",
                     given=str(format),
                     hint=f"declare {name} with compressed levels",
@@ -366,18 +366,14 @@ def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedu
     return discordant(error, list(dict.fromkeys(orders))[:2], transposes=transposes)
 
 
-def _all_accesses(statement: Statement) -> tuple[Access, ...]:
-    return accesses(statement)
-
-
 def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     """Variables that are summed over at coordinates where nothing is stored.
 
     Beyond the end of a split dense level there are zeros, and a quotient of them is NaN.
     """
     found: set[str] = set()
-    for one in assignments:
-        for term in walk(one.value):
+    for assignment in assignments:
+        for term in walk(assignment.value):
             if isinstance(term, Sum):
                 divides = any(
                     isinstance(inner, Combine)
@@ -386,7 +382,7 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
                     for inner in walk(term.value)
                 )
                 for name in term.variables:
-                    if divides or is_everywhere(term.value, name, one.semiring):
+                    if divides or is_everywhere(term.value, name, assignment.semiring):
                         found.add(name)
     return found
 

@@ -119,7 +119,7 @@ class ExternalSchedule(PatternSchedule):
     @property
     def has_external(self) -> bool:
         """Whether parts are computed by external functions, so that a plan comes of it."""
-        return any(isinstance(one, EXTERNAL_DIRECTIVES) for one in self.directives)
+        return any(isinstance(directive, EXTERNAL_DIRECTIVES) for directive in self.directives)
 
     def bind(
         self, part: Notation, function: FunctionOrName, *, trusted: bool = False, else_: Any = True

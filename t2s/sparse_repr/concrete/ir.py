@@ -296,21 +296,21 @@ def print_program(program: ConcreteProgram) -> str:
     lines = [f"{s.variable} = {s.factor}*{s.outer} + {s.inner}" for s in program.splits]
     lines += [_view(program, view) for view in program.views]
     lines += [
-        f"{print_expression(one.result)} is stored as {one.format}"
-        + ("" if one.declared else ", by default")
-        + (f", and densely up to {ROOM:,} elements" if one.roomy else "")
-        + (", and without zeros where all operands are finite" if one.padded else "")
+        f"{print_expression(workspace.result)} is stored as {workspace.format}"
+        + ("" if workspace.declared else ", by default")
+        + (f", and densely up to {ROOM:,} elements" if workspace.roomy else "")
+        + (", and without zeros where all operands are finite" if workspace.padded else "")
         + (
-            f", and sparser where many rows of {' or '.join(one.rows)} are empty"
-            if one.rows
+            f", and sparser where many rows of {' or '.join(workspace.rows)} are empty"
+            if workspace.rows
             else ""
         )
-        for one in program.workspaces
+        for workspace in program.workspaces
     ]
     lines += [
-        f"{print_expression(one.factor)} is scanned again for every {one.again}, by default, and "
-        f"{'*'.join(map(print_expression, one.first))} is looked up where that takes fewer cycles"
-        for one in program.rescans
+        f"{print_expression(scan.factor)} is scanned again for every {scan.again}, by default, and "
+        f"{'*'.join(map(print_expression, scan.first))} is looked up where that takes fewer cycles"
+        for scan in program.rescans
     ]
     lines += [f"zeros of {name} are not stored" for name in program.without_zeros]
     lines += [f"{name} = {value}" for name, value in program.environment]

@@ -202,10 +202,10 @@ def is_full(merge: Merge, variable: str, level_is_full: LevelIsFull, missing: Se
         case Leaf(access=access):
             return access not in missing and level_is_full(access, variable)
         case Both(members=members):
-            return all(is_full(one, variable, level_is_full, missing) for one in members)
+            return all(is_full(member, variable, level_is_full, missing) for member in members)
         case Either(members=members, everything=everything):
             return everything or any(
-                is_full(one, variable, level_is_full, missing) for one in members
+                is_full(member, variable, level_is_full, missing) for member in members
             )
 
 

@@ -93,8 +93,8 @@ def with_notes(
     ``sources`` are the tensors that views show, by the name of the view; ``vectors`` the lanes by
     the name of the loop over them; ``formats`` those of all tensors.
     """
-    wanted = [one for one in schedule.directives if isinstance(one, Locate)]
-    dealt = [one for one in schedule.directives if isinstance(one, Parallelize)]
+    wanted = [directive for directive in schedule.directives if isinstance(directive, Locate)]
+    dealt = [directive for directive in schedule.directives if isinstance(directive, Parallelize)]
     lanes = {one.variable: one.lanes for one in dealt}
     skipped = {one.variable for one in schedule.directives if isinstance(one, Skip)}
 
@@ -167,25 +167,25 @@ def check_directives(
     ``read`` are the accesses of the expression, ``variables`` all loops after the splits,
     ``tensors`` those that may be converted.
     """
-    runs = {one.variable: one.outer for one in schedule.runs}
+    runs = {run.variable: run.outer for run in schedule.runs}
     loops = [*variables, *(runs.get(one.fused, one.fused) for one in schedule.fused)]
     _check_runs(schedule, variables)
-    for one in schedule.directives:
-        match one:
+    for directive in schedule.directives:
+        match directive:
             case Locate():
-                _check_level(one, "locate into", read, splits)
+                _check_level(directive, "locate into", read, splits)
             case ScanLevels():
-                _check_scan(one, schedule, read, splits)
+                _check_scan(directive, schedule, read, splits)
             case Parallelize(variable=variable) if variable not in loops:
-                raise _no_loop("parallelize", one, loops)
+                raise _no_loop("parallelize", directive, loops)
             case Parallelize(variable=variable):
-                _check_not_a_part(one, schedule)
+                _check_not_a_part(directive, schedule)
             case Skip(variable=variable) if variable not in variables:
-                raise _no_loop("skip in", one, variables)
+                raise _no_loop("skip in", directive, variables)
             case FuseVariables():
-                _check_fuse(one, schedule, variables)
+                _check_fuse(directive, schedule, variables)
             case Transpose(tensors=names):
-                _check_tensors(one, names, tensors)
+                _check_tensors(directive, names, tensors)
 
 
 def _check_runs(schedule: Schedule, variables: Sequence[str]) -> None:
@@ -193,22 +193,22 @@ def _check_runs(schedule: Schedule, variables: Sequence[str]) -> None:
     dealt = {one.variable for one in schedule.directives if isinstance(one, Parallelize)}
     names = {*variables, *(one.fused for one in schedule.fused)}
     split: set[str] = set()
-    for one in schedule.runs:
-        if one.variable in split or {one.outer, one.inner} & names or one.outer == one.inner:
+    for run in schedule.runs:
+        if run.variable in split or {run.outer, run.inner} & names or run.outer == run.inner:
             raise UserError(
-                f"{one.variable} is split once, into parts with names of their own",
-                location=one.location,
-                given=f"{one.outer} and {one.inner}",
+                f"{run.variable} is split once, into parts with names of their own",
+                location=run.location,
+                given=f"{run.outer} and {run.inner}",
             )
-        if one.outer not in dealt:
+        if run.outer not in dealt:
             raise UnsupportedError(
-                f"{one.variable} is fused and split, and its parts are not dealt to lanes",
-                location=one.location,
-                expected=f"parallelize({one.outer!r}, ...), which deals {one.factor} entries in"
+                f"{run.variable} is fused and split, and its parts are not dealt to lanes",
+                location=run.location,
+                expected=f"parallelize({run.outer!r}, ...), which deals {run.factor} entries in"
                 " turn",
             )
-        split.add(one.variable)
-        names |= {one.outer, one.inner}
+        split.add(run.variable)
+        names |= {run.outer, run.inner}
 
 
 def _check_tensors(one: Transpose, names: Sequence[str], tensors: Sequence[str]) -> None:

@@ -145,35 +145,35 @@ def apply_splits(
     """
     after = list(variables)
     splits: list[SplitLoop] = []
-    for one in directives:
-        if one.variable not in after:
+    for directive in directives:
+        if directive.variable not in after:
             raise UserError(
-                f"there is no variable {one.variable} to split",
-                location=one.location,
+                f"there is no variable {directive.variable} to split",
+                location=directive.location,
                 expected=f"one of {', '.join(after)}",
             )
-        _check_factor(one, (*before, *splits))
-        at = after.index(one.variable)
-        for name in (one.outer, one.inner):
-            if name in after[:at] + after[at + 1 :] or one.outer == one.inner:
+        _check_factor(directive, (*before, *splits))
+        at = after.index(directive.variable)
+        for name in (directive.outer, directive.inner):
+            if name in after[:at] + after[at + 1 :] or directive.outer == directive.inner:
                 raise UserError(
-                    f"the parts of {one.variable} need names of their own",
-                    location=one.location,
-                    given=f"{one.outer} and {one.inner}",
+                    f"the parts of {directive.variable} need names of their own",
+                    location=directive.location,
+                    given=f"{directive.outer} and {directive.inner}",
                 )
-        after[at : at + 1] = [one.outer, one.inner]
+        after[at : at + 1] = [directive.outer, directive.inner]
         splits.append(
             SplitLoop(
-                variable=one.variable,
-                outer=one.outer,
-                inner=one.inner,
-                factor=one.factor,
-                exact=one.variable in exact,
-                location=one.location,
+                variable=directive.variable,
+                outer=directive.outer,
+                inner=directive.inner,
+                factor=directive.factor,
+                exact=directive.variable in exact,
+                location=directive.location,
             )
         )
-        if one.variable in exact:
-            exact |= {one.outer, one.inner}
+        if directive.variable in exact:
+            exact |= {directive.outer, directive.inner}
     return tuple(splits), tuple(after)
 
 

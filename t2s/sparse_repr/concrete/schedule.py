@@ -296,7 +296,7 @@ class Schedule(ExternalSchedule):
     @property
     def order(self) -> OrderLoops | None:
         """The ``reorder``, if there is one."""
-        found = [one for one in self.directives if isinstance(one, OrderLoops)]
+        found = [directive for directive in self.directives if isinstance(directive, OrderLoops)]
         return found[0] if found else None
 
     @property
@@ -304,19 +304,19 @@ class Schedule(ExternalSchedule):
         """All splits of variables, in order; not those of fused loops."""
         fused = {one.fused for one in self.fused}
         splits = (one for one in self.directives if isinstance(one, SplitVariable))
-        return tuple(one for one in splits if one.variable not in fused)
+        return tuple(split for split in splits if split.variable not in fused)
 
     @property
     def runs(self) -> tuple[SplitVariable, ...]:
         """The splits of fused loops, by position."""
         fused = {one.fused for one in self.fused}
         splits = (one for one in self.directives if isinstance(one, SplitVariable))
-        return tuple(one for one in splits if one.variable in fused)
+        return tuple(split for split in splits if split.variable in fused)
 
     @property
     def vectors(self) -> tuple[Vectorize, ...]:
         """All loops that are computed in vectors."""
-        return tuple(one for one in self.directives if isinstance(one, Vectorize))
+        return tuple(directive for directive in self.directives if isinstance(directive, Vectorize))
 
     @property
     def fused(self) -> tuple[FuseVariables, ...]:
@@ -325,7 +325,7 @@ class Schedule(ExternalSchedule):
 
     def may_transpose(self, tensor: str) -> bool:
         """Whether a tensor may be converted to another order of levels."""
-        found = [one for one in self.directives if isinstance(one, Transpose)]
+        found = [directive for directive in self.directives if isinstance(directive, Transpose)]
         return any(not one.tensors or tensor in one.tensors for one in found)
 
 
@@ -352,20 +352,20 @@ def _workspace(
 def check_once(schedule: Schedule) -> None:
     """Raise ``UserError`` for a directive that is there twice for the same loop."""
     found: dict[Hashable, LoopDirective] = {}
-    for one in schedule.directives:
-        said = _said(one)
+    for directive in schedule.directives:
+        said = _said(directive)
         if said is None:
             continue
         about, text, expected = said
-        key = type(one), about
+        key = type(directive), about
         if key in found:
             raise UserError(
                 f"{text} twice",
-                location=one.location,
+                location=directive.location,
                 expected=expected,
                 notes=[(found[key].location, "the first time is here")],
             )
-        found[key] = one
+        found[key] = directive
 
 
 def _said(one: LoopDirective) -> tuple[Hashable, str, str] | None:

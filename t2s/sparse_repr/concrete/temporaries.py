@@ -152,10 +152,10 @@ def choose_formats(
             if all(level.full for level in made.levels) and found.leaves_gaps(access):
                 gaps.add(access.tensor)
     padded: set[str] = set()
-    for one in assignments[:-1]:
-        name, levels = one.result.tensor, formats[one.result.tensor].levels
-        chosen = undecided.get(name, ()) is None and one.semiring == PLUS_TIMES
-        looked_up = any(access.tensor in gaps for access in accesses(one.value))
+    for assignment in assignments[:-1]:
+        name, levels = assignment.result.tensor, formats[assignment.result.tensor].levels
+        chosen = undecided.get(name, ()) is None and assignment.semiring == PLUS_TIMES
+        looked_up = any(access.tensor in gaps for access in accesses(assignment.value))
         if chosen and looked_up and levels and not levels[-1].full:
             padded.add(name)
     return CallChoices(roomy=frozenset(roomy), padded=frozenset(padded), rows=rows)

@@ -13,11 +13,11 @@ from t2s.sparse_repr.notation.ir import Assignment
 def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
     """Raise ``UnsupportedError`` for directives and places that only Capstan knows."""
     refuse_external(schedule, "streams do not know it")
-    for one in schedule.directives:
-        if isinstance(one, PATTERN_DIRECTIVES):
+    for directive in schedule.directives:
+        if isinstance(directive, PATTERN_DIRECTIVES):
             raise UnsupportedError(
                 "this directive is for Capstan, and streams do not know it",
-                location=one.location,
+                location=directive.location,
                 expected="directives for streams",
                 hint='sparse.compile(..., target="capstan")',
             )
@@ -33,11 +33,11 @@ def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
 
 def refuse_external(schedule: Schedule, why: str) -> None:
     """Raise ``UnsupportedError`` for directives that only plans of external functions know."""
-    for one in schedule.directives:
-        if isinstance(one, EXTERNAL_DIRECTIVES):
+    for directive in schedule.directives:
+        if isinstance(directive, EXTERNAL_DIRECTIVES):
             raise UnsupportedError(
                 f"this directive is for external functions, and {why}",
-                location=one.location,
+                location=directive.location,
                 expected="sparse.compile(A, schedule), which makes a plan of it",
                 hint="plan.run(inputs) runs a plan",
             )

@@ -390,7 +390,7 @@ def _rescan(term: Sum, assignment: Assignment, free: Set[str]) -> Rescan | None:
     order = tuple(name for name in _loops(assignment, free) if name in variables_of(term.value))
     for part in factors:
         rest = [other for other in factors if other != part]
-        stored = [one for one in accesses(part) if _compressed_variables(one, assignment)]
+        stored = [access for access in accesses(part) if _compressed_variables(access, assignment)]
         if len(stored) != 1 or set(variables_of(part)) != set(stored[0].variables):
             continue
         factor = stored[0]
@@ -429,8 +429,8 @@ def _variables(factors: Sequence[Expression]) -> set[str]:
 
 def _product(factors: Sequence[Expression]) -> Expression:
     made = factors[0]
-    for one in factors[1:]:
-        made = Combine(operator=Op.MULTIPLY, left=made, right=one)
+    for factor in factors[1:]:
+        made = Combine(operator=Op.MULTIPLY, left=made, right=factor)
     return made
 
 

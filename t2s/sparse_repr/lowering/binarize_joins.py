@@ -17,9 +17,9 @@ from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 
 def with_joins_of_two(diagram: Diagram) -> Diagram:
     """The diagram with every join of more sides taken apart."""
-    wires = [wire.number for one in diagram.blocks for wire in (*one.inputs, *one.outputs)]
+    wires = [wire.number for block in diagram.blocks for wire in (*block.inputs, *block.outputs)]
     fresh = count(max(wires, default=0) + 1)
-    blocks = [part for one in diagram.blocks for part in _apart(one, fresh)]
+    blocks = [part for block in diagram.blocks for part in _apart(block, fresh)]
     return replace(diagram, blocks=tuple(blocks))
 
 

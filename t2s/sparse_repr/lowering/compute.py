@@ -133,7 +133,7 @@ def _alu(
 ) -> _Value:
     """An ALU, for which N is nothing only where that matters: in a product and in a dividend."""
     streams = [one for one in given if isinstance(one.operand, DiagramWire)]
-    there = [one.optional for one in streams]
+    there = [stream.optional for stream in streams]
     matters = {
         Lost.ANY: any(there),
         Lost.FIRST: given[0].optional,
@@ -142,7 +142,7 @@ def _alu(
     }
     if not matters[lost]:
         lost = Lost.NEVER
-    wires = [one.operand for one in streams if isinstance(one.operand, DiagramWire)]
+    wires = [stream.operand for stream in streams if isinstance(stream.operand, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
     output = _new(scope, lanes=lanes)
     optional = marked and lost is not Lost.NEVER
@@ -151,7 +151,7 @@ def _alu(
         constants=tuple(
             None if isinstance(one.operand, DiagramWire) else one.operand for one in given
         ),
-        absent=tuple(one.absent if one.optional else None for one in streams),
+        absent=tuple(stream.absent if stream.optional else None for stream in streams),
         lanes=lanes,
         lost=lost,
         optional=optional,

@@ -101,7 +101,7 @@ KINDS = (*PUBLISHED_KINDS, "locate", "parallelizer", "serializer", "flatten", "r
 
 def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     """The number of blocks of every kind in ``KINDS``; roots are not counted."""
-    wired = (one for diagram in diagrams for one in diagram.blocks)
+    wired = (block for diagram in diagrams for block in diagram.blocks)
     found = Counter(kind for one in wired for kind in one.block.counted)
     return {kind: found[kind] for kind in KINDS}
 

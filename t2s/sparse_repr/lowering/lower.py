@@ -83,13 +83,13 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
         and wired.block.manner is Manner.SKIPPING
         and wired.loop == loop.name
     }
-    for one in schedule.directives:
-        if isinstance(one, Skip) and one.variable not in skipping:
+    for directive in schedule.directives:
+        if isinstance(directive, Skip) and directive.variable not in skipping:
             raise UserError(
-                f"there is nothing to skip at {one.variable}",
-                location=one.location,
+                f"there is nothing to skip at {directive.variable}",
+                location=directive.location,
                 expected=f"a product of two or more operands with a compressed level at"
-                f" {one.variable}",
+                f" {directive.variable}",
                 hint="other levels are joined coordinate by coordinate, bitvectors word by word",
             )
 

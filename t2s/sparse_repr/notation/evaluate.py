@@ -155,7 +155,7 @@ class _Evaluation:
 
     def _sum(self, variables: tuple[str, ...], inner: Expression) -> _Found:
         factors = _factors(inner) if self.semiring == PLUS_TIMES else None
-        if factors is not None and all(np.isfinite(one).all() for one in self.arrays.values()):
+        if factors is not None and all(np.isfinite(array).all() for array in self.arrays.values()):
             found = self._contract(factors, variables)
             if np.isfinite(found.array).all():
                 return found

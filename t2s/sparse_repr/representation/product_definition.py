@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Apply, Const, Expr, Index, Local, Parameter, Read, apply, const, evaluate
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Parameter, Read, const, evaluate
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -192,7 +192,7 @@ def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) ->
         case Apply(operator=Op.ADD, operands=(left, right)) if right == itself:
             return left
         case Apply(operator=Op.SUBTRACT, operands=(left, right)) if left == itself:
-            return apply(Op.NEGATE, right)
+            return -right
     unsupported(
         location, f"the update of {func.name} is not a sum", f"{func.name}[i] += ...", show(value)
     )

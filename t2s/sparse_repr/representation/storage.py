@@ -140,11 +140,11 @@ class Storage(HasEntries, NotebookDisplay):
         rows += [
             (
                 name,
-                f"{one.data.dtype}",
-                " x ".join(f"{n:,}" for n in one.data.shape),
-                one.data.nbytes,
+                f"{stream.data.dtype}",
+                " x ".join(f"{n:,}" for n in stream.data.shape),
+                stream.data.nbytes,
             )
-            for name, one in self.streams.items()
+            for name, stream in self.streams.items()
         ]
         return Table(
             title=f"arrays, {self.bytes:,} bytes in all",

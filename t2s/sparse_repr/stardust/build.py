@@ -100,18 +100,18 @@ def build_scheduled(assignment: Assignment, schedule: Schedule | None = None) ->
     order = _order(assignment, schedule)
     scheduling = _nest(assignment, order)
     _promote(scheduling, schedule)
-    for one in schedule.directives:
-        match one:
-            case Precompute() if one.workspace not in _temporaries(scheduling.statement):
-                scheduling.precompute(one)
+    for directive in schedule.directives:
+        match directive:
+            case Precompute() if directive.workspace not in _temporaries(scheduling.statement):
+                scheduling.precompute(directive)
             case Accelerate():
-                for each in operands_of_loop(scheduling.statement, one, scheduling.formats):
+                for each in operands_of_loop(scheduling.statement, directive, scheduling.formats):
                     scheduling.precompute(each)
     environment = dict(DEFAULT_ENVIRONMENT)
     environment |= {
-        one.name: one.value
-        for one in schedule.directives
-        if isinstance(one, SetEnvironment) and one.value is not None
+        directive.name: directive.value
+        for directive in schedule.directives
+        if isinstance(directive, SetEnvironment) and directive.value is not None
     }
     program = ConcreteProgram(
         stages=(with_patterns(scheduling.statement, schedule),),
@@ -224,13 +224,13 @@ def _needs_workspace(assignment: Assignment, order: tuple[str, ...]) -> Unsuppor
 def _promote(scheduling: _Scheduling, schedule: Schedule) -> None:
     """Take the sum that is assigned to the result into a scalar, by the user's name for it."""
     name = None
-    for one in schedule.directives:
-        if isinstance(one, Precompute) and is_promotion(scheduling.statement, one):
-            name = one.workspace
+    for directive in schedule.directives:
+        if isinstance(directive, Precompute) and is_promotion(scheduling.statement, directive):
+            name = directive.workspace
             if name in scheduling.formats:
                 raise UserError(
                     f"there is a tensor {name} already",
-                    location=one.location,
+                    location=directive.location,
                     expected="a new name for the workspace",
                 )
     scheduling.statement = promoted(scheduling.statement, name or scheduling.names.fresh("t"))

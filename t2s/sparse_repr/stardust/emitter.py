@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
-from t2s.core.expr import Const, Expr, Local, Parameter, Select, apply, const, simplify
+from t2s.core.expr import Const, Expr, Local, Parameter, Select, const, simplify
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term
 from t2s.patterns.ir import (
@@ -37,17 +36,17 @@ BITS_DEPTH = 4096
 
 def add(left: Expr, right: Expr) -> Expr:
     """The sum of two indices."""
-    return simplify(apply(Op.ADD, left, right))
+    return simplify(left + right)
 
 
 def times(left: Expr, right: Expr) -> Expr:
     """The product of two indices."""
-    return simplify(apply(Op.MULTIPLY, left, right))
+    return simplify(left * right)
 
 
 def is_there(position: Expr) -> Expr:
     """Whether a position is one."""
-    return apply(Op.GREATER_EQUAL, position, ZERO)
+    return position >= ZERO
 
 
 def where_there(position: Expr, index: Expr) -> Expr:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from t2s.core.expr import Expr, Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local
 from t2s.core.types import INT32
 from t2s.core.walk import walk
 from t2s.patterns.ir import (
@@ -189,6 +188,6 @@ def _copied_bits(
         body.append(emitter.pop(word, one))
         body += [Push(queue=copy, value=word, location=emitter.location) for copy in pair]
         pairs.append(pair)
-    words = apply(Op.FLOOR_DIVIDE, emitter.bits(variable), const(WORD_BITS))
+    words = emitter.bits(variable) // WORD_BITS
     put_foreach(emitter, words, number, body)
     return pairs[0], pairs[1]

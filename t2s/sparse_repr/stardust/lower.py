@@ -220,7 +220,7 @@ class _PatternLowering:
             else:
                 self.statement(loop.body, inside)
         pops = brought_words(self.operands, opened, body, value)
-        binders = tuple(one.name for one in opened.binders)
+        binders = tuple(binder.name for binder in opened.binders)
         header, whole = opened.headers[-1], (*opened.taken, *pops, *body)
         if reducing:
             assert value is not None
@@ -328,8 +328,8 @@ class _PatternLowering:
         count = emitter.local("count")
         header = opened.headers[0]
         binders = tuple(
-            emitter.local(f"{one.name}_counted").name
-            for one in opened.binders[: binder_count(header)]
+            emitter.local(f"{binder.name}_counted").name
+            for binder in opened.binders[: binder_count(header)]
         )
         emitter.put(
             Reduce(
@@ -399,11 +399,11 @@ class _ValueLowering:
             case Number(value=number):
                 return const(number, self.operands.type)
             case Negative(value=inner):
-                return apply(Op.NEGATE, self.value(inner))
+                return -self.value(inner)
             case Access():
                 return self.operand(value)
             case Combine(operator=Op.MULTIPLY, left=left, right=right):
-                product = apply(Op.MULTIPLY, self.value(left), self.value(right))
+                product = self.value(left) * self.value(right)
                 return self.where_there(product, value)
             case Combine(operator=operator, left=left, right=right):
                 return apply(operator, self.value(left), self.value(right))

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
-from t2s.core.expr import Expr, Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
 from t2s.patterns.ir import (
     WORD_BITS,
@@ -135,7 +134,7 @@ class _Combination:
         headers.append(self.header(last))
         binders = self.binders(self.variable)
         numbers[last] = self.position(last, binders[3])
-        whole = {one for one in self.members if is_inside(self.visited, self.own(one))}
+        whole = {member for member in self.members if is_inside(self.visited, self.own(member))}
         return OpenedLoop(
             headers=tuple(headers),
             binders=binders,
@@ -155,7 +154,7 @@ class _Combination:
         self.emitter.put(
             Foreach(
                 header=header,
-                binders=tuple(one.name for one in binders),
+                binders=tuple(binder.name for binder in binders),
                 body=(body,),
                 location=self.emitter.location,
             )
@@ -201,7 +200,7 @@ class _Combination:
         )
         self.scan(header, binders, write)
         place, made = (emitter.local(f"{self.variable}_place") for _ in range(2))
-        value = apply(Op.SUBTRACT, place, ONE)
+        value = place - ONE
         self.taken += [
             # nowhere among the visited ones is a place of 0, and so nowhere in the operand
             ReadMemory(target=place.name, memory=memory, index=found, location=emitter.location),
@@ -238,9 +237,9 @@ class _Combination:
             held, name = emitter.held_by(queue), f"{queue}_taken"
             copies((access, False), known[access], name, held, 1)
             if self.join(access) is None:
-                visited = named("visited", apply(Op.AND, joined, known[access]))
+                visited = named("visited", joined & known[access])
                 copies((access, True), visited, f"{queue}_visited", held, 2)
-        count = apply(Op.FLOOR_DIVIDE, emitter.bits(self.variable), const(WORD_BITS))
+        count = emitter.bits(self.variable) // WORD_BITS
         put_foreach(emitter, count, emitter.local("at_word"), body)
 
 
@@ -250,10 +249,10 @@ def _combined(merge: Merge, words: Mapping[Access, Local], every: Local) -> Expr
         case Leaf(access=access):
             return words[access]
         case Both(members=members):
-            return reduce(lambda a, b: apply(Op.AND, a, b), _each(members, words, every))
+            return reduce(lambda a, b: a & b, _each(members, words, every))
         case Either(members=members, everything=everything):
             found = [*_each(members, words, every), *([every] if everything else [])]
-            return reduce(lambda a, b: apply(Op.OR, a, b), found)
+            return reduce(lambda a, b: a | b, found)
         case Everything():
             raise TypeError("counters visit all coordinates")
 

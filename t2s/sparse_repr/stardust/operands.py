@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from t2s.core.expr import Const, Expr, apply
-from t2s.core.ops import Op
+from t2s.core.expr import Const, Expr
 from t2s.core.types import INT32, Type
 from t2s.core.walk import Term
 from t2s.patterns.ir import Held, LoadBlock, MemoryKind
@@ -187,7 +186,7 @@ class PatternOperands:
         after = where_there(at, add(at, ONE)) if state.optional else add(at, ONE)
         begin = emitter.read(f"{name}_begin", memory, at)
         end = emitter.read(f"{name}_end", memory, after)
-        length = emitter.bind(f"{name}_length", apply(Op.SUBTRACT, end, begin))
+        length = emitter.bind(f"{name}_length", end - begin)
         found = replace(state, segment=LevelSegment(begin=begin, length=length), optional=False)
         return self._near(found, begin, length)
 

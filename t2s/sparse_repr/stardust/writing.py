@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Expr, apply, const
+from t2s.core.expr import Expr, const
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.core.walk import Term
 from t2s.patterns.ir import (
@@ -68,16 +67,16 @@ class ResultWriter:
         """The most positions of the first ``levels`` levels."""
         count: Expr = ONE
         seen: set[str] = set()
-        for one in self.plan.levels[:levels]:
-            seen.add(one.variable)
-            match one.writing:
+        for level in self.plan.levels[:levels]:
+            seen.add(level.variable)
+            match level.writing:
                 case LevelWriting.DENSE | LevelWriting.FULL:
-                    count = times(count, self.operands.emitter.extent(one.variable))
+                    count = times(count, self.operands.emitter.extent(level.variable))
                 case LevelWriting.SHARED:
-                    assert one.shared is not None
-                    count = self.operands.bound(one.shared, one.shared_level)
+                    assert level.shared is not None
+                    count = self.operands.bound(level.shared, level.shared_level)
                 case LevelWriting.COMPUTED:
-                    count = self._most(one, count, seen)
+                    count = self._most(level, count, seen)
         return count
 
     def _most(self, one: LevelPlan, parents: Expr, seen: set[str]) -> Expr:
@@ -203,7 +202,7 @@ class ResultWriter:
                     location=emitter.location,
                 )
             )
-            begin = emitter.bind("begin", apply(Op.SUBTRACT, end, count))
+            begin = emitter.bind("begin", end - count)
             self._write(self.array("pos", state.level), add(state.position, ONE), end)
             state = replace(state, begin=begin)
         staged = plan.mode in (WriteMode.STAGED, WriteMode.STREAMED)
@@ -222,8 +221,8 @@ class ResultWriter:
             base = segment.begin
         else:
             base = times(base, emitter.extent(here.variable))
-        for one in plan.levels[state.level + 1 :]:
-            base = times(base, emitter.extent(one.variable))
+        for level in plan.levels[state.level + 1 :]:
+            base = times(base, emitter.extent(level.variable))
         return replace(state, memory=memory, base=base)
 
     def _below(self, level: int) -> Expr:
@@ -296,7 +295,7 @@ class ResultWriter:
                 self._write(state.memory, index, value)
             case WriteMode.SCATTERED:
                 index = state.position
-                if not plan.computed and all(one.shared is None for one in plan.levels):
+                if not plan.computed and all(level.shared is None for level in plan.levels):
                     index = self.operands.index(plan.target, at, slice(None))
                 self._write(self.array("vals"), index, value)
             case WriteMode.ADDED:
@@ -316,15 +315,15 @@ class ResultWriter:
         plan, emitter = self.plan, self.operands.emitter
         name = plan.target.tensor
         levels: list[ResultLevel] = []
-        for number, one in enumerate(plan.levels):
-            match one.writing:
+        for number, level in enumerate(plan.levels):
+            match level.writing:
                 case LevelWriting.DENSE:
                     levels.append(None)
                 case LevelWriting.FULL:
-                    levels.append(FullLevel(extent=emitter.extent(one.variable)))
+                    levels.append(FullLevel(extent=emitter.extent(level.variable)))
                 case LevelWriting.SHARED:
-                    assert one.shared is not None
-                    levels.append(SharedLevel(tensor=one.shared.tensor, level=one.shared_level))
+                    assert level.shared is not None
+                    levels.append(SharedLevel(tensor=level.shared.tensor, level=level.shared_level))
                 case LevelWriting.COMPUTED:
                     far = [
                         emitter.far_memory(
@@ -505,10 +504,10 @@ def _key(access: Access, format: Format, levels: int) -> tuple[object, ...]:
 def _mode(levels: tuple[LevelPlan, ...], *, added: bool) -> WriteMode:
     if added:
         return WriteMode.ADDED
-    writing = [one.writing for one in levels]
+    writing = [level.writing for level in levels]
     gaps = any(
-        one.writing is LevelWriting.DENSE and not isinstance(one.iteration, AllCoordinates)
-        for one in levels
+        level.writing is LevelWriting.DENSE and not isinstance(level.iteration, AllCoordinates)
+        for level in levels
     )
     if LevelWriting.COMPUTED in writing or gaps:
         return WriteMode.SCATTERED
@@ -524,8 +523,8 @@ def _communicate(
     *,
     on_chip: bool,
 ) -> int:
-    names = [one.variable for one in levels]
-    earliest = max((n for n, one in enumerate(levels) if one.shared is not None), default=0)
+    names = [level.variable for level in levels]
+    earliest = max((n for n, level in enumerate(levels) if level.shared is not None), default=0)
     walked = order == names
     latest = len(levels) - 1 if walked else 0
     if on_chip or not levels:

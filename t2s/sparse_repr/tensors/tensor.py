@@ -233,7 +233,7 @@ def as_stored(
 
 def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
     """The arrays of every level, whatever sequences they are."""
-    if not isinstance(levels, Sequence) or not all(isinstance(one, Mapping) for one in levels):
+    if not isinstance(levels, Sequence) or not all(isinstance(level, Mapping) for level in levels):
         raise UserError(
             "the levels of a tensor are not a list of arrays by name",
             location=user_location(),
@@ -243,9 +243,9 @@ def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
     return tuple(
         {
             name: indices(plain_array(array, f"the array {name}"), name)
-            for name, array in one.items()
+            for name, array in level.items()
         }
-        for one in levels
+        for level in levels
     )
 
 

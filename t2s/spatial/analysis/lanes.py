@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Local, Read, apply, conjunction, index_names, substitute
+from t2s.core.expr import Expr, Index, Local, Read, conjunction, index_names, substitute
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, distinct, walk
 from t2s.spatial.analysis.lookup import mentions_previous, varies
@@ -38,7 +37,7 @@ def check_contiguous(
     if loop is None:
         return
     *others, last = access
-    relative = apply(Op.SUBTRACT, kernel.place(last), Index(name=loop.name))
+    relative = kernel.place(last) - Index(name=loop.name)
     probe = replace(kernel, variables=())
     if varies(probe, (*(kernel.place(e) for e in others), relative), loop.name):
         placed = ", ".join(show(kernel.place(index)) for index in access)
@@ -61,7 +60,7 @@ def check_independent(kernel: SpatialKernel, loop: SpatialLoop, directive: Direc
         source = dict(zip(member.arguments, found.read.indices, strict=True))
         here = kernel.place(loop.definition)
         there = kernel.place(substitute(loop.definition, source))
-        if kernel.domain_of_iterations.range_of(apply(Op.SUBTRACT, here, there)) != (0, 0):
+        if kernel.domain_of_iterations.range_of(here - there) != (0, 0):
             raise UserError(
                 f"{directive.text} on {kernel.name}: {show(found.read)} in {found.member} is in "
                 f"another lane of {loop.name}",

@@ -12,7 +12,6 @@ from t2s.core.expr import (
     Expr,
     Local,
     Read,
-    apply,
     conjunction,
     conjuncts,
     const,
@@ -243,7 +242,7 @@ def any_of(left: Expr | None, right: Expr | None) -> Expr | None:
     sides = [conjunction(*static_conjuncts(side)) for side in (left, right)]
     if sides[0] is None or sides[1] is None:
         return None
-    return sides[0] if sides[0] == sides[1] else apply(Op.OR, sides[0], sides[1])
+    return sides[0] if sides[0] == sides[1] else sides[0] | sides[1]
 
 
 _NESTED = (LoopExecution.UNROLLED, LoopExecution.SERIAL)  # outermost first

@@ -17,10 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Read, apply, conjunction, conjuncts, const
+from t2s.core.expr import Expr, Index, Read, conjunction, conjuncts, unequal
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import condition
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directive import Directive
 from t2s.spatial.ir import LoadUnit, Padding, SpatialKernel, SpatialLoop, SpatialProgram, shifted
@@ -86,7 +85,7 @@ def _keeps_meaning(kernel: SpatialKernel, nest: LoopDomain) -> bool:
     return all(
         LoopDomain(
             intervals,
-            [apply(Op.NOT_EQUAL, kernel.place(loop.definition), Index(name=loop.name))],
+            [unequal(kernel.place(loop.definition), Index(name=loop.name))],
         ).is_empty()
         for loop in kernel.loops
     )
@@ -144,7 +143,7 @@ def _shorter_than(kernel: SpatialKernel, least: int) -> tuple[SpatialLoop, str] 
     for loop in kernel.loops:
         if loop.constant is None:
             intervals = [other.interval for other in outer]
-            short = LoopDomain(intervals, [apply(Op.LESS, loop.extent, const(least))]).sample()
+            short = LoopDomain(intervals, [loop.extent < least]).sample()
             if short is not None:
                 return loop, ", ".join(f"{name}={value}" for name, value in short.items())
         outer.append(loop)
@@ -179,7 +178,7 @@ def in_domain(kernel: SpatialKernel, *, reductions_only: bool = False) -> Expr |
     reductions = {dimension.name for dimension in kernel.domain if dimension.reduction}
     return conjunction(
         *(
-            apply(Op.LESS, Index(name=padding.variable), const(padding.limit))
+            Index(name=padding.variable) < padding.limit
             for padding in active_paddings(kernel)
             if padding.variable in reductions or not reductions_only
         )

@@ -106,7 +106,9 @@ def member_reads(kernel: SpatialKernel) -> list[MemberRead]:
         if guarded.read.source not in names:
             continue
         key = guarded.read.source, guarded.read.indices
-        where = _conjoined(guarded.condition)
+        where = conjunction(
+            *(part for part in static_conjuncts(guarded.condition) if is_affine(part))
+        )
         known = found.get(key)
         if known is not None:
             where = any_of(known.condition, where)
@@ -120,10 +122,6 @@ def _guarded(kernel: SpatialKernel) -> Iterator[tuple[Member, GuardedRead]]:
             if expr is not None:
                 for guarded in guarded_reads(expr):
                     yield member, guarded
-
-
-def _conjoined(where: Expr | None) -> Expr | None:
-    return conjunction(*(part for part in static_conjuncts(where) if is_affine(part)))
 
 
 def transfers_of(kernel: SpatialKernel, found: MemberRead) -> ReadTransfers:
@@ -165,7 +163,7 @@ def _distances(kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop
     for loop in loops:
         here = kernel.place(loop.definition)
         there = kernel.place(substitute(loop.definition, source))
-        steps.append(kernel.first_lane(simplify(apply(Op.SUBTRACT, here, there))))
+        steps.append(kernel.first_lane(simplify(here - there)))
     return steps
 
 
@@ -197,8 +195,8 @@ def _check_inside(kernel: SpatialKernel, found: MemberRead, domain: LoopDomain) 
     for argument, index in zip(member.arguments, found.read.indices, strict=True):
         dimension = bounds[argument]
         low = substitute(dimension.minimum, source)
-        end = simplify(apply(Op.ADD, low, substitute(dimension.extent, source)))
-        for outside in (apply(Op.LESS, index, low), apply(Op.GREATER_EQUAL, index, end)):
+        end = simplify(low + substitute(dimension.extent, source))
+        for outside in (index < low, index >= end):
             test = kernel.first_lane(kernel.place(outside))
             point = domain.restricted(test).sample()
             if point is not None:
@@ -261,7 +259,7 @@ def inner_address(transfer: RecurrenceTransfer, firings: int) -> tuple[SpatialLo
 
 def position(loop: SpatialLoop) -> Expr:
     """The index of a loop from 0."""
-    return simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))
+    return simplify(Index(name=loop.name) - loop.minimum)
 
 
 # Legal schedules: that a kernel has one, and which, to suggest it where one is refused.
@@ -393,7 +391,7 @@ def _advance(expr: Expr, step: Mapping[str, int]) -> int:
     """How much an affine expression changes along a distance."""
     here = substitute(expr, {name: const(0) for name in index_names(expr)})
     there = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
-    match simplify(apply(Op.SUBTRACT, there, here)):
+    match simplify(there - here):
         case Const(value=value):
             return int(value)
     return 0
@@ -405,7 +403,7 @@ def _linear(loops: tuple[SpatialLoop, ...], coefficients: tuple[int, ...]) -> Ex
     terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
     for loop, factor in terms:
         if factor:
-            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), Index(name=loop.name)))
+            term = simplify(abs(factor) * Index(name=loop.name))
             start = const(0) if factor < 0 else None
             total = start if total is None else total
             operator = Op.ADD if factor > 0 else Op.SUBTRACT
@@ -434,7 +432,7 @@ class DelayedStarts:
         name = NameSupply(loop.name for loop in kernel.loops).fresh("time")
         total: Expr = Index(name=self.time.name)
         for space, skew in zip(self.spaces, self.skews, strict=True):
-            term = simplify(apply(Op.MULTIPLY, const(abs(skew)), Index(name=space.name)))
+            term = simplify(abs(skew) * Index(name=space.name))
             if skew:
                 total = apply(Op.ADD if skew > 0 else Op.SUBTRACT, total, term)
         return {**places, name: total}

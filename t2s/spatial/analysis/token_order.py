@@ -16,9 +16,8 @@ from dataclasses import replace
 from math import prod
 
 from t2s.core.errors import UserError, warn
-from t2s.core.expr import Expr, Index, apply, const, equals, index_names, simplify
+from t2s.core.expr import Expr, Index, const, equals, index_names, simplify
 from t2s.core.isl import Interval, LoopDomain
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.analysis.padding import padding_text
 from t2s.spatial.directive import Directive
@@ -87,7 +86,7 @@ def position(kernel: SpatialKernel, axis: SpatialLoop) -> Expr:
     own = kernel.loop(axis.name)
     same = own is not None and own.definition == axis.definition
     value = Index(name=axis.name) if same else kernel.place(axis.definition)
-    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
+    return simplify(value - axis.minimum)
 
 
 def drains(producer: SpatialKernel) -> bool:

@@ -35,9 +35,7 @@ from t2s.core.expr import (
     Local,
     Read,
     Select,
-    apply,
     conjunction,
-    const,
     equals,
     index_names,
     substitute,
@@ -45,7 +43,6 @@ from t2s.core.expr import (
 from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition, translated
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.spatial.analysis.lookup import (
@@ -175,9 +172,9 @@ def _takes_the_same(kernel: SpatialKernel, loop: SpatialLoop) -> bool:
         return not any(loop.name in index_names(bound) for bound in bounds)
     domain = kernel.domain_of_iterations
     by = [int(other is loop) for other in kernel.loops if other.kind is not LoopExecution.VECTOR]
-    index, last = Index(name=loop.name), apply(Op.SUBTRACT, loop.last, const(1))
-    before = domain.restricted(apply(Op.LESS_EQUAL, index, last))
-    after = domain.restricted(apply(Op.GREATER, index, loop.minimum))
+    index, last = Index(name=loop.name), loop.last - 1
+    before = domain.restricted(index <= last)
+    after = domain.restricted(index > loop.minimum)
     return bool(translated(before.points, by).is_equal(after.points))
 
 
@@ -228,7 +225,7 @@ def _entering(
 
     Neighbors pass it on where ``passed`` holds.
     """
-    entry = None if passed is None else apply(Op.NOT, passed)
+    entry = None if passed is None else ~passed
     operand = replace(operand, condition=conjunction(operand.condition, entry))
     program = _narrow_producers(program, kernel, operand)
     pinned = pin(kernel, operand.condition)
@@ -347,7 +344,7 @@ def _find_reuse(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop
     for cycles in range(1, MOST_CYCLES + 1):
         for hop in (1, -1):
             back = _back({loop.name: hop, kernel.timed or "": cycles})
-            differences = (apply(Op.SUBTRACT, e, substitute(e, back)) for e in placed)
+            differences = (e - substitute(e, back) for e in placed)
             if all(_is_zero(domain, tidy(difference)) for difference in differences):
                 return _Reuse(hop=hop, cycles=cycles)
     return None
@@ -355,9 +352,7 @@ def _find_reuse(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop
 
 def _back(moved: dict[str, int]) -> dict[str, Expr]:
     """The loops that a value moves along, before it has moved."""
-    return {
-        name: tidy(apply(Op.SUBTRACT, Index(name=name), const(by))) for name, by in moved.items()
-    }
+    return {name: tidy(Index(name=name) - by) for name, by in moved.items()}
 
 
 def _is_zero(domain: LoopDomain, difference: Expr) -> bool:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Index, apply, conjunction, const, index_names, simplify, substitute
+from t2s.core.expr import Expr, Index, conjunction, const, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition
-from t2s.core.ops import Op, reorderable
+from t2s.core.ops import reorderable
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
 from t2s.spatial.analysis.lookup import (
@@ -154,8 +154,8 @@ def fuse(kernel: SpatialKernel, directive: Fuse) -> SpatialKernel:
     check_new_names(kernel, (directive.fused,), (inner.name, outer.name), directive)
     index = Index(name=directive.fused)
     values = {
-        outer.name: shifted(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
-        inner.name: shifted(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
+        outer.name: shifted(index // inner_extent, outer_minimum),
+        inner.name: shifted(index % inner_extent, inner_minimum),
     }
     fused = SpatialLoop(
         name=directive.fused,
@@ -164,11 +164,8 @@ def fuse(kernel: SpatialKernel, directive: Fuse) -> SpatialKernel:
         kind=LoopExecution.SERIAL,
         reduction=inner.reduction,
         definition=simplify(
-            apply(
-                Op.ADD,
-                apply(Op.MULTIPLY, shifted(outer.definition, -outer_minimum), const(inner_extent)),
-                shifted(inner.definition, -inner_minimum),
-            )
+            shifted(outer.definition, -outer_minimum) * inner_extent
+            + shifted(inner.definition, -inner_minimum)
         ),
         reason=f"{outer.name} and {inner.name} fused by {directive.text}",
     )
@@ -200,11 +197,11 @@ def _split(
 
     by = const(factor)
     new = (
-        part(outer, count, apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
-        part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
+        part(outer, count, offset // by, "outer"),
+        part(inner, factor, offset % by, "inner"),
     )
     position = kernel.loops.index(loop)
-    sum_of_parts = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
+    sum_of_parts = Index(name=outer) * by + Index(name=inner)
     value = shifted(sum_of_parts, minimum)
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
     result = substituted(replace(kernel, loops=loops), {name: value})
@@ -213,7 +210,7 @@ def _split(
     if not kernel.members:
         return with_padding(result, loop, directive)
     check_not_negative(result, loop, directive)
-    return inside_of_domain(result, apply(Op.LESS, value, const(minimum + extent)))
+    return inside_of_domain(result, value < minimum + extent)
 
 
 def _check_size(kernel: SpatialKernel, size: int, directive: Directive) -> None:
@@ -256,8 +253,8 @@ def _boxed(kernel: SpatialKernel, loop: SpatialLoop) -> tuple[SpatialKernel, Spa
     low, high = kernel.domain_of_iterations.range_of(Index(name=loop.name)) or (0, 0)
     index = Index(name=loop.name)
     inside = conjunction(
-        apply(Op.GREATER_EQUAL, index, loop.minimum),
-        apply(Op.LESS_EQUAL, index, loop.last),
+        index >= loop.minimum,
+        index <= loop.last,
         kernel.active,
     )
     boxed = replace(loop, minimum=const(low), extent=const(high - low + 1))

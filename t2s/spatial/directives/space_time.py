@@ -28,7 +28,6 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import (
     Expr,
     Index,
-    apply,
     const,
     index_names,
     simplify,
@@ -36,7 +35,6 @@ from t2s.core.expr import (
 )
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import Transformation, condition
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.analysis.lookup import check_new_names, find_serial
 from t2s.spatial.analysis.recurrences import (
@@ -159,8 +157,8 @@ def _plan(kernel: SpatialKernel, directive: SpaceTimeTransform) -> SpaceTimePlan
         )
     time: Expr = Index(name=others[-1].name)
     for loop, factor in zip(sources, directive.coefficients, strict=True):
-        term = apply(Op.MULTIPLY, Index(name=loop.name), const(factor))
-        time = simplify(apply(Op.ADD, time, term))
+        term = Index(name=loop.name) * factor
+        time = simplify(time + term)
     maps: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in sources}
     maps[others[-1].name] = time
     return SpaceTimePlan(
@@ -248,7 +246,7 @@ def _new_loops(
         if timed:
             span = change.span(name)
             minimum = span.first
-            extent = tidy(apply(Op.ADD, apply(Op.SUBTRACT, span.last, span.first), const(1)))
+            extent = tidy(span.last - span.first + 1)
         else:
             low, high = change.constant_range(name)
             minimum, extent = const(low), const(high - low + 1)

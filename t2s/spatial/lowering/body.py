@@ -151,7 +151,7 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     for position in reversed(range(len(hops))):
         loop, outer = hops[position], hops[:position]
         reached = conjunction(needed, *(at_first(other) for other in outer))
-        inside = apply(Op.GREATER, Index(name=loop.name), loop.minimum)
+        inside = Index(name=loop.name) > loop.minimum
         hop, neighbor = _from_neighbor(
             builder,
             operand,
@@ -161,7 +161,7 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
             conjunction(reached, inside),
         )
         value = Select(condition=at_first(loop), if_true=value, if_false=neighbor, type=element)
-        not_last = apply(Op.LESS, Index(name=loop.name), loop.last)
+        not_last = Index(name=loop.name) < loop.last
         passed.append((hop, conjunction(reached, not_last)))
     if passed:
         value = builder.let(operand.name, value)
@@ -330,11 +330,11 @@ def _over_lanes(
     if inside is not None or operator is not Op.ADD or len(single) in (0, len(factors)):
         factors, single = [with_operands(builder, term)], []
     vectors = [broadcast(factor, lanes) for factor in factors if factor not in single]
-    wide: Expr = reduce(lambda left, right: apply(Op.MULTIPLY, left, right), vectors)
+    wide: Expr = reduce(lambda left, right: left * right, vectors)
     if inside is not None:
         wide = _or_neutral(in_all_lanes(builder, inside), operator, wide)
     reduced: Expr = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
-    return reduce(lambda left, right: apply(Op.MULTIPLY, left, right), [*single, reduced])
+    return reduce(lambda left, right: left * right, [*single, reduced])
 
 
 def _factors(term: Expr) -> list[Expr]:
@@ -372,7 +372,7 @@ def _or_neutral(inside: Expr, operator: Op, term: Expr) -> Expr:
         case Op.ADD, Apply(operator=Op.MULTIPLY, operands=(left, right)):
             left = _or_neutral(inside, operator, left)
             right = _or_constant(inside, right, 0.0) if right.type.is_float else right
-            return apply(Op.MULTIPLY, left, right)
+            return left * right
     neutral = neutral_element(operator, term.type.scalar)
     if neutral is None:
         raise InternalError(f"{operator.value} has no neutral element")
@@ -436,7 +436,7 @@ def _previous(
 
 def _addresses(builder: BodyBuilder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
     return tuple(
-        simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))
+        simplify(Index(name=loop.name) - loop.minimum)
         for loop in builder.kernel.loops
         if loop.name in loops
     )
@@ -452,7 +452,7 @@ def _arriving(builder: BodyBuilder, hop: Hop, otherwise: Expr, type: Type) -> Ex
     loop, inner = _hop_loops(builder, hop)
     moved = conjunction(
         *(at_first(other) for other in inner),
-        apply(Op.GREATER, Index(name=loop.name), loop.minimum),
+        Index(name=loop.name) > loop.minimum,
     )
     channel = hop_channel(
         builder,
@@ -482,6 +482,6 @@ def _carry_on(builder: BodyBuilder, plan: CarryPlan, result: Expr) -> None:
         loop, inner = _hop_loops(builder, hop)
         leaving = conjunction(
             *(at_last(other) for other in inner),
-            apply(Op.LESS, Index(name=loop.name), loop.last),
+            Index(name=loop.name) < loop.last,
         )
         builder.statements.append(Send(channel=channel.name, value=result, condition=leaving))

@@ -15,13 +15,11 @@ from t2s.core.expr import (
     Local,
     ReduceLanes,
     Select,
-    apply,
     conjunction,
     equals,
     simplify,
 )
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.core.walk import Term, rewrite
 from t2s.graph.body import (
@@ -163,9 +161,7 @@ def hop_channel(
     space = [
         other for other in builder.kernel.kind(LoopExecution.UNROLLED) if other.name not in fixed
     ]
-    here = tuple(
-        simplify(apply(Op.SUBTRACT, Index(name=other.name), other.minimum)) for other in space
-    )
+    here = tuple(simplify(Index(name=other.name) - other.minimum) for other in space)
     there = tuple(
         shifted(position, -1 if reverse else 1) if other.name == loop.name else position
         for other, position in zip(space, here, strict=True)
@@ -199,7 +195,7 @@ def in_all_lanes(builder: BodyBuilder, condition: Expr) -> Expr:
     if vector is None or lanes == 1:
         return builder.place(condition)
     numbers = LaneNumbers(type=INT32.with_lanes(lanes))
-    number = widen(simplify(apply(Op.ADD, numbers, vector.minimum)))
+    number = widen(simplify(numbers + vector.minimum))
 
     def rule(node: Term) -> Term | None:
         return number if isinstance(node, Index) and node.name == vector.name else None

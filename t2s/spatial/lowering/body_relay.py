@@ -98,18 +98,18 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     length = max(writes, reads) if buffer.double else writes + reads
     first = length - writes if buffer.double else 0
     last = periods * length + reads if buffer.double else periods * length
-    period = simplify(apply(Op.FLOOR_DIVIDE, count, const(length)))
-    position = simplify(apply(Op.MODULO, count, const(length)))
+    period = simplify(count // length)
+    position = simplify(count % length)
     if buffer.double:
-        filling = _both(_less(period, periods), _at_least(position, first))
-        reading = _both(_at_least(period, 1), _less(position, reads))
+        filling = _both(period < periods, position >= first)
+        reading = _both(period >= 1, position < reads)
         write_at, read_at = _ahead(position, writes, length), position
         banks: tuple[int, ...] = (2,)
-        write_bank: tuple[Expr, ...] = (simplify(apply(Op.MODULO, period, const(2))),)
-        other = apply(Op.ADD, period, const(1))
-        read_bank: tuple[Expr, ...] = (simplify(apply(Op.MODULO, other, const(2))),)
+        write_bank: tuple[Expr, ...] = (simplify(period % 2),)
+        other = period + 1
+        read_bank: tuple[Expr, ...] = (simplify(other % 2),)
     else:
-        filling, reading = _less(position, writes), _at_least(position, writes)
+        filling, reading = position < writes, position >= writes
         write_at, read_at = position, _ahead(position, reads, length)
         banks, write_bank, read_bank = (), (), ()
     served = _ahead(period, periods - 1, periods) if buffer.double else period
@@ -126,10 +126,7 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
         write_address=(*write_bank, *(write_digits[loop.definition] for loop in kept)),
         reading=reading,
         read_address=(*read_bank, *(read_digits[loop.definition] for loop in kept)),
-        sending={
-            loop.name: simplify(apply(Op.ADD, own[loop.name], loop.minimum))
-            for loop in (*outer, *inner)
-        },
+        sending={loop.name: simplify(own[loop.name] + loop.minimum) for loop in (*outer, *inner)},
         digit=None if stream is None else _counted(write_digits.get(stream.definition), stream),
     )
 
@@ -177,7 +174,7 @@ def _check_counter(kernel: SpatialKernel, buffer: RelayBuffer, steps: int) -> No
 
 def _counted(position: Expr | None, loop: SpatialLoop) -> Expr:
     """The value of a loop, given its position; a loop of one iteration need not be counted."""
-    return loop.minimum if position is None else simplify(apply(Op.ADD, position, loop.minimum))
+    return loop.minimum if position is None else simplify(position + loop.minimum)
 
 
 def _digits(flat: Expr, loops: Sequence[SpatialLoop]) -> tuple[Expr, ...]:
@@ -189,15 +186,7 @@ def _ahead(position: Expr, number: int, length: int) -> Expr:
     """The position ``number`` steps later, around the period: never negative."""
     if number == length:
         return position
-    return simplify(apply(Op.MODULO, apply(Op.ADD, position, const(number)), const(length)))
-
-
-def _less(expr: Expr, number: int) -> Expr:
-    return apply(Op.LESS, expr, const(number))
-
-
-def _at_least(expr: Expr, number: int) -> Expr:
-    return apply(Op.GREATER_EQUAL, expr, const(number))
+    return simplify((position + number) % length)
 
 
 def _both(left: Expr, right: Expr) -> Expr:
@@ -283,7 +272,7 @@ def _lanes_body(builder: BodyBuilder, operand: KernelOperand, stream: GatheredSt
     passed = receive_from(builder, f"{operand.name}_passed", hop.name, vector, behind)
     nothing = broadcast(const(False if element.is_bool else 0, element), lanes)
     others = Select(condition=behind, if_true=passed, if_false=nothing, type=vector)
-    lane = simplify(apply(Op.SUBTRACT, here, loop.minimum))
+    lane = simplify(here - loop.minimum)
     token = builder.let(operand.name, Insert(vector=others, lane=lane, value=mine, type=vector))
     _leave(builder, token, hop, *_ends(loop, here, stream))
 
@@ -310,8 +299,8 @@ def _digit(builder: BodyBuilder) -> Index:
 def _ends(loop: SpatialLoop, here: Expr, stream: PassedStream) -> tuple[Expr, Expr]:
     """The PE where the stream enters or leaves, and the others."""
     if stream.reverse:
-        return equals(here, loop.last), apply(Op.LESS, here, loop.last)
-    return equals(here, loop.minimum), apply(Op.GREATER, here, loop.minimum)
+        return equals(here, loop.last), here < loop.last
+    return equals(here, loop.minimum), here > loop.minimum
 
 
 def _hop(

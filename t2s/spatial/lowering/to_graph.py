@@ -193,7 +193,7 @@ def _never_negative(kernel: SpatialKernel, loop: SpatialLoop) -> Expr:
     if loop.constant is not None:
         return loop.extent
     around = [other.interval for other in kernel.loops[: kernel.loops.index(loop)]]
-    domain = LoopDomain(around, [apply(Op.LESS, loop.extent, const(0))])
+    domain = LoopDomain(around, [loop.extent < 0])
     return loop.extent if domain.is_empty() else apply(Op.MAXIMUM, loop.extent, const(0))
 
 
@@ -359,9 +359,9 @@ def _add_barrier(
 ) -> Graph:
     step = Index(name="step")
     stores, loads = _Units.of(store), _Units.of(load)
-    after = simplify(apply(Op.SUBTRACT, step, const(store.place_count)))
-    before = apply(Op.LESS, step, const(store.place_count))
-    later = apply(Op.GREATER_EQUAL, step, const(store.place_count))
+    after = simplify(step - store.place_count)
+    before = step < store.place_count
+    later = step >= store.place_count
     stored = channel_names.fresh(f"{name}_stored")
     released = channel_names.fresh(f"{name}_released")
     count = store.place_count + load.place_count
@@ -431,9 +431,7 @@ def _shape(node: PEArray) -> tuple[int, ...]:
 
 
 def _own_position(node: PEArray) -> tuple[Expr, ...]:
-    return tuple(
-        simplify(apply(Op.SUBTRACT, Index(name=d.name), const(d.minimum))) for d in node.space
-    )
+    return tuple(simplify(Index(name=d.name) - d.minimum) for d in node.space)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -474,7 +472,7 @@ class _Units:
         space = self.node.space
         places = digits(number, _shape(self.node))
         point: dict[str, Expr] = {
-            dimension.name: apply(Op.ADD, place, const(dimension.minimum))
+            dimension.name: place + dimension.minimum
             for dimension, place in zip(space, places, strict=True)
         }
         return simplify(substitute(self.present, point))
@@ -487,8 +485,8 @@ def _where(nest: LoopDomain, corner: Expr | None, points: Any) -> Expr | None:
 
 
 def _is_last(loop: Loop) -> Expr:
-    end = simplify(apply(Op.ADD, loop.minimum, loop.extent))
-    return equals(apply(Op.ADD, Index(name=loop.name), const(1)), end)
+    end = simplify(loop.minimum + loop.extent)
+    return equals(Index(name=loop.name) + 1, end)
 
 
 # Lowering of functions on the host: they become layouts of tensors, and leave the device.
@@ -533,7 +531,7 @@ def _address(kernel: SpatialKernel, host: SpatialKernel) -> tuple[Expr, ...]:
 def _tensor(program: SpatialProgram, kernel: SpatialKernel) -> Tensor:
     loops = layout_loops(kernel)
     points: dict[str, Expr] = {
-        loop.name: simplify(apply(Op.ADD, Index(name=loop.name), loop.minimum)) for loop in loops
+        loop.name: simplify(Index(name=loop.name) + loop.minimum) for loop in loops
     }
     match kernel.work:
         case StoreUnit(store=StoreTarget(tensor=name, indices=indices)):
@@ -579,7 +577,7 @@ def _wrapped(
     return [
         subscript
         if reached is None or (reached[0] >= 0 and reached[1] < extent)
-        else simplify(apply(Op.MODULO, subscript, const(extent)))
+        else simplify(subscript % extent)
         for subscript, reached, extent in zip(subscripts, ranges, shape, strict=True)
     ]
 

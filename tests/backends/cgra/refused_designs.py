@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import t2s
 from t2s import Func, ImageParam, RDom, Var
-from t2s.core.expr import Expr, Parameter, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Parameter
 from t2s.core.types import INT32, Type
 from t2s.func.expressions import Expression
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send, Statement
@@ -16,7 +15,7 @@ from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.nodes import Register, Role
 from tests.backends.builders import channel, graph, load, local, node, store, tensor
 from tests.backends.cgra.designs import DOUBLE
-from tests.hand_graphs import index, loop, plus
+from tests.hand_graphs import index, loop
 
 HERE, LANE = Var("i"), Var("lane")
 
@@ -130,7 +129,7 @@ TAKE = Receive(target="value", channel="x_in", type=INT32)
 
 
 def rest(number: Expr) -> Expr:
-    return apply(Op.MODULO, number, const(8))
+    return number % 8
 
 
 def two_elements() -> Graph:
@@ -138,17 +137,17 @@ def two_elements() -> Graph:
     i = index("i")
     body = [
         TAKE,
-        read("one", rest(plus(i, const(7)))),
-        read("two", rest(plus(i, const(6)))),
+        read("one", rest(i + 7)),
+        read("two", rest(i + 6)),
         written(i),
-        Send(channel="y_out", value=plus(local("one"), local("two"))),
+        Send(channel="y_out", value=local("one") + local("two")),
     ]
     return by_hand(body, [kept(8)])
 
 
 def taken_twice() -> Graph:
     again = Receive(target="other", channel="x_in", type=INT32)
-    sent = Send(channel="y_out", value=plus(local("value"), local("other")))
+    sent = Send(channel="y_out", value=local("value") + local("other"))
     return by_hand([TAKE, again, sent], [])
 
 

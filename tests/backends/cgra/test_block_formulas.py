@@ -14,7 +14,7 @@ from t2s.backends.cgra_tia.lift import lift_placed
 from t2s.backends.cgra_tia.lower import lower_to_netlist
 from t2s.backends.cgra_tia.machine.profile_b import run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, unplaced
-from t2s.core.expr import Cast, Expr, Local, Select, apply, const
+from t2s.core.expr import Cast, Expr, Local, Select, apply, const, equals
 from t2s.core.ops import Array, Op
 from t2s.core.types import INT32, Float, Int, Type
 from t2s.graph.body import Register, RegisterWrite
@@ -33,26 +33,26 @@ def least(a: Expr, b: Expr) -> Expr:
 
 
 def chosen(a: Expr, b: Expr) -> Expr:
-    return Select(condition=apply(Op.LESS, a, b), if_true=a, if_false=b, type=a.type)
+    return Select(condition=a < b, if_true=a, if_false=b, type=a.type)
 
 
 def both(a: Expr, b: Expr) -> Expr:
     zero = const(0, a.type)
-    inside = apply(Op.AND, apply(Op.LESS, zero, a), apply(Op.NOT, apply(Op.LESS, b, zero)))
-    outside = apply(Op.OR, inside, apply(Op.EQUAL, a, b))
+    inside = (zero < a) & ~(b < zero)
+    outside = inside | equals(a, b)
     return Select(condition=outside, if_true=a, if_false=zero, type=a.type)
 
 
 FLOATS: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "product and sum": lambda a, b: apply(Op.ADD, apply(Op.MULTIPLY, a, b), a),
-    "two sums": lambda a, b: apply(Op.MULTIPLY, apply(Op.ADD, a, b), apply(Op.SUBTRACT, a, b)),
-    "negated": lambda a, b: apply(Op.ADD, apply(Op.NEGATE, a), const(0.25, DOUBLE)),
-    "least": lambda a, b: apply(Op.SUBTRACT, least(a, apply(Op.MULTIPLY, b, b)), b),
+    "product and sum": lambda a, b: a * b + a,
+    "two sums": lambda a, b: (a + b) * (a - b),
+    "negated": lambda a, b: -a + 0.25,
+    "least": lambda a, b: least(a, b * b) - b,
     "most of three": lambda a, b: apply(Op.MAXIMUM, a, apply(Op.MAXIMUM, b, const(1.0, DOUBLE))),
     "whole part": lambda a, b: Cast(value=Cast(value=a, type=WORD), type=DOUBLE),
     "fused": lambda a, b: apply(Op.FUSED_MULTIPLY_ADD, a, b, a),
     "minus zero": lambda a, b: Select(
-        condition=apply(Op.LESS, a, b),
+        condition=a < b,
         if_true=const(0.0, DOUBLE),
         if_false=const(-0.0, DOUBLE),
         type=DOUBLE,
@@ -60,20 +60,16 @@ FLOATS: dict[str, Callable[[Expr, Expr], Expr]] = {
 }
 
 INTEGERS: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "product and sum": lambda a, b: apply(Op.ADD, b, apply(Op.MULTIPLY, a, const(7, WORD))),
-    "large numbers": lambda a, b: apply(Op.ADD, a, const(FORTY, WORD)),
-    "two numbers": lambda a, b: apply(
-        Op.MULTIPLY, const(3, WORD), apply(Op.ADD, a, const(5, WORD))
-    ),
-    "quarter": lambda a, b: apply(Op.FLOOR_DIVIDE, a, const(4, WORD)),
-    "rest": lambda a, b: apply(Op.MODULO, a, const(8, WORD)),
-    "negated": lambda a, b: apply(Op.NEGATE, a),
+    "product and sum": lambda a, b: b + a * 7,
+    "large numbers": lambda a, b: a + const(FORTY, WORD),
+    "two numbers": lambda a, b: 3 * (a + 5),
+    "quarter": lambda a, b: a // 4,
+    "rest": lambda a, b: a % 8,
+    "negated": lambda a, b: -a,
     "chosen": chosen,
     "conditions": both,
-    "bits": lambda a, b: apply(Op.XOR, apply(Op.AND, a, b), apply(Op.NOT, apply(Op.OR, a, b))),
-    "short": lambda a, b: Cast(
-        value=Cast(value=apply(Op.MULTIPLY, a, const(FORTY, WORD)), type=INT32), type=WORD
-    ),
+    "bits": lambda a, b: apply(Op.XOR, a & b, ~(a | b)),
+    "short": lambda a, b: Cast(value=Cast(value=a * const(FORTY, WORD), type=INT32), type=WORD),
 }
 
 
@@ -107,9 +103,9 @@ def same(graph: Graph, arrays: dict[str, Array], *, contract: bool = False) -> N
 
 
 SHORT: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "least": lambda a, b: least(apply(Op.MULTIPLY, a, b), const(0)),
-    "half": lambda a, b: apply(Op.FLOOR_DIVIDE, apply(Op.MULTIPLY, a, b), const(2)),
-    "shifted": lambda a, b: apply(Op.SHIFT_RIGHT, apply(Op.ADD, a, b), const(1)),
+    "least": lambda a, b: least(a * b, const(0)),
+    "half": lambda a, b: a * b // 2,
+    "shifted": lambda a, b: a + b >> 1,
 }
 
 
@@ -165,10 +161,10 @@ def test_registers_that_change_places() -> None:
         if not rule.puts or rule.puts[0].value is None:
             return rule
         value = rule.puts[0].value
-        puts = (Put(channel="xs", value=apply(Op.ADD, apply(Op.MULTIPLY, r, const(10)), s)),)
+        puts = (Put(channel="xs", value=r * 10 + s),)
         swap = (
             RegisterWrite(register="r", indices=(), value=s),
-            RegisterWrite(register="s", indices=(), value=apply(Op.ADD, r, value)),
+            RegisterWrite(register="s", indices=(), value=r + value),
         )
         return replace(rule, body=(*rule.body, *swap), puts=puts)
 

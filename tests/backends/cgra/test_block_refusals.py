@@ -13,8 +13,7 @@ import numpy as np
 import t2s
 from t2s import sparse
 from t2s.backends.cgra_tia.lower import unsupported
-from t2s.core.expr import Expr, Local, Parameter, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Local, Parameter, const
 from t2s.core.types import INT32, Float
 from t2s.graph.body import Register, RegisterRead, RegisterWrite, SpaceDimension
 from t2s.graph.graph import Graph, ScalarParameter, StreamKind
@@ -60,7 +59,7 @@ def five_operands() -> Graph:
 
 
 def total(values: Sequence[Expr]) -> Expr:
-    return reduce(lambda one, other: apply(Op.ADD, one, other), values)
+    return reduce(lambda one, other: one + other, values)
 
 
 def short_floats() -> Graph:
@@ -106,7 +105,7 @@ def linked_lists() -> Graph:
 
 
 def scale(value: Expr) -> Expr:
-    return apply(Op.MULTIPLY, value, Parameter(name="factor", type=Float(64)))
+    return value * Parameter(name="factor", type=Float(64))
 
 
 def with_parameter() -> Graph:
@@ -172,11 +171,11 @@ def counting() -> Graph:
     graph = machines.copying()
     source, sink = graph.machines
     count = Local(name="count", type=INT32)
-    one = apply(Op.ADD, count, const(1, INT32))
+    one = count + 1
     rule = Rule(
         name="only",
         body=(RegisterWrite(register="count", indices=(), value=one),),
-        puts=(Put(channel="xs", tag=apply(Op.MULTIPLY, count, const(0, INT32))),),
+        puts=(Put(channel="xs", tag=count * 0),),
         next="count",
     )
     changed = replace(

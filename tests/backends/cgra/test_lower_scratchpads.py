@@ -13,19 +13,15 @@ from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
 from t2s.backends.cgra_tia.netlist import CellKind, unplaced
 from t2s.backends.cgra_tia.place import place_netlist
 from t2s.backends.cgra_tia.program import Opcode
-from t2s.core.expr import Expr, Select, apply, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Select, const, equals
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Receive, Register, RegisterRead, RegisterWrite, Role, Send
 from t2s.graph.graph import Graph
 from tests.backends.builders import (
-    at_least,
     channel,
     graph,
-    less,
     load,
     local,
-    minus,
     node,
     store,
     tensor,
@@ -40,21 +36,13 @@ from tests.sampling import sampled
 Order = Callable[[Expr], Expr]
 
 
-def times(left: Expr, right: int) -> Expr:
-    return apply(Op.MULTIPLY, left, const(right))
-
-
-def rest(left: Expr, right: int) -> Expr:
-    return apply(Op.MODULO, left, const(right))
-
-
 def shuffled(read: Order, words: int, rounds: int = 2, type: Type = INT32) -> Graph:
     """Blocks of words, each of which is written whole and then read in another order."""
     b, i = index("b"), index("i")
     loops = (loop("b", rounds), loop("i", 2 * words))
     outside = (loop("b", rounds), loop("i", words))
-    flat = apply(Op.ADD, times(b, words), i)
-    first, second = less(i, const(words)), at_least(i, const(words))
+    flat = b * words + i
+    first, second = i < words, i >= words
     kept = Register(name="kept", type=type, shape=(words,), distance=1)
     body = [
         Receive(target="value", channel="x_in", type=type, condition=first),
@@ -87,7 +75,7 @@ def in_turn(read: Order, words: int, length: int) -> Graph:
         [
             Receive(target="value", channel="x_in", type=INT32),
             RegisterRead(target="old", register="kept", indices=(read(i),), type=INT32),
-            RegisterWrite(register="kept", indices=(rest(i, words),), value=local("value")),
+            RegisterWrite(register="kept", indices=(i % words,), value=local("value")),
             Send(channel="y_out", value=local("old")),
         ],
         [Register(name="kept", type=INT32, shape=(words,), distance=1)],
@@ -96,26 +84,26 @@ def in_turn(read: Order, words: int, length: int) -> Graph:
 
 
 def backwards(words: int) -> Order:
-    return lambda i: minus(const(words - 1), rest(i, words))
+    return lambda i: words - 1 - i % words
 
 
 def transposed(i: Expr) -> Expr:
     """Columns of four rows of four."""
-    row = apply(Op.FLOOR_DIVIDE, rest(i, 16), const(4))
-    return apply(Op.ADD, times(rest(i, 4), 4), row)
+    row = i % 16 // 4
+    return i % 4 * 4 + row
 
 
 def first_or_last(i: Expr) -> Expr:
     """One element again and again, and others in between."""
-    odd = equals(rest(i, 2), const(1))
-    return Select(condition=odd, if_true=const(0), if_false=rest(i, 8), type=INT32)
+    odd = equals(i % 2, 1)
+    return Select(condition=odd, if_true=const(0), if_false=i % 8, type=INT32)
 
 
 CASES: dict[str, tuple[Order, int, int]] = {
     "backwards": (backwards(8), 8, 1),
     "backwards, and again": (backwards(8), 8, 4),
     "columns": (transposed, 16, 3),
-    "every fifth": (lambda i: rest(times(i, 5), 16), 16, 3),
+    "every fifth": (lambda i: i * 5 % 16, 16, 3),
     "one of them often": (first_or_last, 8, 3),
 }
 
@@ -163,12 +151,12 @@ def test_it_goes_to_files_and_comes_back() -> None:
             "scratchpad, and a cell has 512 words: use smaller tiles",
         ),
         (
-            lambda: shuffled(lambda i: rest(times(apply(Op.MULTIPLY, i, i), 3), 64), 64, 2),
+            lambda: shuffled(lambda i: i * i * 3 % 64, 64, 2),
             "the elements of 'kept' are written and read with 18 different steps from one to the "
             "next, for which a cell would need 20 instructions, and it has 16",
         ),
         (
-            lambda: shuffled(lambda i: rest(times(i, 37), 96), 96, 4),
+            lambda: shuffled(lambda i: i * 37 % 96, 96, 4),
             "what it does changes 76 times in 192 iterations, without a pattern of at most 64 "
             "stretches",
         ),

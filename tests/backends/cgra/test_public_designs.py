@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, Int, UInt, triggered
-from t2s.core.expr import Expr, apply, const
-from t2s.core.ops import Array, Op
+from t2s.core.expr import Expr, const
+from t2s.core.ops import Array
 from t2s.core.types import INT32
 from t2s.graph.body import RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
@@ -32,7 +32,7 @@ from tests.backends.cgra.public_designs import (
     matrix_product,
     row_product,
 )
-from tests.hand_graphs import index, plus, times
+from tests.hand_graphs import index
 from tests.sampling import sampled
 
 Shape = tuple[int, int] | None
@@ -168,9 +168,9 @@ def test_registers_change_all_at_once() -> None:
         refused_designs.TAKE,
         file_read("a", 0),
         file_read("b", 1),
-        file_write(0, plus(b, value)),
+        file_write(0, b + value),
         file_write(1, a),
-        Send(channel="y_out", value=plus(times(a, value), b)),
+        Send(channel="y_out", value=a * value + b),
     ]
     kept = replace(refused_designs.kept(2), initial=5)
     check_graph(refused_designs.by_hand(body, [kept]))
@@ -180,9 +180,9 @@ def test_what_is_written_is_read_in_the_same_firing() -> None:
     body = [
         refused_designs.TAKE,
         file_read("a", 0),
-        file_write(0, plus(local("a"), local("value"))),
+        file_write(0, local("a") + local("value")),
         file_read("after", 0),
-        Send(channel="y_out", value=times(local("after"), local("a"))),
+        Send(channel="y_out", value=local("after") * local("a")),
     ]
     check_graph(refused_designs.by_hand(body, [refused_designs.kept(1)]))
 
@@ -192,7 +192,7 @@ def test_a_file_that_is_read_backwards() -> None:
     body = [
         refused_designs.TAKE,
         refused_designs.written(here),
-        refused_designs.read("old", apply(Op.SUBTRACT, const(7), here)),
+        refused_designs.read("old", 7 - here),
         Send(channel="y_out", value=local("old")),
     ]
     check_graph(refused_designs.by_hand(body, [refused_designs.kept(8)]))

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from t2s.core.expr import Index, Local, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Index, Local
 from t2s.core.types import INT32
 from t2s.core.walk import rewrite
 from t2s.graph.body import Load
@@ -92,9 +91,7 @@ def test_an_array_of_machines_has_a_port_each() -> None:
     """Two machines gather from rows of their own: 1 and 3 lines, besides those of the indices."""
     wide, place = INT32.with_lanes(4), Index(name="p")
     taken = Local(name="taken", type=wide)
-    indices = Load(
-        target="taken", tensor="take", indices=(apply(Op.MULTIPLY, place, const(4)),), type=wide
-    )
+    indices = Load(target="taken", tensor="take", indices=(place * 4,), type=wide)
     gather = Load(target="found", tensor="x", indices=(place, taken), type=wide)
     node = Machine(
         name="gather",

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import t2s
 from benchmarks.machine_memory import copied
 from benchmarks.machine_memory import run as run_machines
-from t2s.core.expr import apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import const
 from t2s.core.types import INT32
 from t2s.driver.assignment_design import given_in_memory
 from t2s.graph.body import Load, RegisterWrite, Role
@@ -79,7 +78,7 @@ def load(target: str, tensor: str, *indices: object) -> Load:
 
 END = Choice(inside=Rule(name="end", puts=(Put(channel="xs", tag=const(-2)),)))
 AT, LOADED = local("at"), local("loaded")
-NEXT = write("at", apply(Op.ADD, AT, const(1)))
+NEXT = write("at", AT + 1)
 
 
 def test_what_a_load_decides_holds_the_machine() -> None:
@@ -99,7 +98,7 @@ def test_what_a_load_decides_holds_the_machine() -> None:
 def counted(steps: int) -> Graph:
     """Puts the first elements of ``x``; what it does next is in its register."""
     more = Choice(
-        when=apply(Op.LESS, AT, const(steps)),
+        when=AT < steps,
         inside=Rule(
             name="next",
             body=(load("loaded", "x", AT), NEXT),
@@ -148,7 +147,7 @@ def test_an_address_that_is_loaded_comes_after_its_load() -> None:
 def test_a_list_waits_for_every_link() -> None:
     """Each node of the list is in a line of its own, and only the node before says where."""
     follow = Choice(
-        when=apply(Op.GREATER_EQUAL, AT, const(0)),
+        when=AT >= 0,
         inside=Rule(
             name="follow",
             body=(load("loaded", "links", AT), write("at", LOADED)),

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s.core.expr import Expr, apply, const
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, const
 from t2s.core.types import INT32, Float
 from t2s.graph.body import Let, Load, Statement, Store
 from t2s.graph.graph import Graph, TensorRole
@@ -27,7 +26,6 @@ from tests.sampling import sampled
 from tests.simulator.designs import (
     IDEAL,
     N,
-    add,
     chain,
     design,
     local,
@@ -183,7 +181,7 @@ def two_wide_loaders(count: int) -> Graph:
     def widened(statement: Statement) -> Statement:
         match statement:
             case Load():
-                index = apply(Op.MULTIPLY, N, const(16))
+                index = N * 16
                 return replace(statement, indices=(index,), type=vector)
             case _:
                 return replace(statement, **_widened(statement, vector))
@@ -267,10 +265,10 @@ def mixed(data: st.DataObject, count: int) -> Graph:
 
     def index(extent: int, lanes: int) -> Expr:
         step = data.draw(st.integers(0, 5), "step")
-        where = apply(Op.MULTIPLY, N, const(step))
+        where = N * step
         if data.draw(st.booleans(), "slowly"):
-            where = apply(Op.FLOOR_DIVIDE, N, const(5))
-        return apply(Op.MODULO, where, const(extent - lanes + 1))
+            where = N // 5
+        return where % (extent - lanes + 1)
 
     def sometimes() -> Expr | None:
         period = data.draw(st.integers(1, 3), "period")
@@ -290,7 +288,7 @@ def mixed(data: st.DataObject, count: int) -> Graph:
                 condition=sometimes(),
             )
         )
-    body.append(Let(target="sum", value=add(const(1), const(2))))
+    body.append(Let(target="sum", value=const(1) + const(2)))
     body += [
         Store(tensor=name, indices=(index(size, 1),), value=local("sum"), condition=sometimes())
         for name in ("Y", "W")

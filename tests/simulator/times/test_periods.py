@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.engine import gemm
-from t2s.core.expr import Expr, Index, apply, conjunction, const, equals
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Index, conjunction, const, equals
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop
 from t2s.simulator.devices import DEVICES, Device
@@ -30,7 +29,6 @@ from t2s.simulator.times.array.run import ArrayMachine
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     IDEAL,
-    add,
     channel,
     design,
     load_unit,
@@ -168,14 +166,14 @@ def condition_of(choice: str, name: str, extent: int) -> Expr | None:
     index = Index(name=name)
     match choice:
         case "first":
-            return equals(index, const(0))
+            return equals(index, 0)
         case "last":
-            return equals(index, const(extent - 1))
+            return equals(index, extent - 1)
         case "even":
-            return equals(apply(Op.MODULO, index, const(2)), const(0))
+            return equals(index % 2, 0)
         case "early":
-            twice = apply(Op.MULTIPLY, const(2), index)
-            return apply(Op.LESS, twice, apply(Op.ADD, const(extent), const(1)))
+            twice = 2 * index
+            return twice < const(extent) + const(1)
     return None
 
 
@@ -191,7 +189,7 @@ def nested(data: DRAW) -> Graph:
     loops = tuple(
         Loop(name=name, minimum=const(0), extent=const(extent)) for name, extent in extents.items()
     )
-    body = (receive("A"), send("B", add(local("A"), Index(name="i")), when))
+    body = (receive("A"), send("B", local("A") + Index(name="i"), when))
     capacities = [data.draw(st.integers(1, 5)) for _ in range(2)]
     total = prod(extents.values())
     return design(

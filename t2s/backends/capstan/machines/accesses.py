@@ -9,16 +9,13 @@ from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCas
 from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire, put, rule, when, write
 from t2s.backends.capstan.machines.vectors import (
     addresses,
-    at_least,
-    both,
     is_there,
     number,
-    plus,
     spread,
     where,
     zero,
 )
-from t2s.core.expr import Expr, Local, ReduceLanes, apply, const, equals
+from t2s.core.expr import Expr, Local, ReduceLanes, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
@@ -55,8 +52,8 @@ def read(
         if body.lanes > 1:
             index = addresses(unit.valid, index)
         else:
-            there = both(unit.valid, at_least(index, number(0)))
-            inside = there if inside is None else both(inside, there)
+            there = unit.valid & (index >= 0)
+            inside = there if inside is None else inside & there
         out = unit.output(statement.target, type, latency=times.hop + times.memory_access)
         name = unit.local("word")
         loads.append(Load(target=name, tensor=tensor.name, indices=(index,), type=type))
@@ -72,7 +69,7 @@ def read(
 
 
 def _from(begin: Expr, index: Expr) -> Expr:
-    return index if begin == number(0) else plus(begin, index)
+    return index if begin == number(0) else begin + index
 
 
 def varies(
@@ -170,14 +167,14 @@ class Bursts:
         lanes = index.type.lanes
         wide = INT32.with_lanes(lanes)
         begun, waiting = unit.register("begun"), unit.register("waiting", wide)
-        first = spread(equals(begun, number(0)), lanes)
+        first = spread(equals(begun, 0), lanes)
         current = where(first, index, waiting)
         behind = where(is_there(current), current, number(_BEHIND_ALL, lanes))
         lowest = ReduceLanes(operator=Op.MINIMUM, value=behind, type=INT32)
         words = const(unit.draft.times.burst_bytes // type.bytes)
-        burst = apply(Op.FLOOR_DIVIDE, lowest, words)
-        bursts = apply(Op.FLOOR_DIVIDE, current, spread(words, lanes))
-        chosen = apply(Op.EQUAL, bursts, spread(burst, lanes))
+        burst = lowest // words
+        bursts = current // spread(words, lanes)
+        chosen = equals(bursts, spread(burst, lanes))
         nowhere = number(NOWHERE, lanes)
         asked, rest = where(chosen, current, nowhere), where(chosen, nowhere, current)
         return Bursts(asked, rest, begun, waiting)
@@ -186,7 +183,7 @@ class Bursts:
     def more(self) -> Expr:
         """Whether there is another burst."""
         highest = ReduceLanes(operator=Op.MAXIMUM, value=self.rest, type=INT32)
-        return at_least(highest, number(0))
+        return highest >= 0
 
     @property
     def waits(self) -> tuple[RegisterWrite, ...]:
@@ -264,7 +261,7 @@ def _read_scalars(body: PatternBody, statement: ReadMemory, source: Tensor) -> W
     word = Local(name=unit.local("word"), type=source.type)
     load = Load(target=word.name, tensor=source.name, indices=(index,), type=source.type)
     brought = unit.output(f"{statement.target}_brought", source.type, tagged=True, latency=_INSIDE)
-    there = both(unit.valid, at_least(index, number(0)))
+    there = unit.valid & (index >= 0)
     unit.at_each(
         [
             FiringCase(name="read", when=there, body=(load,), puts=(put(brought, word),)),

@@ -23,13 +23,9 @@ from t2s.backends.capstan.machines.kit import (
 )
 from t2s.backends.capstan.machines.vectors import (
     addresses,
-    both,
     counted_from,
     is_there,
-    less,
-    minus,
     number,
-    plus,
     spread,
     where,
     zero,
@@ -82,10 +78,10 @@ class _Operand:
     def positions(self, found: Expr) -> Expr:
         """The positions of bits in the operand, -1 where it does not have them."""
         rank = RankBits(words=self.words, bits=found, type=found.type)
-        behind = plus(found, number(1, found.type.lanes))
+        behind = found + number(1, found.type.lanes)
         after = RankBits(words=self.words, bits=behind, type=found.type)
-        has = both(is_there(found), less(rank, after))
-        return addresses(has, plus(spread(self.before, found.type.lanes), rank))
+        has = is_there(found) & (rank < after)
+        return addresses(has, spread(self.before, found.type.lanes) + rank)
 
 
 def scanned(
@@ -120,8 +116,8 @@ def scanned(
     joined = bound("joined", _behind(_joined(operands, header.join), begin))
     ones = bound("ones", CountBits(words=joined, type=INT32))
     found = bound("found", LowestBits(words=joined, type=wide))
-    offset = spread(apply(Op.MULTIPLY, at, number(WINDOW_BITS)), lanes)
-    coordinates = bound("coordinates", addresses(is_there(found), plus(found, offset)))
+    offset = spread(at * number(WINDOW_BITS), lanes)
+    coordinates = bound("coordinates", addresses(is_there(found), found + offset))
     values = [coordinates, *(operand.positions(found) for operand in operands)]
     if len(operands) > 1:
         values.insert(2, counted_from(out_before, lanes))
@@ -137,22 +133,22 @@ def scanned(
     heads = tuple(operand.head for operand in operands)
     last_found = found if lanes == 1 else ReduceLanes(operator=Op.MAXIMUM, value=found, type=INT32)
     goes_on: tuple[Statement, ...] = (
-        write(at, plus(at, number(1))),
+        write(at, at + 1),
         write(begin, number(0)),
-        write(out_before, plus(out_before, ones)),
-        *(write(one.before, plus(one.before, one.ones)) for one in operands),
+        write(out_before, out_before + ones),
+        *(write(one.before, one.before + one.ones) for one in operands),
     )
     registers = (at, begin, out_before, *(operand.before for operand in operands))
     ends = tuple(write(register, number(0)) for register in registers)
-    is_last = equals(plus(at, number(1)), windows)
+    is_last = equals(at + 1, windows)
     unit.at_each(
         [
             FiringCase(
                 name="some",
-                when=less(number(lanes), ones),
+                when=number(lanes) < ones,
                 body=(
-                    write(begin, plus(last_found, number(1))),
-                    write(out_before, plus(out_before, number(lanes))),
+                    write(begin, last_found + 1),
+                    write(out_before, out_before + number(lanes)),
                 ),
                 puts=fires(),
                 final=False,
@@ -160,7 +156,7 @@ def scanned(
             FiringCase(name="end", when=is_last, body=ends, puts=fires(LAST), takes=heads),
             FiringCase(
                 name="empty",
-                when=equals(ones, number(0)),
+                when=equals(ones, 0),
                 body=goes_on,
                 takes=heads,
                 final=False,
@@ -170,7 +166,7 @@ def scanned(
         first=[
             FiringCase(
                 name="nothing",
-                when=equals(windows, number(0)),
+                when=equals(windows, 0),
                 puts=(put(control, number(-1, lanes), const(LAST)), *nothing),
             )
         ],
@@ -195,7 +191,7 @@ def scanned(
 
 def windows_of(bits: Expr) -> Expr:
     """How many windows so many bits are."""
-    return apply(Op.FLOOR_DIVIDE, bits, number(WINDOW_BITS))
+    return bits // number(WINDOW_BITS)
 
 
 def _joined(operands: tuple[_Operand, ...], join: JoinKind) -> Expr:
@@ -210,13 +206,13 @@ def _behind(words: Expr, begin: Expr) -> Expr:
     """The words without the bits below ``begin``."""
     lanes = WORDS.lanes
     each = LaneNumbers(type=INT32.with_lanes(lanes))
-    first = spread(apply(Op.FLOOR_DIVIDE, begin, number(WORD_BITS)), lanes)
-    inside = Cast(value=apply(Op.MODULO, begin, number(WORD_BITS)), type=UInt(WORD_BITS))
-    part = spread(apply(Op.SHIFT_LEFT, const(_ALL, UInt(WORD_BITS)), inside), lanes)
+    first = spread(begin // number(WORD_BITS), lanes)
+    inside = Cast(value=begin % number(WORD_BITS), type=UInt(WORD_BITS))
+    part = spread(const(_ALL, UInt(WORD_BITS)) << inside, lanes)
     whole = spread(const(_ALL, UInt(WORD_BITS)), lanes)
     none = spread(const(0, UInt(WORD_BITS)), lanes)
-    mask = where(less(each, first), none, where(apply(Op.EQUAL, each, first), part, whole))
-    return apply(Op.AND, words, mask)
+    mask = where(each < first, none, where(equals(each, first), part, whole))
+    return words & mask
 
 
 # Builders of bit vectors: coordinates that increase come in vectors, windows of bits go out.
@@ -238,10 +234,10 @@ def copied_bits(body: PatternBody, windows: Wire, name: str) -> Wire:
     last = rule(
         "last", "run", takes=[taken], puts=[put(out, taken.value)], body=[write(passed, number(0))]
     )
-    more = rule("words", "run", body=[write(passed, plus(passed, number(1)))])
+    more = rule("words", "run", body=[write(passed, passed + 1)])
     unit.mode(
         "run",
-        when(less(passed, number(times - 1)), more),
+        when(passed < number(times - 1), more),
         when(None, last),
         needs=[taken],
     )
@@ -295,40 +291,40 @@ def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wi
         return local
 
     lanes = coordinates.type.lanes
-    left = bound("left", minus(count, passed))
-    there = less(counted_from(number(0), lanes), spread(left, lanes))
+    left = bound("left", count - passed)
+    there = counted_from(number(0), lanes) < spread(left, lanes)
     here = bound("here", addresses(there, taken.value))
     highest = here
     if lanes > 1:
         highest = ReduceLanes(operator=Op.MAXIMUM, value=here, type=INT32)
-    beyond = bound("beyond", minus(highest, apply(Op.MULTIPLY, at, number(WINDOW_BITS))))
+    beyond = bound("beyond", highest - at * number(WINDOW_BITS))
 
     def bits(words: Expr, window: Expr) -> Expr:
         """The words with those bits of the vector that are in a window."""
-        begin = spread(apply(Op.MULTIPLY, window, number(WINDOW_BITS)), lanes)
-        return SetBits(words=words, bits=minus(here, begin), type=WORDS)
+        begin = spread(window * number(WINDOW_BITS), lanes)
+        return SetBits(words=words, bits=here - begin, type=WORDS)
 
     words = bound("words", bits(made, at))
-    next_window = plus(at, number(1))
+    next_window = at + 1
     is_last = equals(next_window, windows)
     ends = (write(at, number(0)), write(passed, number(0)), write(made, zero(WORDS)))
-    goes_on = (write(at, next_window), write(passed, plus(passed, number(lanes))))
-    no_more = less(left, number(lanes + 1))
-    inside = less(beyond, number(WINDOW_BITS))
+    goes_on = (write(at, next_window), write(passed, passed + number(lanes)))
+    no_more = left < number(lanes + 1)
+    inside = beyond < number(WINDOW_BITS)
     window = put(out, words)
     unit.at_each(
         [
-            FiringCase(name="none", when=less(windows, number(1)), body=ends, takes=(taken,)),
+            FiringCase(name="none", when=windows < 1, body=ends, takes=(taken,)),
             FiringCase(
                 name="last vector",
-                when=apply(Op.AND, is_last, no_more),
+                when=is_last & no_more,
                 body=ends,
                 puts=(window,),
                 takes=(taken,),
             ),
             FiringCase(
                 name="vector and window",
-                when=apply(Op.AND, inside, no_more),
+                when=inside & no_more,
                 body=(*goes_on, write(made, zero(WORDS))),
                 puts=(window,),
                 takes=(taken,),
@@ -338,13 +334,13 @@ def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wi
             FiringCase(
                 name="vector",
                 when=inside,
-                body=(write(passed, plus(passed, number(lanes))), write(made, words)),
+                body=(write(passed, passed + number(lanes)), write(made, words)),
                 takes=(taken,),
                 final=False,
             ),
             FiringCase(
                 name="window",
-                when=less(number(2 * WINDOW_BITS - 1), beyond),
+                when=number(2 * WINDOW_BITS - 1) < beyond,
                 body=(write(at, next_window), write(made, zero(WORDS))),
                 puts=(window,),
                 final=False,

@@ -19,10 +19,7 @@ from t2s.backends.capstan.machines.kit import (
 from t2s.backends.capstan.machines.vectors import (
     in_lanes,
     is_there,
-    less,
-    minus,
     number,
-    plus,
     spread,
     stages,
     where,
@@ -233,11 +230,11 @@ class BodyUnit(UnitDraft):
             needs=[self.control],
         )
         if gate is not None:
-            less_begun = write(gate.begun, minus(gate.begun, number(1)))
+            less_begun = write(gate.begun, gate.begun - 1)
             drained = rule("drain", "drain", takes=gate.heads, body=[less_begun])
             self.mode(
                 "drain",
-                when(equals(gate.begun, number(0)), rule("drained", None)),
+                when(equals(gate.begun, 0), rule("drained", None)),
                 when(None, drained, needs=gate.heads),
             )
 
@@ -251,7 +248,7 @@ class BodyUnit(UnitDraft):
     ) -> list[Choice]:
         if gate is None:
             return [choice for case in cases for choice in self._choices(case, mode)]
-        begins = write(gate.begun, plus(gate.begun, number(1)))
+        begins = write(gate.begun, gate.begun + 1)
         early = [
             choice
             for case in cases
@@ -261,7 +258,7 @@ class BodyUnit(UnitDraft):
         ]
         late = [choice for case in cases for choice in self._choices(case, mode, gate.heads)]
         return [
-            when(less(gate.begun, number(gate.buffers)), early),
+            when(gate.begun < number(gate.buffers), early),
             when(None, late, needs=gate.heads),
         ]
 

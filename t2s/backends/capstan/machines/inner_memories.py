@@ -17,15 +17,11 @@ from t2s.backends.capstan.machines.kit import Wire, put, write
 from t2s.backends.capstan.machines.transfers import inner_store
 from t2s.backends.capstan.machines.vectors import (
     addresses,
-    at_least,
-    both,
     number,
-    plus,
     where,
 )
-from t2s.core.expr import Expr, Index, Local, apply
+from t2s.core.expr import Expr, Index, Local
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.core.walk import walk
 from t2s.graph.body import Role, Store
@@ -60,8 +56,8 @@ class InnerMemory:
         """
         begin: Expr = Local(name=self._begin, type=INT32)
         for dimension in () if self._alike else self.body.space:
-            index = apply(Op.MULTIPLY, index, number(dimension.extent))
-        return plus(begin, index)
+            index = index * number(dimension.extent)
+        return begin + index
 
     def write(self, body: PatternBody, statement: WriteMemory) -> None:
         """Units that set a word in each iteration of a body."""
@@ -85,12 +81,10 @@ class InnerMemory:
         there = self._when_written()
         moved = [
             replace(
-                one,
-                index=where(
-                    at_least(one.index, number(0)), self.address(one.index), number(NOWHERE)
-                ),
+                statement,
+                index=where(statement.index >= 0, self.address(statement.index), number(NOWHERE)),
             )
-            for one in statements
+            for statement in statements
         ]
         return read(body, moved, self._tensor, number(0), [there])
 
@@ -138,14 +132,14 @@ class InnerMemory:
             step = where(unit.valid, number(1), number(0))
             here: Expr = total
             for dimension in self.body.space:
-                scaled = apply(Op.MULTIPLY, total, number(dimension.extent))
-                here = plus(scaled, Index(name=dimension.name))
-            begin = apply(Op.MULTIPLY, here, self._size)
+                scaled = total * number(dimension.extent)
+                here = scaled + Index(name=dimension.name)
+            begin = here * self._size
         for dimension in () if self._alike else self.body.space:
-            scaled = apply(Op.MULTIPLY, total, number(dimension.extent))
-            begin = plus(scaled, Index(name=dimension.name))
+            scaled = total * number(dimension.extent)
+            begin = scaled + Index(name=dimension.name)
         opens = FiringCase(
-            name="open", body=(write(total, plus(total, step)),), puts=(put(self._opened, begin),)
+            name="open", body=(write(total, total + step),), puts=(put(self._opened, begin),)
         )
         unit.at_each([opens], gate=gate)
         unit.finish()
@@ -162,7 +156,7 @@ def _written(
         at = addresses(unit.valid, at)
     store = Store(tensor=tensor.name, indices=(at,), value=value)
     valid, last = (None if body.lanes > 1 else unit.valid), unit.control.is_last
-    ends = last if valid is None else both(valid, last)
+    ends = last if valid is None else valid & last
     cases = [FiringCase(name="end", when=valid if each else ends, body=(store,), puts=(put(done),))]
     if not each:
         cases.append(FiringCase(name="write", when=valid, body=(store,)))

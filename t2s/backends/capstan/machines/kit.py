@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
-from t2s.core.expr import Expr, Index, Local, const, equals
+from t2s.core.expr import Expr, Index, Local, equals
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type
@@ -69,13 +69,13 @@ class UnitHead:
     def is_done(self) -> Expr:
         """The stream ends."""
         assert self.tag is not None
-        return equals(self.tag, const(DONE))
+        return equals(self.tag, DONE)
 
     @property
     def is_last(self) -> Expr:
         """The last firing of a segment."""
         assert self.tag is not None
-        return equals(self.tag, const(LAST))
+        return equals(self.tag, LAST)
 
 
 class GraphDraft:

@@ -55,9 +55,7 @@ from t2s.backends.capstan.machines.transfers import (
 from t2s.backends.capstan.machines.vectors import (
     addresses,
     counted_from,
-    less,
     number,
-    plus,
     spread,
     where,
 )
@@ -483,23 +481,23 @@ def counted(
     first: Expr = begin
     if parts > 1:
         (dimension,) = around.space
-        first = plus(begin, Index(name=dimension.name))
+        first = begin + Index(name=dimension.name)
     type = INT32.with_lanes(lanes)
     numbers = counted_from(first, lanes)
-    there = less(numbers, spread(most, lanes))
+    there = numbers < spread(most, lanes)
     value = addresses(there, numbers)
     # a link carries the first number and how many there are: lanes count by themselves
     room = around.draft.times.room(1)
     control = unit.output(binder, type, tagged=True, capacity=room)
     local = unit.output(binder, type, capacity=room)
     step = number(lanes * parts)
-    more = less(plus(first, step), most)
+    more = first + step < most
     unit.at_each(
         [
             FiringCase(
                 name="count",
                 when=more,
-                body=(write(begin, plus(begin, step)),),
+                body=(write(begin, begin + step),),
                 puts=(put(control, value), put(local, value)),
                 final=False,
             ),
@@ -622,7 +620,7 @@ def _stored_by(program: PatternProgram) -> Iterator[str]:
 def _streamed_by(program: PatternProgram) -> frozenset[str]:
     """The memories off chip that queues take segments of."""
     loads = (one for one in statements(program.body) if isinstance(one, LoadStream))
-    return frozenset(one.source for one in loads)
+    return frozenset(load.source for load in loads)
 
 
 def _stored_in_parts(program: PatternProgram) -> frozenset[str]:

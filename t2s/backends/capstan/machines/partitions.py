@@ -20,7 +20,6 @@ from t2s.backends.capstan.machines.kit import (
     write,
 )
 from t2s.backends.capstan.machines.vectors import (
-    both,
     is_there,
     number,
     spread,
@@ -62,12 +61,12 @@ def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> 
 def _next_place(parts: int) -> Expr:
     """The partition behind this one; the first one behind the last."""
     here = Index(name=PARTITION)
-    return apply(Op.MODULO, apply(Op.ADD, here, const(1)), const(parts))
+    return (here + 1) % parts
 
 
 def _place_before(parts: int) -> Expr:
-    here = apply(Op.ADD, Index(name=PARTITION), const(parts - 1))
-    return apply(Op.MODULO, here, const(parts))
+    here = Index(name=PARTITION) + (parts - 1)
+    return here % parts
 
 
 def to_next_place(
@@ -88,7 +87,7 @@ def to_first_place(wire: Wire, parts: int) -> Wire:
 
 def is_place(place: int) -> Expr:
     """Whether this is that partition."""
-    return equals(Index(name=PARTITION), const(place))
+    return equals(Index(name=PARTITION), place)
 
 
 def _spread(
@@ -267,7 +266,7 @@ def _own_lane(vector: Expr, index: str) -> Expr:
     lanes = vector.type.lanes
     scalar = vector.type.scalar
     number = spread(Index(name=index), lanes)
-    own = apply(Op.EQUAL, LaneNumbers(type=INT32.with_lanes(lanes)), number)
+    own = equals(LaneNumbers(type=INT32.with_lanes(lanes)), number)
     # the sum of a number and any zeros below zero is that number
     neutral = spread(const(-0.0 if scalar.is_float else 0, scalar), lanes)
     return ReduceLanes(operator=Op.ADD, value=where(own, vector, neutral), type=scalar)
@@ -322,7 +321,7 @@ class _PartitionSum:
         unit, own = self._unit, self._unit.control
         first = self._with_own("first", spread(self._neutral, self._parts), own.is_last, [])
         later = [
-            when(equals(self._ended, number(1)), self._without_own()),
+            when(equals(self._ended, 1), self._without_own()),
             when(
                 None,
                 self._with_own("own", self._before.value, self._before.is_last, [self._before]),
@@ -452,10 +451,10 @@ def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> W
         more = rule(name, "run", takes=takes, puts=[put(out, after)], body=goes_on)
         return [when(control.is_last, hands_on), when(None, more)]
 
-    first = both(is_place(0), equals(begun, number(0)))
+    first = is_place(0) & equals(begun, 0)
     done = rule("done", "drain", takes=[control], puts=[put(ring, tag=const(DONE))])
     turns = [
-        when(equals(has_turn, number(1)), turn("in turn", total, ())),
+        when(equals(has_turn, 1), turn("in turn", total, ())),
         when(first, turn("begin", zero(type), ())),
         when(None, turn("take", before.value, (before,)), needs=[before]),
     ]

@@ -22,7 +22,7 @@ from t2s.backends.capstan.machines.kit import (
     write,
 )
 from t2s.backends.capstan.machines.partitions import is_place, to_next_place
-from t2s.backends.capstan.machines.vectors import addresses, at_least, both, number
+from t2s.backends.capstan.machines.vectors import addresses, number
 from t2s.core.expr import Expr, Local, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
@@ -57,7 +57,7 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
     if ends is not True:
         last = unit.control.is_last
         if isinstance(ends, str):
-            last = both(last, equals(unit.reads(ends), const(1)))
+            last = last & equals(unit.reads(ends), 1)
         more = (put(places, index), put(values, value))
         cases = [
             FiringCase(name="last", when=last, puts=ended),
@@ -82,7 +82,7 @@ def _ends_iteration(body: PatternBody, location: SourceLocation | None) -> bool 
     unit = BodyUnit(around, "last_iteration", Role.RELAY, location)
     last = unit.control.is_last
     if isinstance(outer, str):
-        last = both(last, equals(unit.reads(outer), const(1)))
+        last = last & equals(unit.reads(outer), 1)
     flag = around.draft.names.fresh("is_last")
     out = unit.output(flag)
     unit.at_each(
@@ -195,7 +195,7 @@ def _add(body: PatternBody, wires: _Pair, statement: Update, target: Tensor) -> 
     if type.lanes == 1:
         adds = [
             when(
-                at_least(places.value, number(0)),
+                places.value >= 0,
                 rule("add", "run", takes=heads, body=steps(places.value)),
             ),
             when(None, rule("nothing", "run", takes=heads)),

@@ -13,17 +13,13 @@ from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCas
 from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
 from t2s.backends.capstan.machines.vectors import (
     addresses,
-    at_least,
     counted_from,
-    less,
-    minus,
     number,
-    plus,
     spread,
     where,
     zero,
 )
-from t2s.core.expr import Expr, Local, ReduceLanes, apply
+from t2s.core.expr import Expr, Local, ReduceLanes
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, Role, Statement, Store
@@ -50,7 +46,7 @@ class SegmentPart:
         """Their addresses: the first one if all are there, else one for each lane, or -1."""
         if self.full or self.lanes == 1:
             return self.at
-        there = less(counted_from(number(0), self.lanes), spread(self.left, self.lanes))
+        there = counted_from(number(0), self.lanes) < spread(self.left, self.lanes)
         return addresses(there, counted_from(self.at, self.lanes))
 
 
@@ -78,11 +74,11 @@ def in_parts(
         return move(SegmentPart(at=at, left=left, lanes=lanes, full=full, last=last))
 
     body, puts = of(begin, words, True, False)
-    goes_on = [write(at, plus(begin, step)), write(left, minus(words, step))]
+    goes_on = [write(at, begin + step), write(left, words - step)]
     cases = [
         FiringCase(
             name="first",
-            when=less(step, words),
+            when=step < words,
             body=(*body, *goes_on),
             puts=tuple(puts),
             after="rest",
@@ -91,16 +87,16 @@ def in_parts(
     if lanes == 1:
         body, puts = of(begin, number(0), False, True)
         cases.append(
-            FiringCase(name="empty", when=less(words, step), body=tuple(body), puts=tuple(puts))
+            FiringCase(name="empty", when=words < step, body=tuple(body), puts=tuple(puts))
         )
     body, puts = of(begin, words, False, True)
     cases.append(FiringCase(name="whole", body=tuple(body), puts=tuple(puts)))
     unit.at_each(cases, mode="next", gate=gate)
     more, more_puts = of(at, left, True, False)
-    more += [write(at, plus(at, step)), write(left, minus(left, step))]
+    more += [write(at, at + step), write(left, left - step)]
     end, end_puts = of(at, left, False, True)
     choices: list[Choice] = [
-        when(less(step, left), rule("more", "rest", body=more, puts=more_puts)),
+        when(step < left, rule("more", "rest", body=more, puts=more_puts)),
         when(None, rule("end", "next", body=end, puts=end_puts)),
     ]
     unit.mode("rest", *choices)
@@ -205,7 +201,7 @@ def inner_store(
     def move(part: SegmentPart) -> Moved:
         loads, value = _load(unit, memory, part)
         begins = part.at == first
-        away = minus(begin, first) if begins else further
+        away = begin - first if begins else further
         store = Store(tensor=target.name, indices=(_moved(part, away),), value=value)
         return [*loads, store, *([write(further, away)] if begins else [])], []
 
@@ -215,7 +211,7 @@ def inner_store(
 
 def _moved(part: SegmentPart, begin: Expr) -> Expr:
     """The indices of a part, all further on."""
-    return replace(part, at=plus(part.at, begin)).indices
+    return replace(part, at=part.at + begin).indices
 
 
 # Queues that leave the chip: what is pushed goes to the DRAM word after word.
@@ -230,18 +226,18 @@ def stream_store(body: PatternBody, push: Push, statement: StoreStream, target: 
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
     value = unit.vector(push.value)
     count = unit.register("count")
-    index = addresses(unit.valid, counted_from(plus(begin, count), body.lanes))
+    index = addresses(unit.valid, counted_from(begin + count, body.lanes))
     words: Expr = number(1)
     if body.lanes > 1:
         ones = where(unit.valid, number(1, body.lanes), number(0, body.lanes))
         words = ReduceLanes(operator=Op.ADD, value=ones, type=INT32)
-    after = plus(count, words)
+    after = count + words
     store = Store(tensor=target.name, indices=(index,), value=value)
     cases = [
-        FiringCase(name="end", when=at_least(after, length), body=(store, write(count, number(0)))),
+        FiringCase(name="end", when=after >= length, body=(store, write(count, number(0)))),
         FiringCase(name="store", body=(store, write(count, after))),
     ]
     if body.lanes == 1:
-        cases.insert(0, FiringCase(name="nothing", when=apply(Op.NOT, unit.valid)))
+        cases.insert(0, FiringCase(name="nothing", when=~unit.valid))
     unit.at_each(cases)
     unit.finish()

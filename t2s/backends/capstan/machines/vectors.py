@@ -18,7 +18,6 @@ from t2s.core.expr import (
     apply,
     const,
 )
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.core.walk import children, walk
 from t2s.patterns.ir import NOWHERE
@@ -72,7 +71,7 @@ def number(value: int, lanes: int = 1) -> Expr:
 
 def is_there(binder: Expr) -> Expr:
     """Whether there is an iteration, by lane."""
-    return apply(Op.GREATER_EQUAL, binder, number(0, binder.type.lanes))
+    return binder >= number(0, binder.type.lanes)
 
 
 def where(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
@@ -89,30 +88,10 @@ def counted_from(first: Expr, lanes: int) -> Expr:
     """``first``, ``first + 1``, ... by lane."""
     if lanes == 1:
         return first
-    return apply(Op.ADD, spread(first, lanes), LaneNumbers(type=INT32.with_lanes(lanes)))
+    return spread(first, lanes) + LaneNumbers(type=INT32.with_lanes(lanes))
 
 
 def zero(type: Type) -> Expr:
     """The zero of a type, in all of its lanes."""
     scalar: Const = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
     return spread(scalar, type.lanes)
-
-
-def less(left: Expr, right: Expr) -> Expr:
-    return apply(Op.LESS, left, right)
-
-
-def at_least(left: Expr, right: Expr) -> Expr:
-    return apply(Op.GREATER_EQUAL, left, right)
-
-
-def plus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.ADD, left, right)
-
-
-def minus(left: Expr, right: Expr) -> Expr:
-    return apply(Op.SUBTRACT, left, right)
-
-
-def both(left: Expr, right: Expr) -> Expr:
-    return apply(Op.AND, left, right)

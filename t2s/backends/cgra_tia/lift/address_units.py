@@ -12,9 +12,8 @@ from t2s.backends.cgra_tia.lift.cell_machines import TokenChannel
 from t2s.backends.cgra_tia.lift.classes import PartClass
 from t2s.backends.cgra_tia.lift.word_expressions import DOUBLE, WORD
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamUnit, UnitKind
-from t2s.core.expr import Cast, Expr, Index, Local, apply, const, digits, equals
+from t2s.core.expr import Cast, Expr, Index, Local, const, digits, equals, unequal
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Role, Store
 from t2s.graph.graph import Tensor
@@ -51,7 +50,7 @@ def sequence_value(found: PartClass, address: AffineSum) -> Expr:
     for name, factor in terms:
         if factor:
             index = Cast(value=Index(name=name), type=WORD)
-            total = apply(Op.ADD, total, apply(Op.MULTIPLY, index, const(factor, WORD)))
+            total = total + index * const(factor, WORD)
     return total
 
 
@@ -70,7 +69,7 @@ def _indices(unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
     """The subscripts of the address that has come."""
     address: Expr = Local(name="value0", type=WORD)
     if unit.address is not None and unit.address.constant:
-        address = apply(Op.ADD, address, const(unit.address.constant, WORD))
+        address = address + const(unit.address.constant, WORD)
     if tensor.open or len(tensor.allocated) == 1:
         return (address,)
     return digits(Cast(value=address, type=INT32), tensor.allocated)
@@ -90,7 +89,7 @@ def _loading(
     )
     none = const(0.0 if word.is_float else 0, word)
     passed = Rule(name="pass", takes=needs, puts=_puts(outputs, none, tag), next="step")
-    return (Choice(when=equals(tag, const(0)), inside=there), Choice(inside=passed))
+    return (Choice(when=equals(tag, 0), inside=there), Choice(inside=passed))
 
 
 def _storing(unit: StreamUnit, tensor: Tensor, needs: tuple[str, ...]) -> tuple[Choice, ...]:
@@ -113,5 +112,5 @@ def _converted(value: Expr, type: Type) -> Expr:
     if value.type == type:
         return value
     if type.is_bool:
-        return apply(Op.NOT_EQUAL, value, const(0, value.type))
+        return unequal(value, 0)
     return Cast(value=value, type=type)

@@ -33,7 +33,7 @@ from t2s.backends.cgra_tia.program import (
 )
 from t2s.backends.cgra_tia.text.checks import reach
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Local, apply, conjunction, const
+from t2s.core.expr import Expr, Local, apply, conjunction, const, unequal
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Int, Type
@@ -172,7 +172,7 @@ class CellMachine:
             rule = self._rule(state, instruction, value, after[0])
             return Choice(when=when, body=reads, inside=rule)
         zero, not_zero = (self._rule(state, instruction, None, predicates) for predicates in after)
-        chosen = apply(Op.NOT_EQUAL, value, const(0, value.type))
+        chosen = unequal(value, 0)
         inner = (Choice(when=chosen, inside=not_zero), Choice(inside=zero))
         return Choice(when=when, body=reads, inside=inner)
 
@@ -294,7 +294,7 @@ def _any(conditions: Sequence[Expr | None]) -> Expr | None:
     for condition in conditions:
         if condition is None:
             return None
-        result = condition if result is None else apply(Op.OR, result, condition)
+        result = condition if result is None else result | condition
     return result
 
 

@@ -306,9 +306,9 @@ def affine(terms: Mapping[str, int], constant: int) -> Expr:
         if factor == 0:
             continue
         index: Expr = Index(name=name)
-        size = index if abs(factor) == 1 else apply(Op.MULTIPLY, index, const(abs(factor)))
+        size = index if abs(factor) == 1 else index * abs(factor)
         if total is None:
-            total = size if factor > 0 else apply(Op.NEGATE, size)
+            total = size if factor > 0 else -size
         else:
             total = apply(Op.ADD if factor > 0 else Op.SUBTRACT, total, size)
     if total is None:
@@ -361,7 +361,7 @@ def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Poin
             return found
         outside = tried(names, rest, whole)
         if outside is not None:
-            return apply(Op.NOT, outside)
+            return ~outside
     return None
 
 
@@ -428,7 +428,7 @@ def _inside_boxes(names: Sequence[str], part: set[Point], whole: set[Point]) -> 
         low, high = _box(box)
         rest = {point for point in whole if _within(point, low, high)}
         one = _in_box(names, rest, whole)
-        result = one if result is None or one is None else apply(Op.OR, result, one)
+        result = one if result is None or one is None else result | one
     return result
 
 
@@ -439,9 +439,9 @@ def _listed(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr |
     result: Expr | None = None
     for point in sorted(part):
         one = conjunction(
-            *(equals(Index(name=name), const(at)) for name, at in zip(names, point, strict=True))
+            *(equals(Index(name=name), at) for name, at in zip(names, point, strict=True))
         )
-        result = one if result is None or one is None else apply(Op.OR, result, one)
+        result = one if result is None or one is None else result | one
     return result
 
 
@@ -459,7 +459,7 @@ def _between(name: str, low: int, high: int, first: int, last: int) -> Expr | No
     if (low, high) == (first, last):
         return None
     if low == high:
-        return equals(index, const(low))
-    above = apply(Op.GREATER_EQUAL, index, const(low)) if low > first else None
-    below = apply(Op.LESS_EQUAL, index, const(high)) if high < last else None
+        return equals(index, low)
+    above = index >= low if low > first else None
+    below = index <= high if high < last else None
     return conjunction(above, below)

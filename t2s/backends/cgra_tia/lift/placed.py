@@ -76,6 +76,7 @@ from t2s.core.expr import (
     const,
     digits,
     equals,
+    unequal,
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -360,10 +361,10 @@ class ArrayBody:
         """All instructions with the iterations in which they fire."""
         if not prologue:
             return list(steady)
-        first, later = (equals(Index(name=ROUND), const(number)) for number in (0, 1))
+        first, later = (equals(Index(name=ROUND), number) for number in (0, 1))
         found: list[tuple[Instruction, Expr]] = []
         for number, instruction in enumerate(prologue):
-            own = equals(Index(name=STEP), const(number)) if len(prologue) > 1 else None
+            own = equals(Index(name=STEP), number) if len(prologue) > 1 else None
             found.append((instruction, all_hold(first, own)))
         return found + [(i, all_hold(later, when)) for i, when in steady]
 
@@ -488,7 +489,7 @@ class ArrayBody:
             elif holds == TRUE:
                 result = FALSE
             elif result != FALSE:
-                result = all_hold(apply(Op.NOT, holds), result)
+                result = all_hold(~holds, result)
         return result
 
 
@@ -503,7 +504,7 @@ def _quotient(number: int, stride: int) -> int:
 
 
 def _either(left: Expr, right: Expr) -> Expr:
-    return left if right == FALSE else right if left == FALSE else apply(Op.OR, left, right)
+    return left if right == FALSE else right if left == FALSE else left | right
 
 
 def _any(conditions: object) -> Expr:
@@ -531,7 +532,7 @@ def _condition(condition: UnitCondition, names: Sequence[str]) -> Expr:
     factors = {n: f for n, f in zip(names, total.coefficients, strict=False) if f}
     if condition.equal and len(factors) == 1 and set(factors.values()) <= {1, -1}:
         ((name, factor),) = factors.items()
-        return equals(Index(name=name), const(-total.constant * factor))
+        return equals(Index(name=name), -total.constant * factor)
     value = affine(factors, total.constant)
     return apply(Op.EQUAL if condition.equal else Op.GREATER_EQUAL, value, const(0, INT32))
 
@@ -540,7 +541,7 @@ def _converted(value: Expr, type: Type) -> Expr:
     if value.type == type:
         return value
     if type.is_bool:
-        return apply(Op.NOT_EQUAL, value, const(0, value.type))
+        return unequal(value, 0)
     return Cast(value=value, type=type)
 
 

@@ -24,7 +24,7 @@ from t2s.backends.cgra_tia.program import (
     ToRegister,
 )
 from t2s.core.errors import UserError
-from t2s.core.expr import Cast, Const, Expr, Select, apply, const
+from t2s.core.expr import Cast, Const, Expr, Select, apply, const, equals, unequal
 from t2s.core.ops import Op
 from t2s.core.types import Float, Int, Type, UInt
 
@@ -52,7 +52,7 @@ def expression_of(
         start, left, right = operands
         if fused:
             return apply(Op.FUSED_MULTIPLY_ADD, left, right, start)
-        return apply(Op.ADD, start, apply(Op.MULTIPLY, left, right))
+        return start + left * right
     build = _table(word).get(opcode)
     return None if build is None else build(*operands)
 
@@ -117,44 +117,34 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
         return lambda a, b: back(apply(operator, as_unsigned(a), as_unsigned(b)))
 
     def logic(operator: Op) -> Build:
-        return lambda a, b: back(
-            apply(operator, apply(Op.NOT_EQUAL, a, zero), apply(Op.NOT_EQUAL, b, zero))
-        )
+        return lambda a, b: back(apply(operator, unequal(a, zero), unequal(b, zero)))
 
     def bit(b: Expr) -> Expr:
-        return apply(Op.SHIFT_LEFT, one, b)
+        return one << b
 
     def without(a: Expr, b: Expr) -> Expr:
-        return apply(Op.AND, a, apply(Op.NOT, bit(b)))
+        return a & ~bit(b)
 
     def right(a: Expr, b: Expr) -> Expr:
-        return back(apply(Op.SHIFT_RIGHT, as_unsigned(a), as_unsigned(b)))
+        return back(as_unsigned(a) >> as_unsigned(b))
 
     def chosen(a: Expr, b: Expr, c: Expr) -> Expr:
-        here = apply(Op.NOT_EQUAL, c, zero)
-        return Select(
-            condition=here, if_true=apply(Op.OR, a, bit(b)), if_false=without(a, b), type=word
-        )
+        here = unequal(c, zero)
+        return Select(condition=here, if_true=a | bit(b), if_false=without(a, b), type=word)
 
     def leading(a: Expr, b: Expr) -> Expr:
         """The index of the highest one, as many as there are bits if there is none; or the rest."""
-        lengths = (
-            apply(Op.GREATER_EQUAL, as_unsigned(a), const(1 << number, unsigned))
-            for number in range(word.bits)
-        )
-        last = apply(Op.SUBTRACT, counted(lengths), one)
-        none = apply(Op.EQUAL, a, zero)
+        lengths = (as_unsigned(a) >= const(1 << number, unsigned) for number in range(word.bits))
+        last = counted(lengths) - one
+        none = equals(a, zero)
         index = Select(condition=none, if_true=const(word.bits, word), if_false=last, type=word)
-        rest = apply(Op.SUBTRACT, const(word.bits - 1, word), index)
-        asked = apply(Op.NOT_EQUAL, b, zero)
+        rest = const(word.bits - 1, word) - index
+        asked = unequal(b, zero)
         return Select(condition=asked, if_true=index, if_false=rest, type=word)
 
     def trailing(a: Expr) -> Expr:
         """How many bits there are before the lowest one."""
-        return counted(
-            apply(Op.EQUAL, apply(Op.SHIFT_LEFT, a, const(number, word)), zero)
-            for number in range(word.bits)
-        )
+        return counted(equals(a << const(number, word), zero) for number in range(word.bits))
 
     def counted(conditions: Iterable[Expr]) -> Expr:
         return reduce(partial(apply, Op.ADD), map(back, conditions))
@@ -165,24 +155,24 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
         low = const((1 << word.bits // 2) - 1, unsigned)
 
         def halves(value: Expr) -> tuple[Expr, Expr]:
-            return apply(Op.SHIFT_RIGHT, value, half), apply(Op.AND, value, low)
+            return value >> half, value & low
 
         (a_high, a_low), (b_high, b_low) = halves(as_unsigned(a)), halves(as_unsigned(b))
-        lowest = apply(Op.SHIFT_RIGHT, apply(Op.MULTIPLY, a_low, b_low), half)
-        carry, rest = halves(apply(Op.ADD, apply(Op.MULTIPLY, a_high, b_low), lowest))
-        other = apply(Op.ADD, apply(Op.MULTIPLY, a_low, b_high), rest)
-        more = apply(Op.ADD, carry, apply(Op.SHIFT_RIGHT, other, half))
-        return back(apply(Op.ADD, apply(Op.MULTIPLY, a_high, b_high), more))
+        lowest = a_low * b_low >> half
+        carry, rest = halves(a_high * b_low + lowest)
+        other = a_low * b_high + rest
+        more = carry + (other >> half)
+        return back(a_high * b_high + more)
 
     def high_signed(a: Expr, b: Expr) -> Expr:
         """The same with signs: a negative factor is too large by a whole word."""
 
         def beside(sign: Expr, value: Expr) -> Expr:
-            negative = apply(Op.LESS, sign, zero)
+            negative = sign < zero
             return Select(condition=negative, if_true=value, if_false=zero, type=word)
 
-        less = apply(Op.ADD, beside(a, b), beside(b, a))
-        return apply(Op.SUBTRACT, high(a, b), less)
+        less = beside(a, b) + beside(b, a)
+        return high(a, b) - less
 
     return MappingProxyType(
         {
@@ -191,7 +181,7 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
             Opcode.ADD: plain(Op.ADD),
             Opcode.SUB: plain(Op.SUBTRACT),
             Opcode.LMUL: plain(Op.MULTIPLY),
-            Opcode.MAC: lambda a, b, c: apply(Op.ADD, a, apply(Op.MULTIPLY, b, c)),
+            Opcode.MAC: lambda a, b, c: a + b * c,
             Opcode.SL: plain(Op.SHIFT_LEFT),
             Opcode.ASR: plain(Op.SHIFT_RIGHT),
             Opcode.LSR: right,
@@ -211,10 +201,10 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
             Opcode.LAND: logic(Op.AND),
             Opcode.LOR: logic(Op.OR),
             Opcode.LXOR: logic(Op.XOR),
-            Opcode.GB: lambda a, b: apply(Op.AND, right(a, b), one),
+            Opcode.GB: lambda a, b: right(a, b) & one,
             Opcode.SB: chosen,
             Opcode.CB: without,
-            Opcode.MB: lambda a, b: apply(Op.OR, a, bit(b)),
+            Opcode.MB: lambda a, b: a | bit(b),
             Opcode.CLZ: leading,
             Opcode.CTZ: trailing,
             Opcode.UHMUL: high,

@@ -540,12 +540,12 @@ def sequencers(
     leaders, followers = _in_one_pe(controlled)
     groups: dict[tuple[object, ...], list[Controlled]] = {}
     seen: dict[tuple[object, ...], int] = {}
-    for one in leaders:
-        circle = order.circle.get(one.end.part, -1)
-        kind = (one.origin.node, one.index, one.nest, order.rank.get(circle, 0))
+    for leader in leaders:
+        circle = order.circle.get(leader.end.part, -1)
+        kind = (leader.origin.node, leader.index, leader.nest, order.rank.get(circle, 0))
         within = seen.get((kind, circle), 0)
         seen[kind, circle] = within + 1
-        groups.setdefault((kind, within), []).append(one)
+        groups.setdefault((kind, within), []).append(leader)
     together: list[list[Controlled]] = []
     for group in groups.values():
         together += [group] if _independent(group, order) else [[one] for one in group]

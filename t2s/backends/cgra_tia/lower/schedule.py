@@ -18,7 +18,6 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
-    apply,
     const,
     index_names,
     simplify,
@@ -26,7 +25,7 @@ from t2s.core.expr import (
 )
 from t2s.core.intervals import Interval, interval
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Array, Op
+from t2s.core.ops import Array
 from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed, rows_apart
 from t2s.graph.nodes import Loop, PEArray
 from t2s.graph.specialize import fold
@@ -107,7 +106,7 @@ def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest 
         minimum = cache.folded(loop.minimum, ranges, fixed)
         extent = cache.folded(loop.extent, ranges, fixed)
         low = interval(minimum, ranges)
-        high = interval(simplify(apply(Op.ADD, minimum, extent)), ranges)
+        high = interval(simplify(minimum + extent), ranges)
         if low is None or high is None:
             refuse(
                 subject,
@@ -213,5 +212,5 @@ def from_zero(nest: LoopNest) -> dict[str, Expr]:
     found: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
     for loop in nest.loops:
         start = substitute(loop.minimum, found)
-        found[loop.name] = simplify(apply(Op.ADD, start, Index(name=loop.name)))
+        found[loop.name] = simplify(start + Index(name=loop.name))
     return found

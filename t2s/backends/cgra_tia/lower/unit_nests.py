@@ -12,11 +12,11 @@ from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, enumerated, from_zero
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
 from t2s.core.affine import tidy
-from t2s.core.expr import Expr, Index, apply, const, substitute
+from t2s.core.expr import Expr, Index, const, substitute
 from t2s.core.intervals import LinearForm, linear_form
 from t2s.core.isl import LoopDomain, NotAffine
 from t2s.core.isl_maps import Transformation
-from t2s.core.ops import Array, Op
+from t2s.core.ops import Array
 from t2s.graph.nodes import Loop
 
 MOST_LOOPS = 8
@@ -59,7 +59,7 @@ def address_nest(
     """
     flat: Expr = const(0)
     for index, extent in zip(indices, shape, strict=True):
-        flat = apply(Op.ADD, apply(Op.MULTIPLY, flat, const(extent)), nest.folded(index))
+        flat = flat * extent + nest.folded(index)
     restricted = nest if condition is None else _restricted(nest, condition)
     if restricted is not None:
         found = _from_loops(restricted, flat)
@@ -84,7 +84,7 @@ def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
     loops: list[Loop] = []
     for loop in nest.loops:
         span = same.span(loop.name)
-        extent = tidy(apply(Op.ADD, apply(Op.SUBTRACT, span.last, span.first), const(1)))
+        extent = tidy(span.last - span.first + 1)
         loops.append(Loop(name=loop.name, minimum=span.first, extent=extent))
     try:
         hull = LoopDomain([loop.interval for loop in loops])

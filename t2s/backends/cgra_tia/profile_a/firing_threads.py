@@ -29,7 +29,7 @@ from t2s.backends.cgra_tia.profile_a.threads import (
     ToWires,
 )
 from t2s.backends.cgra_tia.program import Immediate, Opcode
-from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply
+from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select
 from t2s.core.ops import Op
 from t2s.core.types import Kind
 from t2s.core.walk import walk
@@ -355,7 +355,7 @@ class _FiringWriter:
                 wanted = self._first
             if wanted is not None and wanted not in streams and len(streams) < MOST_CHECKS:
                 streams.insert(0, wanted)
-            checks = tuple((one, tag if one == leader else None) for one in streams)
+            checks = tuple((stream, tag if stream == leader else None) for stream in streams)
             self.steps.append(
                 ThreadStep(
                     state=state,
@@ -507,7 +507,7 @@ def _applied(value: Expr, operator: Op, operands: tuple[Expr, ...]) -> WordRecip
         case Op.NEGATE:
             return WordRecipe(opcode=Opcode.SUB, operands=(_zero(first), first))
         case Op.ABSOLUTE if first.type.kind is Kind.INT:
-            negative = apply(Op.NEGATE, first)
+            negative = -first
             return WordRecipe(
                 opcode=Opcode.SLT, operands=(first, _zero(first), negative, first), chooses=True
             )

@@ -262,7 +262,7 @@ class _StepWriter:
             trigger=Trigger(
                 ones=ones << self._bit,
                 zeros=zeros << self._bit,
-                checks=tuple(self._check(*one) for one in step.checks),
+                checks=tuple(self._check(*check) for check in step.checks),
             ),
             opcode=step.opcode,
             destination=self._target(step.target),

@@ -151,7 +151,7 @@ class _Level:
             self.recent.clear()
             if len(self.anchors) > self.most:
                 self.spacing *= 2
-                kept = [one for one in self.anchors if one.look % self.spacing == 0]
+                kept = [anchor for anchor in self.anchors if anchor.look % self.spacing == 0]
                 self.anchors = [one for one in kept if one.mark is not None]
         elif mark in self.recent and (
             self.extra is None or self.extra.look <= self.looks - self.spacing

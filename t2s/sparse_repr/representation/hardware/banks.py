@@ -13,24 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, equals, unequal
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Role, SpaceDimension, Statement
 from t2s.graph.build import (
     GraphParts,
     add,
-    both,
-    either,
-    equal,
     index,
-    less,
     loop,
     quotient,
     remainder,
     select,
     space,
-    subtract,
-    unequal,
     zero,
 )
 from t2s.graph.graph import StreamKind
@@ -89,10 +83,10 @@ def load_banks(
         for number, out in enumerate(outs):
             value = given[0]
             for word in range(1, min(banks, words)):
-                value = select(equal(at, word), given[number * banks + word], value)
+                value = select(equals(at, word), given[number * banks + word], value)
             if number:
-                value = select(equal(at, 0), given[number * banks], value)
-            turn = equal(remainder(index("line"), groups), quotient(index(HOP), words))
+                value = select(equals(at, 0), given[number * banks], value)
+            turn = equals(remainder(index("line"), groups), quotient(index(HOP), words))
             body.send(out, value, turn if groups > 1 else None)
 
     relay = f"{product.nodes.vector_feeder.name}_relay"
@@ -144,7 +138,7 @@ def _ask(parts: GraphParts, product: Product, asked: list[TypedWire]) -> None:
     unit = _array(product, node, product.places)
     place = unit.receive(product.places_wire, "place")
     for number, out in enumerate(asked):
-        unit.send(out, place, equal(place_number(product), number) if len(asked) > 1 else None)
+        unit.send(out, place, equals(place_number(product), number) if len(asked) > 1 else None)
         link(parts, out, node, _hops(product))
     parts.nodes.append(unit.node())
 
@@ -160,7 +154,7 @@ def _pass_on(
     """The ways between the banks: to the first one, from each to the next, and to the end."""
     node, bank, feeder = _hops(product), _bank(product), product.nodes.vector_feeder.name
     banks, hop, type = product.banks, index(HOP), product.vector.type
-    first, last, behind, ahead = equal(hop, 0), equal(hop, banks), less(0, hop), less(hop, banks)
+    first, last, behind, ahead = equals(hop, 0), equals(hop, banks), const(0) < hop, hop < banks
     unit = _array(product, node, (space(HOP, banks + 1),))
     for number in range(product.multipliers):
         new = unit.receive(asked[number], f"asked_{number}", first)
@@ -180,7 +174,7 @@ def _pass_on(
             )  # fmt: skip
             link(parts, end, node, feeder)
         for out in (back[number].place, back[number].found):
-            link(parts, out, bank, node, (space(BANK, banks),), sink_at=(subtract(hop, 1),))
+            link(parts, out, bank, node, (space(BANK, banks),), sink_at=(hop - 1,))
     parts.nodes.append(unit.node())
 
 
@@ -232,9 +226,9 @@ class _BankSearch:
         self.got: list[Local] = []
         waits: list[Local] = []
         for number, place in enumerate(self.places):
-            here = equal(both(place.value, const(product.banks - 1)), index(BANK))
-            self.mine.append(self.body.let(f"mine_{number}", both(less(-1, place.value), here)))
-            later = both(self.mine[number], less(served, number + 1))
+            here = equals(place.value & (product.banks - 1), index(BANK))
+            self.mine.append(self.body.let(f"mine_{number}", (const(-1) < place.value) & here))
+            later = self.mine[number] & (served < number + 1)
             waits.append(self.body.let(f"waits_{number}_0", later))
             self.got.append(self.body.read(got, f"got_{number}", const(number)))
         self.ports: list[tuple[Local, Local, Local]] = []
@@ -242,7 +236,7 @@ class _BankSearch:
             waits = self._look_up(port, waits, kept, product.banks)
         left: Expr = const(False, BOOL)
         for each in waits:
-            left = either(left, each)
+            left = left | each
         self.conflict = self.body.let("conflict", left)
         self.following = self.body.let("following", add(self.ports[-1][0], 1))
 
@@ -256,13 +250,13 @@ class _BankSearch:
         for number in reversed(range(len(waits))):
             first = select(waits[number], number, first)
             at = select(waits[number], self.places[number].value, at)
-            any_waits = either(waits[number], any_waits)
+            any_waits = waits[number] | any_waits
         who = self.body.let(f"who_{port}", first)
         found = self.body.let(f"any_{port}", any_waits)
         read = self.body.read(kept, f"read_{port}", quotient(at, banks))
         self.ports.append((who, found, read))
         return [
-            self.body.let(f"waits_{number}_{port + 1}", both(each, less(who, number)))
+            self.body.let(f"waits_{number}_{port + 1}", each & (who < number))
             for number, each in enumerate(waits)
         ]
 
@@ -270,7 +264,7 @@ class _BankSearch:
         """What is known of the element of a column behind this bank."""
         value = select(self.mine[number], self.got[number], self.values[number].value)
         for who, found, read in self.ports:
-            value = select(both(found, equal(who, number)), read, value)
+            value = select(found & equals(who, number), read, value)
         return value
 
 
@@ -308,13 +302,13 @@ def _give(parts: GraphParts, product: Product, passed: list[_Column]) -> None:
     place: Expr = const(0)
     value: Expr = zero(product.vector.type)
     for number, each in enumerate(passed):
-        here = equal(place_number(product), number) if len(passed) > 1 else None
+        here = equals(place_number(product), number) if len(passed) > 1 else None
         came = unit.receive(each.place, f"place_{number}", here)
         found = unit.receive(each.found, f"value_{number}", here)
         place = came if here is None else select(here, came, place)
         value = found if here is None else select(here, found, value)
     unit.send(product.vector_wire, value)
     if product.padded:
-        unit.send(product.valid_wire, less(-1, place))
+        unit.send(product.valid_wire, const(-1) < place)
     parts.nodes.append(unit.node())
     give_to_multipliers(parts, product)

@@ -20,23 +20,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, equals, unequal
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Role, Statement
 from t2s.graph.build import (
     GraphParts,
     add,
-    both,
-    either,
-    equal,
     index,
-    less,
     loop,
     select,
     space,
-    subtract,
     times,
-    unequal,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Choice
@@ -127,8 +121,8 @@ class _Dealing(ABC):
     def deal(self, machine: MachineDraft, outs: tuple[TypedWire, ...]) -> None:
         """The mode: with a line where there is room for it, and without."""
         window = self.window
-        low = less(window.level, window.ahead + window.words)
-        wanted = both(low, less(window.taken, window.lines))
+        low = window.level < window.ahead + window.words
+        wanted = low & (window.taken < window.lines)
         inside = (
             when(wanted, self._alternatives(outs, line=True), needs=window.inputs),
             when(None, self._alternatives(outs, line=False)),
@@ -146,13 +140,13 @@ class _Dealing(ABC):
         choices: list[Choice] = []
         if line:
             only = rule("a line", "deal", takes=takes, body=window.moved(0, True))
-            choices.append(when(less(window.level, window.ahead), only))
+            choices.append(when(window.level < window.ahead, only))
         empty = rule(f"empty rows{suffix}", "deal", takes=takes, body=skipped)
         step = rule(f"a step{suffix}", "deal", takes=takes, puts=puts, body=stepped)
         end = rule(f"the last step{suffix}, all lines", None, takes=takes, puts=puts)
         taken = [count_up(window.taken)] if line else []
         last = rule(f"the last step{suffix}", "rest", takes=takes, puts=puts, body=taken)
-        all_lines = equal(window.taken, window.lines - 1 if line else window.lines)
+        all_lines = equals(window.taken, window.lines - 1 if line else window.lines)
         return [
             *choices,
             when(_not(self.whole), empty),
@@ -197,20 +191,20 @@ class _Rows(_Dealing):
         """Whether a machine takes the next row; lengths used then, and whether one was empty."""
         body = self.found
         self.ahead.append(self.window.read(body, m, used))
-        waits = both(equal(self.left[m], 0), _not(self.served[m]))
+        waits = equals(self.left[m], 0) & _not(self.served[m])
         self.free.append(body.let(f"free_{m}", waits))
-        asks = both(self.free[m], both(_not(held), unequal(self.ahead[m], END)))
+        asks = self.free[m] & (_not(held) & unequal(self.ahead[m], END))
         self.takes.append(body.let(f"takes_{m}", asks))
         self.number.append(body.let(f"number_{m}", add(add(self.rows, 1), used)))
-        empty = both(self.takes[m], equal(self.ahead[m], -1))
-        held = body.let(f"held_{m}", either(held, empty))
+        empty = self.takes[m] & equals(self.ahead[m], -1)
+        held = body.let(f"held_{m}", held | empty)
         return body.let(f"used_{m}", add(used, select(self.takes[m], 1, 0))), held
 
     def step(self) -> list[Statement]:
         body: list[Statement] = []
         for m in self.machines:
-            stays = either(self.free[m], self.served[m])
-            other = select(stays, self.left[m], subtract(self.left[m], 1))
+            stays = self.free[m] | self.served[m]
+            other = select(stays, self.left[m], self.left[m] - 1)
             following, here = select(self.takes[m], self.ahead[m], other), const(m)
             body.append(self.left_file.write(following, here))
             body.append(self.current_file.write(self.row[m], here))
@@ -220,11 +214,11 @@ class _Rows(_Dealing):
     def skip(self) -> list[Statement]:
         body = Statements()
         for m in self.machines:
-            taken = both(self.takes[m], unequal(self.ahead[m], -1))
+            taken = self.takes[m] & unequal(self.ahead[m], -1)
             filled, here = body.let(f"filled_{m}", taken), const(m)
             body.write(self.left_file, select(filled, self.ahead[m], self.left[m]), here)
             body.write(self.current_file, select(filled, self.number[m], self.current[m]), here)
-            body.write(self.served_file, either(self.served[m], filled), here)
+            body.write(self.served_file, self.served[m] | filled, here)
         return body.statements
 
 
@@ -251,20 +245,20 @@ class _Blocks(_Dealing):
             self.passed.append(self._passed(m, ends))
             behind = add(add(self.rows, 1), self.passed[m])
             number = self.found.let(f"number_{m}", behind)
-            fresh = select(less(window.fibres, number), 0, number)
+            fresh = select(window.fibres < number, 0, number)
             row = select(self.served[m], current[m], fresh)
             self.row.append(self.found.let(f"row_{m}", row))
         last: Expr = self.passed[-1]
-        self.whole = self.found.let("whole", less(last, window.ahead))
+        self.whole = self.found.let("whole", last < window.ahead)
         if self.phase is not None:
-            goes_on = both(self.whole, unequal(self.phase, job_steps - 1))
+            goes_on = self.whole & unequal(self.phase, job_steps - 1)
             last = select(goes_on, 0, last)
         self.used = self.found.let("used", last)
 
     def _passed(self, m: int, ends: list[Local]) -> Local:
         """Rows that end in front of the block of a machine."""
         block = add(self.block, m)
-        ended: list[Expr] = [select(less(block, end), 0, 1) for end in ends]
+        ended: list[Expr] = [select(block < end, 0, 1) for end in ends]
         while len(ended) > 1:
             pairs = zip(ended[::2], ended[1::2], strict=False)
             ended = [add(a, b) for a, b in pairs] + (ended[-1:] if len(ended) % 2 else [])
@@ -275,27 +269,26 @@ class _Blocks(_Dealing):
         body: list[Statement] = []
         ends: Expr = const(True, BOOL)
         if self.phase is not None:
-            ends = last = equal(self.phase, self.job_steps - 1)
+            ends = last = equals(self.phase, self.job_steps - 1)
             body.append(write(self.phase, select(last, 0, add(self.phase, 1))))
             block = select(last, block, self.block)
         body.append(write(self.block, block))
         body += [
-            self.served_file.write(both(self.served[m], _not(ends)), const(m))
-            for m in self.machines
+            self.served_file.write(self.served[m] & _not(ends), const(m)) for m in self.machines
         ]
         return body
 
     def skip(self) -> list[Statement]:
         body: list[Statement] = []
         for m in self.machines:
-            found = less(self.passed[m], self.window.ahead)
+            found = self.passed[m] < self.window.ahead
             body.append(self.current_file.write(self.row[m], const(m)))
-            body.append(self.served_file.write(either(self.served[m], found), const(m)))
+            body.append(self.served_file.write(self.served[m] | found, const(m)))
         return body
 
 
 def _not(condition: Expr) -> Expr:
-    return equal(condition, const(False, BOOL))
+    return equals(condition, False)
 
 
 # Lengths on their way to a decoder: loaded line by line, and kept in a window.
@@ -337,7 +330,7 @@ class Window:
 
     def around(self, place: Expr) -> Expr:
         """A place of the window, from one that may be behind its end."""
-        return both(place, const(self.size - 1))
+        return place & (self.size - 1)
 
     def read(self, body: Statements, number: int, offset: Expr | int) -> Local:
         """The length ``offset`` behind the first, as the local ``ahead_<number>``."""
@@ -345,7 +338,7 @@ class Window:
 
     def moved(self, used: Expr | int, line: bool) -> list[Statement]:
         """Drop ``used`` lengths, and take a line."""
-        more = subtract(self.words if line else 0, used)
+        more = (self.words if line else 0) - used
         body: list[Statement] = [
             write(self.first, self.around(add(self.first, used))),
             write(self.level, add(self.level, more)),
@@ -376,7 +369,7 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
         structure_tensor(parts, product, lengths.name, flat=True),
     )
     at = add(times(index("line"), window.words), index(WORD))
-    exists = less(at, window.fibres)
+    exists = at < window.fibres
     sums = f"{decoder}_sums"
     sink, outs = decoder, window.wires
     if isinstance(job, BlockJob):
@@ -388,13 +381,13 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
     place = (const(0) if lengths.fibres is None else at,)
     entry = unit.load("entry", tensor, place, INT32, exists)
     if isinstance(job, BlockJob):
-        beyond = select(equal(at, window.fibres), FAR, 0)
+        beyond = select(equals(at, window.fibres), FAR, 0)
         value = select(exists, blocks_of(product, entry, job.slots), beyond)
     else:
-        value = select(exists, subtract(steps_of(product, entry), 1), END)
+        value = select(exists, steps_of(product, entry) - 1, END)
     length = unit.let("length", value)
     for word, out in enumerate(outs):
-        unit.send(out, length, equal(index(WORD), word) if window.words > 1 else None)
+        unit.send(out, length, equals(index(WORD), word) if window.words > 1 else None)
     parts.nodes.append(unit.node())
     for out in outs:
         link(parts, out, node, sink, capacity=16)

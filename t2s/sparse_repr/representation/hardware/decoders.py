@@ -23,21 +23,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, conjunction, const
+from t2s.core.expr import Expr, conjunction, const, equals
 from t2s.core.types import INT32
 from t2s.graph.body import Role
 from t2s.graph.build import (
     GraphParts,
     add,
-    both,
-    equal,
     index,
-    less,
     loop,
     quotient,
     remainder,
     select,
-    subtract,
     times,
 )
 from t2s.graph.graph import StreamKind
@@ -136,27 +132,27 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWi
     following, length = runs[0].value, runs[1].value
     row, left, sent = (machine.register(name) for name in ("row", "left", "sent"))
     count, keep = count_up(sent), write(row, following)
-    rest, down = write(left, subtract(length, 1)), write(left, subtract(left, 1))
+    rest, down = write(left, length - 1), write(left, left - 1)
     first, again = [put(out, following) for out in outs], [put(out, row) for out in outs]
     nothing = [put(out) for out in outs]
     begins = rule("row begins", "row", takes=runs, puts=first, body=[count, keep, rest])
     machine.mode(
         "run",
-        when(equal(length, 1), rule("row of one", "run", takes=runs, puts=first, body=[count])),
-        when(less(1, length), begins),
-        when(equal(length, 0), rule("empty row", "run", takes=runs)),
-        when(equal(sent, product.decoded), rule("end", None, takes=runs)),
+        when(equals(length, 1), rule("row of one", "run", takes=runs, puts=first, body=[count])),
+        when(const(1) < length, begins),
+        when(equals(length, 0), rule("empty row", "run", takes=runs)),
+        when(equals(sent, product.decoded), rule("end", None, takes=runs)),
         when(None, rule("padding begins", "pad", takes=runs)),
         needs=runs,
     )
     machine.mode(
         "row",
-        when(equal(left, 1), rule("row ends", "run", puts=again, body=[count])),
+        when(equals(left, 1), rule("row ends", "run", puts=again, body=[count])),
         when(None, rule("row", "row", puts=again, body=[count, down])),
     )
     machine.mode(
         "pad",
-        when(equal(sent, product.decoded - 1), rule("last padding", None, puts=nothing)),
+        when(equals(sent, product.decoded - 1), rule("last padding", None, puts=nothing)),
         when(None, rule("padding", "pad", puts=nothing, body=[count])),
     )
     parts.nodes.append(machine.node())
@@ -181,7 +177,7 @@ def decode_coordinates(parts: GraphParts, product: Product) -> None:
     row, column = _arithmetic(unit, product, fibre, place)
     values = product.block // product.rows_at_once
     for number, out in enumerate(product.row_wires):
-        unit.send(out, row, equal(index(ELEMENT), number * values) if product.block > 1 else None)
+        unit.send(out, row, equals(index(ELEMENT), number * values) if product.block > 1 else None)
     unit.send(product.places_wire, column)
     parts.nodes.append(unit.node())
     capacity = 64 + product.slack
@@ -244,7 +240,7 @@ def _slot(
     place = unit.let("unit_place", _once_a_slot(unit, product, units, "unit"))
     if not _has_fibres(product):
         return unit.let("fibre", const(0)), place
-    number = subtract(_once_a_slot(unit, product, fibres, "fibre"), 1)
+    number = _once_a_slot(unit, product, fibres, "fibre") - 1
     return unit.let("fibre", number), place
 
 
@@ -253,10 +249,10 @@ def _once_a_slot(
 ) -> Expr:
     """Receive a token for all parts of a unit."""
     several = _parts_of_a_unit(product) > 1
-    start = equal(index(PART), 0)
+    start = equals(index(PART), 0)
     value: Expr | None = None
     for element, taken in enumerate(wires):
-        here = equal(index(ELEMENT), element)
+        here = equals(index(ELEMENT), element)
         conditions = ([start] if several else []) + ([here] if product.block > 1 else [])
         new = unit.receive(taken, f"{what}_{element}", conjunction(*conditions))
         value = new if value is None else select(here, new, value)
@@ -284,12 +280,12 @@ def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) ->
     if MatrixDimension.COLUMNS in found:
         column = unit.let("column", found[MatrixDimension.COLUMNS])
     else:
-        column = unit.let("column", add(row, subtract(found[MatrixDimension.DIAGONALS], rows - 1)))
-    exists = both(less(-1, fibre), less(-1, place))
-    starts = unit.let("starts", both(both(exists, less(row, rows)), less(column, columns)))
-    valid = unit.let("valid", both(starts, less(-1, column)))
+        column = unit.let("column", add(row, found[MatrixDimension.DIAGONALS] - (rows - 1)))
+    exists = (const(-1) < fibre) & (const(-1) < place)
+    starts = unit.let("starts", exists & (row < rows) & (column < columns))
+    valid = unit.let("valid", starts & (const(-1) < column))
     values = product.block // product.rows_at_once
-    touches = unit.let("touches", both(starts, less(-values, column)))
+    touches = unit.let("touches", starts & (-values < column))
     target = unit.let("target", select(touches, add(row, 1), 0))
     return target, unit.let("place", select(valid, column, -1))
 
@@ -343,7 +339,7 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
     lengths = wire(f"{scheduler}_length", kind=StreamKind.CONTROL)
     numbers = wire(f"{scheduler}_number", kind=StreamKind.CONTROL)
     loader, entry = lengths_loader(parts, product)
-    exists = less(index(FIBRE), fibre_count(product))
+    exists = index(FIBRE) < fibre_count(product)
     loader.send(lengths, select(exists, steps_of(product, entry), END))
     parts.nodes.append(loader.node())
     sources = {lengths: loader.name}
@@ -387,28 +383,28 @@ def _scheduler(
     job_state = None
     if fibres > 1:
         job_state = machine.register("member"), machine.register("machine_of_job")
-        first = select(equal(job_state[0], 0), first, job_state[1])
+        first = select(equals(job_state[0], 0), first, job_state[1])
     winner = body.let("winner", first)
     number = heads[1].value if len(heads) > 1 else row
     code = fibre_code(product, number, beyond=fills_up(product) and number is row)
     for n, end in enumerate(ends):
-        body.write(ends_file, select(equal(winner, n), add(end, length), end), const(n))
+        body.write(ends_file, select(equals(winner, n), add(end, length), end), const(n))
     body.statements.append(count_up(row))
     if job_state is not None:
         member, of_job = job_state
-        following = select(equal(member, fibres - 1), 0, add(member, 1))
+        following = select(equals(member, fibres - 1), 0, add(member, 1))
         body.statements += [write(member, following), write(of_job, winner)]
     given, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
     free = "row to the first machine that is free"
     machine.mode(
         "rows",
-        when(less(-1, length), rule(free, "rows", takes=heads, puts=given, body=body.statements)),
+        when(const(-1) < length, rule(free, "rows", takes=heads, puts=given, body=body.statements)),
         when(None, rule("rows end", "finish", takes=heads)),
         needs=heads,
     )
     machine.mode(
         "finish",
-        when(equal(ended, machines - 1), rule("end of the last machine", None, puts=last)),
+        when(equals(ended, machines - 1), rule("end of the last machine", None, puts=last)),
         when(None, rule("end of a machine", "finish", puts=last, body=[count_up(ended)])),
     )
     parts.nodes.append(machine.node())
@@ -422,7 +418,7 @@ def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
         merged: list[tuple[Expr, Expr]] = []
         for at in range(0, len(best) - 1, 2):
             (left, left_at), (right, right_at) = best[at], best[at + 1]
-            earlier = body.let(f"right_{round}_{at}", less(right, left))
+            earlier = body.let(f"right_{round}_{at}", right < left)
             merged.append((select(earlier, right, left), select(earlier, right_at, left_at)))
         best = merged + (best[-1:] if len(best) % 2 else [])
         round += 1
@@ -448,7 +444,7 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
         if machines == 1:
             return [when(None, choices, needs=first)]
         others = make(before, "from the machine before")
-        return [when(equal(lane, 0), choices, needs=first), when(None, others, needs=before)]
+        return [when(equals(lane, 0), choices, needs=first), when(None, others, needs=before)]
 
     def passed(heads: list[NamedHead]) -> list[Put]:
         return on.put(*(head.value for head in heads))
@@ -456,12 +452,10 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
     def deal(heads: list[NamedHead], label: str) -> list[Choice]:
         at, row, length = (head.value for head in heads)
         row_wire, length_wire = run_wires(product)
-        mine, own = [put(row_wire, row), put(length_wire, length)], equal(at, lane)
+        mine, own = [put(row_wire, row), put(length_wire, length)], equals(at, lane)
         after = None if machines == 1 else "after"
         found = [
-            when(
-                both(own, equal(length, END)), rule(f"end {label}", after, takes=heads, puts=mine)
-            ),
+            when(own & equals(length, END), rule(f"end {label}", after, takes=heads, puts=mine)),
             when(own, rule(f"own row {label}", "deal", takes=heads, puts=mine)),
         ]
         if machines > 1:
@@ -471,7 +465,7 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
 
     def after(heads: list[NamedHead], label: str) -> list[Choice]:
         """The ends of the machines behind this one still come through."""
-        puts, last = passed(heads), equal(heads[0].value, machines - 1)
+        puts, last = passed(heads), equals(heads[0].value, machines - 1)
         return [
             when(last, rule(f"pass the last end {label}", None, takes=heads, puts=puts)),
             when(None, rule(f"pass an end {label}", "after", takes=heads, puts=puts)),
@@ -479,6 +473,6 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
 
     machine.mode("deal", *from_either(deal))
     if machines > 1:
-        done = when(equal(lane, machines - 1), rule("end", None))
+        done = when(equals(lane, machines - 1), rule("end", None))
         machine.mode("after", done, *from_either(after))
     parts.nodes.append(machine.node())

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, equals, unequal
 from t2s.core.types import Type
 from t2s.graph.body import Role, Statement
 from t2s.graph.build import (
     GraphParts,
     add,
-    equal,
     index,
-    less,
     local,
     loop,
     quotient,
     remainder,
     select,
     space,
-    subtract,
     times,
-    unequal,
 )
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Rule
@@ -115,11 +111,11 @@ def load_vector(parts: GraphParts, product: Product) -> tuple[TypedWire, ...]:
         loader.name, Role.LOAD, (space(WORD, words),), (loop("line", product.vector_lines),),
         loader.location,
     )  # fmt: skip
-    exists = less(at, product.columns * product.width)
+    exists = at < product.columns * product.width
     loaded = unit.load("loaded", product.vector.name, subscripts, type, exists)
     wires = tuple(wire(f"{loader.name}_word_{word}", type) for word in range(words))
     for word, out in enumerate(wires):
-        unit.send(out, loaded, equal(index(WORD), word) if words > 1 else None)
+        unit.send(out, loaded, equals(index(WORD), word) if words > 1 else None)
     parts.nodes.append(unit.node())
     return wires
 
@@ -169,16 +165,16 @@ def relay_lines(
     words: list[Expr] = []
     for word, source in enumerate(lines):
         on = wire(f"{relay}_word_{word}", source.type)
-        value: Expr = unit.receive(source, f"first_{word}", equal(hop, 0))
+        value: Expr = unit.receive(source, f"first_{word}", equals(hop, 0))
         if count > 1:
-            before = unit.receive(on, f"before_{word}", less(0, hop))
-            value = select(equal(hop, 0), value, before)
+            before = unit.receive(on, f"before_{word}", const(0) < hop)
+            value = select(equals(hop, 0), value, before)
         words.append(unit.let(f"word_{word}", value))
         if count > 1:
-            unit.send(on, words[word], less(hop, count - 1))
+            unit.send(on, words[word], hop < count - 1)
         link(parts, source, loader, relay)
         if count > 1:
-            before_this = (subtract(hop, 1),)
+            before_this = (hop - 1,)
             link(parts, on, relay, relay, (space(HOP, count - 1),), sink_at=before_this)
     sends(unit, tuple(words))
     parts.nodes.append(unit.node())
@@ -243,12 +239,12 @@ def _sending(
 ) -> None:
     """The mode in which a feeder sends what it is asked for, for all right-hand sides."""
     width = product.width
-    row = select(less(place.value, 0), 0, place.value)
+    row = select(place.value < 0, 0, place.value)
     at = add(times(row, width), 0 if side is None else side)
     found = kept.read("found", at)
     puts = [put(product.vector_wire, local("found", kept.type))]
     if product.padded:
-        puts.append(put(product.valid_wire, less(-1, place.value)))
+        puts.append(put(product.valid_wire, const(-1) < place.value))
 
     def sends(name: str, last_side: bool, following: str | None) -> Rule:
         body: list[Statement] = [found, count_up(count)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, const, equals
 from t2s.graph.body import Role, SpaceDimension
-from t2s.graph.build import GraphParts, add, both, equal, index, local, select, zero
+from t2s.graph.build import GraphParts, add, index, local, select, zero
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
 from t2s.sparse_repr.representation.hardware.product import (
     ELEMENT,
@@ -63,7 +63,7 @@ def once_a_step(unit: ArrayDraft, product: Product, target: str, source: TypedWi
         unit.receive(source, target)
         return
     kept = unit.file(f"{target}_register", source.type)
-    start = equal(index(SIDE), 0)
+    start = equals(index(SIDE), 0)
     first = unit.receive(source, f"{target}_first", start)
     before = unit.read(kept, f"{target}_kept")
     unit.write(kept, unit.let(target, select(start, first, before)))
@@ -79,10 +79,10 @@ def _row(unit: ArrayDraft, product: Product) -> None:
         once_a_step(unit, product, target, wires[0])
         return
     value: Expr = const(0)
-    first = equal(index(SIDE), 0) if product.width > 1 else None
+    first = equals(index(SIDE), 0) if product.width > 1 else None
     for machine, source in enumerate(wires):
-        here = equal(index(LANE), machine)
-        row = unit.receive(source, f"row_{machine}", here if first is None else both(here, first))
+        here = equals(index(LANE), machine)
+        row = unit.receive(source, f"row_{machine}", here if first is None else here & first)
         value = select(here, row, value)
     if first is None:
         unit.let(target, value)
@@ -98,7 +98,7 @@ def _to_adder(
     """Each multiplier of a block sends to its own input of the adder tree."""
     nodes = product.nodes
     for element, out in enumerate(products):
-        unit.send(out, value, equal(index(ELEMENT), element))
+        unit.send(out, value, equals(index(ELEMENT), element))
         link(parts, out, nodes.multiplier.name, nodes.adder.name, product.lanes)
 
 
@@ -148,7 +148,7 @@ def combine(parts: GraphParts, product: Product, sink: str) -> None:
         unit.statements += receive_lanes(lanes, copy, steps=lanes.steps)
     targets = [local(f"target_{copy}") for copy in range(2)]
     values = [local(f"value_{copy}", type) for copy in range(2)]
-    same = unit.let("same", equal(targets[0], targets[1]))
+    same = unit.let("same", equals(targets[0], targets[1]))
     unit.let("out_target_0", targets[0])
     unit.let("out_value_0", select(same, add(values[0], values[1]), values[0]))
     unit.let("out_target_1", select(same, 0, targets[1]))

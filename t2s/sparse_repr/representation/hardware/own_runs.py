@@ -8,21 +8,18 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, const, equals
 from t2s.core.types import INT32
 from t2s.graph.body import Role
 from t2s.graph.build import (
     GraphParts,
     add,
-    equal,
     index,
-    less,
     loop,
     quotient,
     remainder,
     select,
     space,
-    subtract,
     times,
 )
 from t2s.graph.graph import StreamKind
@@ -100,7 +97,7 @@ def fibre_code(product: Product, number: Expr, *, beyond: bool) -> Expr:
     code = add(number, 1)
     if not beyond:
         return code
-    return select(less(number, product.units.count(product.mapping.major)), code, 0)
+    return select(number < product.units.count(product.mapping.major), code, 0)
 
 
 def fills_up(product: Product) -> bool:
@@ -143,7 +140,7 @@ def _loader_of_all(
     count, location = fibre_count(product), product.nodes.matrix_loader.location
     name = loader_name(product, structure)
     unit = ArrayDraft(name, Role.LOAD, (), (loop(FIBRE, count + 1),), location)
-    return unit, unit.load(target, tensor, (at,), INT32, less(index(FIBRE), count))
+    return unit, unit.load(target, tensor, (at,), INT32, index(FIBRE) < count)
 
 
 def fibre_count(product: Product) -> int:
@@ -168,7 +165,7 @@ def runs_of_machines(parts: GraphParts, product: Product) -> None:
     unit = _loader(product, node, count)
     covered = min(lengths.fibres or 1, job.fibres)
     at = (const(0),) if lengths.fibres is None else (index(LANE), _entry(covered))
-    exists = less(index(FIBRE), count)
+    exists = index(FIBRE) < count
     entry = unit.load("entry", tensor, at, INT32, exists)
     unit.send(length, select(exists, steps_of(product, entry), END))
     if numbers is None:
@@ -213,11 +210,11 @@ def _load_numbers(parts: GraphParts, product: Product, name: str, count: int) ->
     tensor = structure_tensor(parts, product, name)
     fibres = 1 if name == product.mapping.fibre else job.fibres
     unit, at = _loader(product, node, count), (index(LANE), _entry(fibres))
-    loaded = unit.load("loaded", tensor, at, INT32, less(index(FIBRE), count))
+    loaded = unit.load("loaded", tensor, at, INT32, index(FIBRE) < count)
     code = fibre_code(product, loaded, beyond=False)
     if fibres > 1:
         number = add(times(loaded, fibres), remainder(index(FIBRE), fibres))
-        code = select(less(loaded, 0), 0, fibre_code(product, number, beyond=fills_up(product)))
+        code = select(loaded < 0, 0, fibre_code(product, number, beyond=fills_up(product)))
     unit.send(run_wires(product)[0], code)
     parts.nodes.append(unit.node())
     return node
@@ -238,7 +235,7 @@ def runs_of_blocks(parts: GraphParts, product: Product) -> None:
     }
     loader, entry = lengths_loader(parts, product)
     blocks = loader.let("blocks", blocks_of(product, entry, job.slots))
-    each = select(less(index(FIBRE), fibres), quotient(blocks, machines), END)
+    each = select(index(FIBRE) < fibres, quotient(blocks, machines), END)
     loader.send(come["quotient"], each)
     if machines > 1:
         loader.send(come["rest"], remainder(blocks, machines))
@@ -266,7 +263,7 @@ def runs_of_blocks(parts: GraphParts, product: Product) -> None:
     row, length = run_wires(product)
     unit.send(row, code)
     steps = times(mine, job.slots // product.slots_decoded_at_once)
-    unit.send(length, select(less(whole, 0), END, steps))
+    unit.send(length, select(whole < 0, END, steps))
     parts.nodes.append(unit.node())
     link_runs(parts, product, relay, relay)
 
@@ -276,11 +273,11 @@ def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -
     machines, lane = product.machines, index(LANE)
     phase = unit.read(kept, "phase")
     after = add(phase, rest)
-    around = add(phase, subtract(rest, machines))
-    unit.write(kept, select(less(after, machines), after, around))
-    first: Expr = subtract(lane, phase)
-    first = select(less(lane, phase), add(first, machines), first)
-    return select(less(first, rest), 1, 0)
+    around = add(phase, rest - machines)
+    unit.write(kept, select(after < machines, after, around))
+    first: Expr = lane - phase
+    first = select(lane < phase, add(first, machines), first)
+    return select(first < rest, 1, 0)
 
 
 def _down_the_line(
@@ -289,14 +286,14 @@ def _down_the_line(
     """Take a number from ``source`` on the first machine, else from the machine before."""
     machines, lane = product.machines, index(LANE)
     link(parts, taken, source, unit.name)
-    start = equal(lane, 0)
+    start = equals(lane, 0)
     first = unit.receive(taken, f"{what}_first", start if machines > 1 else None)
     if machines == 1:
         return unit.let(what, first)
     on = wire(f"{taken.port}_next", kind=StreamKind.CONTROL)
-    before_this = (subtract(lane, 1),)
+    before_this = (lane - 1,)
     link(parts, on, unit.name, unit.name, (space(LANE, machines - 1),), sink_at=before_this)
-    before = unit.receive(on, f"{what}_before", less(0, lane))
+    before = unit.receive(on, f"{what}_before", const(0) < lane)
     value = unit.let(what, select(start, first, before))
-    unit.send(on, value, less(lane, machines - 1))
+    unit.send(on, value, lane < machines - 1)
     return value

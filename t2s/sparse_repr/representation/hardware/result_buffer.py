@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Index, Local, Read, const
+from t2s.core.expr import Expr, Index, Local, Read, const, equals, unequal
 from t2s.core.types import INT32
 from t2s.core.walk import T, Term, rewrite
 from t2s.graph.body import Role, Statement, Store
 from t2s.graph.build import (
     GraphParts,
     add,
-    both,
-    equal,
     index,
-    less,
     loop,
     quotient,
     remainder,
     select,
     space,
-    subtract,
     times,
-    unequal,
 )
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Choice, Put
@@ -151,11 +146,11 @@ class _Buffer:
         if self.last is not None:
             for lane, (target, _) in enumerate(self.pairs):
                 known = Local(name=f"last_{lane}", type=INT32)  # ``_complete`` binds it
-                row = select(equal(target.value, 0), known, target.value)
+                row = select(equals(target.value, 0), known, target.value)
                 body.write(self.last, row, const(lane))
         body.statements.append(count_up(self.count))
         if self.side is not None:
-            following = select(equal(self.side, width - 1), 0, add(self.side, 1))
+            following = select(equals(self.side, width - 1), 0, add(self.side, 1))
             body.statements.append(write(self.side, following))
         return body.statements
 
@@ -167,13 +162,12 @@ class _Buffer:
         while len(least) > 1:
             pairs = zip(least[::2], least[1::2], strict=False)
             smaller: list[Expr] = [
-                body.let(f"least_{len(body.statements)}", select(less(a, b), a, b))
-                for a, b in pairs
+                body.let(f"least_{len(body.statements)}", select(a < b, a, b)) for a, b in pairs
             ]
             least = smaller + (least[-1:] if len(least) % 2 else [])
-        elements = times(subtract(least[0], 1), self.product.width)  # of the rows before
-        ready = less(times(add(self.line, 1), self.product.words), add(elements, 1))
-        return both(ready, less(self.line, self.lines - 1))
+        elements = times(least[0] - 1, self.product.width)  # of the rows before
+        ready = times(add(self.line, 1), self.product.words) < add(elements, 1)
+        return ready & (self.line < self.lines - 1)
 
     def _send(self) -> tuple[list[Statement], list[Put]]:
         """Read the next line, and send it."""
@@ -220,7 +214,7 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
     )
     value: Expr | None = None
     for word, source in enumerate(line_wires(product)):
-        here = equal(index(WORD), word)
+        here = equals(index(WORD), word)
         this = unit.receive(source, f"word_{word}", here if words > 1 else None)
         value = this if value is None else select(here, this, value)
         link(parts, source, unloader.name, name, capacity=16)
@@ -232,7 +226,7 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
             tensor=product.result.name,
             indices=subscripts,
             value=stored,
-            condition=less(at, product.rows * product.width),
+            condition=at < product.rows * product.width,
         )
     )
     parts.nodes.append(unit.node())
@@ -264,7 +258,7 @@ def load_start(
     if start.side is not None:
         placed[start.side] = remainder(at, product.width)
     locals: dict[Term, Local] = {}
-    inside = less(at, product.rows * product.width)
+    inside = at < product.rows * product.width
     for number, (read, loader) in enumerate(start.loaders.items()):
         out = wire(f"{loader}_word", read.type)
         _load(parts, product, _at(read, placed), loader, out, sink, inside, lines)
@@ -389,10 +383,10 @@ class _Sums:
         body.statements.append(count_up(self.count))
         last_side: Expr | None = None
         if self.side is not None:
-            last_side = equal(self.side, width - 1)
+            last_side = equals(self.side, width - 1)
             body.statements.append(write(self.side, select(last_side, 0, add(self.side, 1))))
         if self.copy is not None:
-            after: Expr = select(equal(self.copy, self.copies - 1), 0, add(self.copy, 1))
+            after: Expr = select(equals(self.copy, self.copies - 1), 0, add(self.copy, 1))
             if last_side is not None:
                 after = select(last_side, after, self.copy)
             body.statements.append(write(self.copy, after))
@@ -452,7 +446,7 @@ class _Sums:
         value: Expr | None = None
         for row, memory in enumerate(self.memories):
             found = body.read(memory, f"read_{word}_{start}_{row}", place)
-            here = equal(remainder(quotient(at, width), rows), row)
+            here = equals(remainder(quotient(at, width), rows), row)
             value = found if value is None else select(here, found, value)
         assert value is not None
         return value
@@ -478,17 +472,17 @@ def _unload(parts: GraphParts, product: Product, own: list[TypedWire], lines: in
         on = wire(f"{unloader.name}_next_{word}", mine.type)
         value: Expr = unit.receive(mine, f"own_{word}")
         if count > 1:
-            first = less(0, lane)
+            first = const(0) < lane
             before = unit.receive(on, f"before_{word}", first)
             value = select(first, add(before, value), value)
-            before_this = (subtract(lane, 1),)
+            before_this = (lane - 1,)
             link(
                 parts, on, unloader.name, unloader.name, (space(LANE, count - 1),),
                 sink_at=before_this,
             )  # fmt: skip
         link(parts, mine, node.name, unloader.name, machines)
         total = unit.let(f"total_{word}", value)
-        unit.send(out, total, equal(lane, count - 1) if count > 1 else None)
+        unit.send(out, total, equals(lane, count - 1) if count > 1 else None)
         if count > 1:
-            unit.send(on, total, less(lane, count - 1))
+            unit.send(on, total, lane < count - 1)
     parts.nodes.append(unit.node())

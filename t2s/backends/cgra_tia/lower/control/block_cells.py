@@ -54,7 +54,7 @@ from t2s.backends.cgra_tia.program import (
     ToPredicate,
     ToRegister,
 )
-from t2s.core.expr import Apply, Cast, Const, Expr, Local, apply, const
+from t2s.core.expr import Apply, Cast, Const, Expr, Local, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int
 from t2s.core.walk import walk
@@ -621,7 +621,7 @@ class FiringSteps:
             (number,) = self._numbers(plain) if cast.type != plain.type else (plain,)
             return self._operation(number)
         by = const(_WORD.bits - target.bits, _WORD)
-        high = apply(Op.SHIFT_LEFT, Cast(value=cast.value, type=_WORD), by)
+        high = Cast(value=cast.value, type=_WORD) << by
         return Opcode.ASR, (high, by)
 
 

@@ -25,7 +25,7 @@ from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     number_of,
     with_expressions,
 )
-from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply, const, simplify
+from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply, const, simplify, unequal
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Int, Type, integer_range
 from t2s.core.walk import Term, rewrite, walk
@@ -262,7 +262,7 @@ def _fold(node: Term) -> Term | None:
             return Select(condition=first, if_true=b, if_false=a, type=type)
         case Apply(operator=Op.NEGATE, operands=(value,), type=type):
             zero = const(-0.0, type) if type.is_float else const(0, type)
-            return apply(Op.SUBTRACT, zero, value)
+            return zero - value
         case Cast(value=Const(value=value, type=source), type=type) if (
             source.is_integer or source.is_bool
         ) and (type.is_integer or type.is_float):
@@ -275,7 +275,7 @@ def _fold(node: Term) -> Term | None:
         case Cast(value=value, type=type) if value.type == type:
             return value
         case Cast(value=value, type=type) if type.is_bool and value.type.is_integer:
-            return apply(Op.NOT_EQUAL, value, const(0, value.type))
+            return unequal(value, 0)
         case Select(if_true=yes, if_false=no) if repr(yes) == repr(no):  # -0.0 is not 0.0
             return yes
         case Select(condition=condition, if_true=Const(value=True), if_false=Const(value=False)):

@@ -8,9 +8,8 @@ from typing import NoReturn
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower.control.flat_blocks import EMPTY_TAG
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
-from t2s.core.expr import BitOperator, Expr, Parameter, apply, const
+from t2s.core.expr import BitOperator, Expr, Parameter
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Float, Int, Kind, Type
 from t2s.core.walk import walk
@@ -132,7 +131,7 @@ class BlockRefusals:
         self.check_type(tensor.type, f"uses {tensor.name!r} of {tensor.type}")
         index = statement.indices[0]
         for extent, inner in zip(tensor.allocated[1:], statement.indices[1:], strict=True):
-            index = apply(Op.ADD, apply(Op.MULTIPLY, index, const(extent, index.type)), inner)
+            index = index * extent + inner
         return index
 
     def statement(self, statement: Statement) -> NoReturn:
