@@ -213,3 +213,15 @@ def test_verbs_lower_a_design_once() -> None:
     assert t2s.cycles(f, {"N": 8}) < t2s.cycles(graph)
     f[i] = w[i] + 2
     assert t2s.lower(f, {"N": 8}) != changed
+
+
+def test_outputs_of_a_design_are_part_of_what_is_lowered() -> None:
+    w, i, f, g = ImageParam(Int(32), 1, name="w"), Var("i"), Func("f"), Func("g")
+    f[i] = w[i] + 1
+    g[i] = 2 * f[i]
+    for func in (f, g):
+        func.bound(i, 0, 4)
+    assert set(t2s.interpret(t2s.lower(g), {"w": np.arange(4, dtype=np.int32)})) == {"g"}
+    both = t2s.lower((g, f))
+    assert set(t2s.interpret(both, {"w": np.arange(4, dtype=np.int32)})) == {"f", "g"}
+    assert t2s.lower((g, f)) is both

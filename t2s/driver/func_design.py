@@ -108,10 +108,15 @@ class FuncDesign(Design):
         refuse_sparse(self.design)
         constants = {n: v if (number := as_int(v)) is None else number for n, v in given.items()}
         program, funcs = freeze(self.design, constants), self.funcs
-        # lists of directives only grow, so that their lengths tell whether one was added
-        directives = tuple((id(f), len(f.journal), len(f.plan)) for f in funcs.values())
-        key = (program, tuple(constants.items()), directives)
-        kept = _LOWERED.setdefault(output_funcs(self.design)[0], {})
+        # definitions and directives are only ever added, so that counts tell whether one was; to
+        # hash the program would walk shared expressions again and again
+        state = tuple(
+            (id(func), len(func.written), len(func.bounds), len(func.journal), len(func.plan))
+            for func in funcs.values()
+        )
+        outputs = output_funcs(self.design)
+        key = (tuple(map(id, outputs)), tuple(constants.items()), state)
+        kept = _LOWERED.setdefault(outputs[0], {})
         if key not in kept:
             spatial = build_spatial(program, funcs, constants)
             kept[key] = _Lowered(program, spatial, reasons_of(spatial, funcs))

@@ -280,8 +280,7 @@ def test_filling_that_takes_longer_than_sending() -> None:
     )
     with open(__file__, encoding="utf-8") as lines:
         assert lines.readlines()[warning.lineno - 1].endswith("# too few reads\n")
-    with pytest.warns(T2SWarning):
-        agree(C)
+    agree(C)  # lowered already, so that the warning does not come again
     result = t2s.simulate(graph, random_inputs(graph, 0))
     periods = 2 * 5
     assert result.compute_cycles == (periods - 1) * 12 + 4 + (6 - 1)
