@@ -253,11 +253,11 @@ def product_inputs(
     chosen = given.get(matrix.name)
     if chosen is None:
         chosen = random_sparse(np.random.default_rng(seed), matrix.type, (size, size))
-    graph = t2s.lower(design, **{matrix.name: chosen})
-    arrays = t2s.representation.structure(design, **{matrix.name: chosen})
+    stored = {matrix.name: chosen}
+    graph, arrays = t2s.lower(design, stored), t2s.representation.structure(design, stored)
     inputs = graph_inputs(graph, seed, {**arrays, **given})
     others = {name: value for name, value in inputs.items() if name not in arrays}
-    return graph, {**others, matrix.name: chosen}
+    return graph, {**others, **stored}
 
 
 def kernel_inputs(kernel: Kernel, seed: int, size: int, given: Mapping[str, Any]) -> Inputs:

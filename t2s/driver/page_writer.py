@@ -61,7 +61,7 @@ def over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
         return ()
     try:
         overruns = estimate_resources(graph, device).overruns
-    except UnsupportedError:  # memories on the chip that depend on data: nobody knows
+    except UnsupportedError:  # the size of memories on the chip depends on data
         return ()
     return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
 

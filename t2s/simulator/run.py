@@ -29,7 +29,7 @@ from t2s.simulator.report.result import SimResult
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """The ``RunContext`` of a graph: it can be run again, and nobody knows more of it."""
+    """The ``RunContext`` of a graph without a design: all it can do is run again."""
 
     def rerun(
         self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None

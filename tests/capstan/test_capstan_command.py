@@ -43,7 +43,7 @@ WRONG = {
     "precompute(C(i,k),T,k)": "precompute(C(i,k), T, k) does not say a directive"
     "|expected: precompute(B(i,k)*C(k,j),T), precompute(B(i,k)*C(k,j),T(i,j),dd),"
     " or precompute(C(i,k),T:d,k)",
-    "parallel(j,scan)": "there is no pattern 'scan'|expected: one of foreach, reduction",
+    "parallel(j,scan)": "unknown pattern 'scan'|expected: one of foreach, reduction",
     "env(bp,x)": "x is not a number|expected: a positive integer",
     "env(op,1)": "unknown environment variable 'op'|expected: one of bp, outer_par, ip,"
     " inner_par, sp, scan_par",

@@ -100,7 +100,7 @@ def _place_on_streams() -> Any:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "pattern": (
         lambda: Schedule().parallel(j, "scan"),
-        "there is no pattern 'scan'|expected: one of foreach, reduction",
+        "unknown pattern 'scan'|expected: one of foreach, reduction",
     ),
     "factor": (
         lambda: Schedule().parallel(j, "reduction", 0),

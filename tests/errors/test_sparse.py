@@ -445,7 +445,7 @@ def test_an_order_that_leaves_a_loop_out() -> None:
 def test_splits() -> None:
     assignment = parse("y(i) = A(i,j) * x(j)")
     with refused("""
-        there is no variable k to split
+        split names k, which is not a variable
           --> lost = Schedule().split("k", "k0", "k1", 4)
           expected: one of i, j
     """):

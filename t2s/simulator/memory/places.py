@@ -40,7 +40,7 @@ def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
 def bases_of(graph: Graph, dram: Dram) -> tuple[Mapping[str, int], int]:
     """The address of every tensor by name, and the bytes that there are for each open one.
 
-    Open tensors, whose lengths nobody knows before the run, share what the others leave.
+    Open tensors, whose lengths are unknown before the run, share what the others leave.
     """
     fixed, end = addresses_of(graph)
     waiting = [tensor.name for tensor in graph.tensors if tensor.open]

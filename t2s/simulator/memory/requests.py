@@ -427,7 +427,7 @@ class MachineRequests:
         )
 
     def _check_room(self, table: _AccessTable, kind: Array, ends: Numbers) -> None:
-        """Open tensors are no longer than there is room."""
+        """An open tensor is at most as long as the room that is left."""
         tensors = [tensor for tensor, _ in self._ports]
         for number, tensor in enumerate(tensors):
             if not self._graph.tensor(tensor).open:

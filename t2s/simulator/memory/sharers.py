@@ -218,7 +218,7 @@ class BankedUnits:
                 continue
             for instance in range(timed.first, timed.first + timed.pe_count):
                 if trace is None or instance not in trace.addresses:
-                    raise InternalError(f"nobody knows where {timed.node.name} accesses the banks")
+                    raise InternalError(f"{timed.node.name} has no addresses in the banks")
                 self.sharer_of[instance] = len(self.streams)
                 codes, addresses = trace.codes[instance], trace.addresses[instance]
                 self.streams.append(

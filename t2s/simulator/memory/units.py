@@ -263,7 +263,7 @@ class MemoryUnits:
                 if not any(rule.accesses for rule in rules.get(node.name, ())):
                     continue
                 if trace is None or instance not in trace.addresses:
-                    raise InternalError(f"nobody knows where {node.name} accesses memory")
+                    raise InternalError(f"{node.name} has no addresses in memory")
                 self.unit_of[instance] = len(self.streams)
                 self.streams.append(
                     MachineRequests(

@@ -148,7 +148,7 @@ def apply_splits(
     for directive in directives:
         if directive.variable not in after:
             raise UserError(
-                f"there is no variable {directive.variable} to split",
+                f"split names {directive.variable}, which is not a variable",
                 location=directive.location,
                 expected=f"one of {', '.join(after)}",
             )

@@ -105,7 +105,7 @@ def _pattern(given: Any, location: SourceLocation) -> LoopPattern:
         if given in (pattern, pattern.value):
             return pattern
     raise UserError(
-        f"there is no pattern {given!r}",
+        f"unknown pattern {given!r}",
         location=location,
         expected=f"one of {', '.join(pattern.value for pattern in LoopPattern)}",
     )
