@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from t2s.core.errors import show_errors_without_frames
 
-if TYPE_CHECKING:  # for editors and type checkers; at run time __getattr__ imports what is used
+# for editors and type checkers; at run time __getattr__ imports a name when it is first used
+if TYPE_CHECKING:
     from t2s import cgra as cgra
     from t2s import devices as devices
     from t2s import errors as errors
@@ -52,8 +53,8 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time __getattr__ impo
 
 __version__ = "0.1.0"
 
-# Names of Python itself, and the modules, are not taken over by a star import: they are t2s.abs,
-# t2s.max, t2s.min, t2s.sparse and so on.
+# A star import leaves out modules and names that would shadow Python's own: use t2s.abs, t2s.max,
+# t2s.min, t2s.sparse and so on.
 __all__ = [
     "BFloat",
     "Bool",
@@ -150,7 +151,7 @@ show_errors_without_frames()
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, at its first use."""
+    """Import a public name when it is first used."""
     if name in _RENAMED:
         return import_module("t2s.core.renaming").renamed(f"t2s.{name}", _RENAMED[name])
     if name in _MODULES:

@@ -1,7 +1,7 @@
-"""What designs run on: datapath latencies, clocks, memory interfaces, and blocks of a fabric.
+"""Devices: datapath latencies, clocks, memory interfaces, and blocks of a fabric.
 
-``DEVICES`` has them by the names that verbs take.  A variant is
-``dataclasses.replace(DEVICES["arria10"], clock_hz=300e6)``, passed in place of a name.
+``DEVICES`` maps the names that verbs take to devices.  A variant, such as
+``dataclasses.replace(DEVICES["arria10"], clock_hz=300e6)``, may be passed in place of a name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Memories that designs run with: DRAMs, and banks on the chip that units share.
+"""Memories: DRAMs, and banks on the chip that units share.
 
-``MEMORIES`` has them by the names that ``memory=`` takes.  A variant is
-``dataclasses.replace(MEMORIES["ddr4-2133"], ...)``, passed in place of a name.
+``MEMORIES`` maps the names that ``memory=`` takes to memories.  A variant, such as
+``dataclasses.replace(MEMORIES["ddr4-2133"], ...)``, may be passed in place of a name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Representations of sparse matrices, and what a product with one has to say about itself.
+"""Representations of sparse matrices, and reports on products with them.
 
 A chain from the dense matrix to streams of values (``dense_matrix().pack(...).schedule(...)``, or
 one of the ``gallery``) has its inverse map derived from it, so that a ``Func`` that reads the

@@ -118,7 +118,8 @@ Design = Kernel | Tensor | Assignment
 def compile(design: Design, *, semiring: Semiring = PLUS_TIMES) -> Kernel: ...
 
 
-@overload  # a schedule with external functions gives an ExternalPlan, which no type says
+# Any, because a schedule with external functions gives an ExternalPlan, which types cannot tell
+@overload
 def compile(
     design: Design,
     schedule: Schedule | str | None = None,
@@ -155,7 +156,7 @@ def compile(
     semiring: Semiring = PLUS_TIMES,
     target: str = "streams",
 ) -> Kernel | CapstanKernel | Any:
-    """The loops and the blocks of an assignment, over a semiring.
+    """Compile an assignment to loops and blocks, over a semiring.
 
     ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what
     ``parse`` returns; ``schedule`` may be the text that ``t2s.sparse.schedule`` takes.  For the
@@ -274,13 +275,13 @@ def simulate(
 
     ``inputs`` maps the names of the tensors that are read to a ``SparseTensor``, a sparse object of
     scipy or pydata/sparse, an array or a number; each is stored in the format that its tensor
-    declares.  Values are computed in ``type``, by default the type numpy gives them together, and a
-    value that it does not hold is refused.  All channels have ``capacity`` and ``latency``; with
-    ``balance``, a channel beside a longer way holds more, by the cycles that the longer way takes
-    more.
+    declares.  Values are computed in ``type``, by default numpy's result type of all inputs; a
+    value that it cannot represent is refused.  All channels have ``capacity`` and ``latency``; with
+    ``balance``, a channel parallel to a longer path gets extra capacity for the difference in
+    cycles.
 
-    A stage that is cut short leaves no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
-    ``RunInterrupted`` at Ctrl-C have what was measured of it as ``result``.
+    A stage that is cut short has no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
+    ``RunInterrupted`` at Ctrl-C carry the measurements so far as ``result``.
     """
     kernel = _kernel(design, schedule, "simulate")
     return kernel.simulate(
@@ -313,7 +314,7 @@ def verilate(
 ) -> SparseResult:
     """Compile an assignment and run its SystemVerilog in Verilator.
 
-    The arguments are those of ``simulate``; the result and the cycles are the same.  Each stage is
+    Arguments, result and cycles are those of ``simulate``.  Each stage is
     built once, which takes some ten seconds, and may run for ``time_limit`` seconds.  See
     ``t2s.verilate`` for what it needs and what it refuses.
     """

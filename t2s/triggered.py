@@ -1,15 +1,15 @@
 """Programs of triggered instructions: written by hand, assembled, and run cycle by cycle.
 
-A text has a block for each processing element, row by row of their array::
+A program has a block for each processing element, row by row::
 
     <adder>
     when %p == XXXXXXX0: add %r0, %r0, $5; set %p = ZZZZZZZ1;
     when %p == XXXXXXX1: halt;
 
-``assemble`` makes words of it and ``disassemble`` a text of words, both as the public tools for
-triggered instructions do; ``run`` counts the cycles that their simulator counts.  ``compile`` makes
-such a text of a design.  Refused, with line and column, is what these tools refuse, and what they
-take and make wrong code of.
+``assemble`` translates it to words and ``disassemble`` back, both like the public tools for
+triggered instructions; ``run`` counts the same cycles as their simulator.  ``compile`` translates a
+design to such a program.  Programs that these tools refuse, or silently miscompile, are refused
+with line and column.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class TriggeredProgram:
 
     @property
     def text(self) -> str:
-        """The programs as a text, the same for equal programs but for labels and comments."""
+        """The programs in assembly, independent of the labels and comments they came with."""
         return print_programs(self.programs, self.core)
 
     @property
     def words(self) -> tuple[int, ...]:
-        """The words of 32 bits: for each program its registers, and then its instructions."""
+        """The 32-bit words: for each program its registers, then its instructions."""
         return tuple(word for one in self.programs for word in encode_program(one, self.core))
 
     @property
@@ -130,7 +130,7 @@ class TriggeredDesignRun:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TriggeredDesign:
-    """A design as a program for an array, or for one PE alone."""
+    """A design compiled to a program for an array of PEs, or for a single PE."""
 
     design: ProfileADesign
 
@@ -141,24 +141,24 @@ class TriggeredDesign:
 
     @cached_property
     def program(self) -> TriggeredProgram:
-        """The text, assembled."""
+        """The assembled text."""
         return assemble(self.text, strict=True)
 
     @property
     def starts(self) -> Mapping[str, int]:
-        """Where each tensor starts in the memory, which holds them row by row."""
+        """The address of each tensor in memory, where tensors are stored row by row."""
         return self.design.compiled.memory.starts
 
     def memory(self, inputs: Mapping[str, Any]) -> Array:
-        """The words of the memory (uint32) with these inputs, zeros in place of results."""
+        """The words of the memory (uint32) with these inputs, and zeros for the results."""
         return self.design.memory(inputs)
 
     def outputs(self, memory: Any) -> dict[str, Array]:
-        """The results by name, in the words of the memory after a run."""
+        """Read the results, by name, from the memory after a run."""
         return self.design.outputs(np.asarray(memory))
 
     def run(self, inputs: Mapping[str, Any], **options: Any) -> TriggeredDesignRun:
-        """Run it on some inputs; ``options`` are those of ``t2s.triggered.run``."""
+        """Run the program on inputs; ``options`` are those of ``t2s.triggered.run``."""
         rows, columns = self.design.compiled.shape or (None, None)
         found = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
         return TriggeredDesignRun(outputs=self.outputs(found.memory), run=found)
@@ -169,7 +169,7 @@ class TriggeredDesign:
         return self.emit(directory)
 
     def emit(self, directory: str | Path) -> tuple[Path, ...]:
-        """Write ``NAME.tia`` and ``NAME.memory.json`` (shape of the array, starts of tensors)."""
+        """Write ``NAME.tia`` and ``NAME.memory.json`` (shape of the array, tensor addresses)."""
         folder = checked_folder("the directory", directory)
         return write_texts(folder, self.design.files, user_location())
 
@@ -185,12 +185,12 @@ def compile(
     columns: int | None = None,
     seed: int = 0,
 ) -> TriggeredDesign:
-    """A design on int32 or uint32 as a text for the public tools.
+    """Compile a design on int32 or uint32 to assembly for the public tools.
 
-    ``rows`` and ``columns`` are those of the array; without both it is one PE alone.  ``inputs``
-    are what the design's graph depends on, and ``seed`` chooses among arrangements.
+    ``rows`` and ``columns`` are those of the array; without either, the target is a single PE.
+    ``inputs`` are those that the design's graph depends on; ``seed`` chooses among placements.
 
-    Raises ``UnsupportedError`` for what has no form on such an array, with the user's line.
+    Raises ``UnsupportedError``, with the user's line, for what such an array cannot do.
     """
     shape = None
     if rows is not None or columns is not None:
@@ -208,14 +208,14 @@ def assemble(
     strict: bool = False,
     check: bool = True,
 ) -> TriggeredProgram:
-    """The programs of a text; of a file, if a ``Path`` is given.
+    """Assemble the programs of a text, or of a file if ``text`` is a ``Path``.
 
-    ``core`` are the sizes of a processing element, or a fabric (or its name) with such a core.
-    ``strict`` makes errors of what is warned about otherwise.  Without ``check`` a text may be a
-    fragment: nothing is asked of it beyond what its code needs.
+    ``core`` has the sizes of a processing element, or is a fabric (or its name) with such a core.
+    ``strict`` turns warnings into errors.  Without ``check`` the text may be a fragment: only what
+    encoding needs is checked.
 
-    Raises ``UserError`` with line and column for a text that is wrong, or that the public
-    assembler would make wrong code of.
+    Raises ``UserError``, with line and column, for a text that is wrong or that the public
+    assembler would miscompile.
     """
     given, file = _source(text)
     parameters = _core(core)
@@ -226,9 +226,9 @@ def assemble(
 
 
 def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
-    """The programs of words: of a sequence of them, of the content of a file, or of a ``Path``.
+    """Disassemble words: a sequence of them, the content of a file, or a ``Path``.
 
-    Raises ``UserError`` for words that are not programs.
+    Raises ``UserError`` for words that do not encode programs.
     """
     parameters = _core(core)
     if isinstance(code, os.PathLike):
@@ -264,13 +264,14 @@ def run(
 ) -> PublicRun:
     """Run a program, or a text, as the public simulator does.
 
-    ``memory`` are its words at the start; it has ``words`` of them, at least as many as are given
-    (default: 32,786, as the public test systems have).  The elements are an array of ``rows`` and
-    ``columns``: without either, one element is alone, with two read ports and a write port of its
-    own, and a square number of them is a square.  ``trace`` keeps the instruction of every cycle.
+    ``memory`` holds the initial words; the memory has ``words`` words, at least as many as
+    ``memory`` (default: 32,786, as in the public test systems).  The elements form an array of
+    ``rows`` and ``columns``.  Without either, a single element has two read ports and a write port
+    of its own, and a square number of elements forms a square.  ``trace`` records the instruction
+    of each cycle.
 
-    Raises ``UserError``: see ``assemble``; for operators that no public simulator has, addresses
-    beyond the memory, and runs that get stuck or do not end in ``max_cycles``.
+    Raises ``UserError`` as ``assemble`` does, and for operators that no public simulator supports,
+    addresses out of range, and runs that deadlock or exceed ``max_cycles``.
     """
     if not isinstance(program, TriggeredProgram):
         program = assemble(program, strict=strict)
@@ -293,7 +294,7 @@ def run(
 
 
 def _source(text: object) -> tuple[str, str]:
-    """A text, and the name of the file that it is from."""
+    """The text, and the name of its file."""
     if isinstance(text, str):
         if "\n" not in text and text.endswith(".tia"):
             raise UserError(
@@ -352,10 +353,10 @@ def _core(core: object) -> CoreParameters:
 
 
 def _memory(memory: Any, words: int | None) -> Array:
-    """The memory at the start: what is given, and zeros behind it."""
+    """The initial memory: the given words, padded with zeros."""
     try:
         given = np.asarray(memory)
-    except ValueError:  # lists of other lengths
+    except ValueError:  # ragged lists
         given = np.zeros((0, 0))
     whole_numbers = given.dtype.kind in "iub" or not given.size
     fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in given.reshape(-1))
@@ -384,7 +385,7 @@ def _positive(name: str, value: object) -> int:
 
 
 def _shape(count: int, rows: object, columns: object) -> tuple[int, int] | None:
-    """Rows and columns of the array, or ``None`` for one element alone."""
+    """Rows and columns of the array, or ``None`` for a single element."""
     side = round(count**0.5)
     if rows is None and columns is None:
         if count == 1:

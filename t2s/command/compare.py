@@ -1,4 +1,4 @@
-"""``t2s compare``: simulate two design files, and say what their difference is made of."""
+"""``t2s compare``: simulate two design files, and break their difference down by cause."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compare(
         bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.compare/1")
     ] = False,
 ) -> None:
-    """Print what differs between two designs, and what the difference of cycles is made of."""
+    """Print how two designs differ, and the causes of their difference in cycles."""
     console = console_for(json)
     with exit_codes(json):
         if out is not None:
@@ -88,7 +88,7 @@ def compare(
 
 
 def _for_both(option: str, given: list[str] | None, otherwise: str | None) -> tuple[Any, Any]:
-    """The values of an option for A and for B; one that is given once is for both."""
+    """The values of an option for A and for B; a single value is for both."""
     values: list[str | None] = [*given] if given else [otherwise]
     if len(values) > 2:
         raise UserError(

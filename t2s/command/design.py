@@ -1,7 +1,7 @@
-"""What ``t2s run`` finds in a file: a design, and the inputs that the file gives for it.
+"""Load a design file: the design, and the inputs that the file defines for it.
 
-A design is a Func, several output Funcs together, a graph, or a kernel of index notation, at module
-level or what the function ``design`` of the file returns.
+A design is a Func, several output Funcs together, a graph, or a kernel of index notation, either at
+module level or returned by the file's function ``design``.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ Funcs = tuple[t2s.Func, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedDesign:
-    """A design, by its output Funcs, as a graph or as a kernel, and how the file makes inputs."""
+    """A design (output Funcs, a graph or a kernel), and how the file makes inputs for it."""
 
     design: Funcs | Graph | Kernel
     given: Callable[[int], Inputs] = field(default=lambda seed: {})
 
     @property
     def name(self) -> str:
-        """The name of the folder for what is written."""
+        """The name of the output folder."""
         match self.design:
             case Graph() as graph:
                 return graph.name
@@ -61,7 +61,7 @@ class LoadedDesign:
 
 
 def find_design(file: Path, name: str | None) -> LoadedDesign:
-    """Execute a design file and return what to run; ``name`` chooses one of several designs.
+    """Execute a design file and return its design; ``name`` chooses one of several.
 
     Raises ``UserError`` if the file is missing, fails, or defines no design.
     """
@@ -88,7 +88,7 @@ def find_design(file: Path, name: str | None) -> LoadedDesign:
 
 
 def executed(file: Path) -> dict[str, Any]:
-    """What a user's Python file defines.  Raises ``UserError`` if it is missing or fails."""
+    """The globals of a user's Python file.  Raises ``UserError`` if it is missing or fails."""
     if not is_file(file):
         hint = "give the path of a Python file"
         if is_folder(file):
@@ -123,7 +123,7 @@ def _refuse(file: Path, recurrent: bool, designs: Iterable[str], function: bool)
 
 
 def _read(funcs: Mapping[str, t2s.Func]) -> set[str]:
-    """The Funcs that another one reads."""
+    """The Funcs that other Funcs read."""
     return {
         other.name
         for func in funcs.values()
@@ -133,7 +133,7 @@ def _read(funcs: Mapping[str, t2s.Func]) -> set[str]:
 
 
 def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel]:
-    """The designs among the values of a module, by the names that choose them."""
+    """The designs among the globals of a module, by the names that select them."""
     found: dict[str, Funcs | Graph | Kernel] = {}
     for name, value in values.items():
         match value:
@@ -149,7 +149,7 @@ def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel]:
 
 
 def _is_callable(function: object) -> bool:
-    """Whether it is a function that may be called without arguments."""
+    """Whether ``value`` is a function that can be called without arguments."""
     if not callable(function):
         return False
     parameters = inspect.signature(function).parameters.values()
@@ -179,7 +179,7 @@ def _given(file: Path, inputs: object) -> Callable[[int], Inputs]:
 
 
 def _guarded(file: Path, action: Callable[[], Any]) -> Any:
-    """What code of a file gives.  Its own exceptions become a ``UserError``."""
+    """Call code of the file; its exceptions become a ``UserError``."""
     sys.path.insert(0, str(file.resolve().parent))
     try:
         return action()
@@ -196,7 +196,7 @@ def _guarded(file: Path, action: Callable[[], Any]) -> Any:
 
 
 def _place(error: Exception, file: str) -> SourceLocation | None:
-    """The innermost line of a file that an exception went through."""
+    """The innermost line of the file in an exception's traceback."""
     if isinstance(error, SyntaxError):
         return SourceLocation(error.filename or file, error.lineno or 1)
     lines = [
@@ -210,7 +210,7 @@ def _place(error: Exception, file: str) -> SourceLocation | None:
 def design_with_inputs(
     file: Path, func: str | None, seed: int, size: int, constants: Mapping[str, int]
 ) -> tuple[Any, dict[str, Any]]:
-    """The design of a file as all verbs take it, and its inputs, random where none are given."""
+    """The design of a file, as all verbs take it, and its inputs: the file's, or random ones."""
     found = find_design(file, func)
     given = found.given(seed)
     match found.design:
@@ -227,7 +227,7 @@ def design_with_inputs(
 
 
 def graph_inputs(graph: Graph, seed: int, given: Mapping[str, Any]) -> Inputs:
-    """The inputs that a graph takes: those that are given, and random ones for the others."""
+    """The inputs of a graph; random where the file has none."""
     generator = np.random.default_rng(seed)
     inputs: Inputs = {}
     for tensor in (tensor for tensor in graph.tensors if tensor.role is TensorRole.INPUT):
@@ -248,7 +248,7 @@ def graph_inputs(graph: Graph, seed: int, given: Mapping[str, Any]) -> Inputs:
 def product_inputs(
     design: t2s.Func, seed: int, size: int, given: Mapping[str, Any]
 ) -> tuple[Graph, Inputs]:
-    """The graph of a product for its matrix, a random one if none is given, and all inputs."""
+    """The graph of a product for its matrix, and all inputs; random where the file has none."""
     matrix = definition_of(design).matrix
     chosen = given.get(matrix.name)
     if chosen is None:
@@ -261,7 +261,7 @@ def product_inputs(
 
 
 def kernel_inputs(kernel: Kernel, seed: int, size: int, given: Mapping[str, Any]) -> Inputs:
-    """The operands of a kernel: those that are given, and random ones of ``size`` in each mode."""
+    """The operands of a kernel; random ones of extent ``size`` per mode where the file has none."""
     generator = np.random.default_rng(seed)
     extents: dict[str, int] = {}
     operands: dict[str, Access] = {}
@@ -285,7 +285,7 @@ def random_values(generator: np.random.Generator, type: Type, shape: tuple[int, 
 
 
 def random_sparse(generator: np.random.Generator, type: Type, shape: tuple[int, ...]) -> Any:
-    """Small whole numbers, most of them zero where there is more than one mode."""
+    """Small integers, mostly zero if there is more than one mode."""
     values = generator.integers(1, 10, shape)
     stored = generator.random(shape) < (DENSITY if len(shape) > 1 else 1.0)
     return np.asarray(values * stored).astype(type.numpy)

@@ -1,4 +1,4 @@
-"""``t2s devices``: the devices and memories to simulate on."""
+"""``t2s devices``: the devices and memories that designs are simulated on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 100
 
 
 def devices() -> None:
-    """List the devices and the memories, and what they have."""
+    """List the devices and the memories with their properties."""
     console = Console(highlight=False)
     console.out(_devices().text())
     console.out()

@@ -1,8 +1,8 @@
-"""The ``t2s`` command: run a design file from its definition to cycles and OpenCL.
+"""The ``t2s`` command: take a design file from its definition to cycles and OpenCL.
 
 A design file is a Python file that defines Funcs at module level, such as
 ``examples/gemm/gemm.py``.  ``t2s run FILE`` runs the output Funcs: those that no other Func reads.
-``design.py`` says what else a design file may define.
+See ``design.py`` for what else a design file may define.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _run(
 
 @dataclass(frozen=True)
 class _CommandRun:
-    """How to run a design, and where to print and to write; what was computed and written."""
+    """One run of the command: its options, where it prints and writes, and what it computed."""
 
     console: Console
     device: str
@@ -245,7 +245,7 @@ def _report(run: _CommandRun, result: SimResult) -> None:
 def _compare_all(
     run: _CommandRun, what: str, given: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> None:
-    """Compare every output; its name is printed where there are several."""
+    """Compare every output; print its name if there are several."""
     if what == "simulator":
         run.console.out()
     for name, array in expected.items():
@@ -258,7 +258,7 @@ def _compare_all(
 
 
 def _resources(graph: Graph, device: str) -> str:
-    """The estimate, or why there is none."""
+    """The resource estimate, or the reason why there is none."""
     try:
         return str(t2s.resources(graph, device=device)).rstrip()
     except UnsupportedError as error:
@@ -266,7 +266,7 @@ def _resources(graph: Graph, device: str) -> str:
 
 
 def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> None:
-    """Write the OpenCL; what it cannot express is an error only if the user asked for it."""
+    """Write the OpenCL; an unsupported design is an error only if the user asked for OpenCL."""
     folder = run.out if run.out is not None else Path("build") / name
     try:
         for path in write_texts(folder, find_backend("opencl_fpga").emit(graph)):

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands take: help, completion, and the inputs they give."""
+"""Arguments and options that commands share: help, completion, and the inputs they describe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.spec import IDEAL, MEMORIES
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 
-# Options that several commands take.
+# Options that several commands share.
 
 DEFAULT_DEVICE = "arria10"
 """What design files run on, unless ``--device`` says otherwise."""
@@ -24,17 +24,17 @@ ENGINES = ("native", "array", "table", "python")
 
 
 def device_names(incomplete: str) -> list[str]:
-    """The devices whose names begin so, for the completion of a shell."""
+    """The devices whose names start with ``incomplete``, for shell completion."""
     return [name for name in DEVICES if name.startswith(incomplete)]
 
 
 def memory_names(incomplete: str) -> list[str]:
-    """The memories whose names begin so."""
+    """The memories whose names start with ``incomplete``."""
     return [name for name in (IDEAL, *MEMORIES) if name.startswith(incomplete)]
 
 
 def engine_names(incomplete: str) -> list[str]:
-    """The engines whose names begin so."""
+    """The engines whose names start with ``incomplete``."""
     return [name for name in ENGINES if name.startswith(incomplete)]
 
 
@@ -50,7 +50,7 @@ def constants_of(given: list[str]) -> dict[str, int]:
 
 
 def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
-    """Raise ``UserError`` unless what is given is one of the choices."""
+    """Raise ``UserError`` unless the value is one of the choices."""
     if given not in choices:
         raise UserError(f"unknown {option} {given}", expected=f"one of {', '.join(choices)}")
 
@@ -98,21 +98,21 @@ Extents = Annotated[
 ]
 
 
-# Inputs that options of a command give: files, random values, extents of variables.
+# Inputs that options describe: files, random values, extents of variables.
 
 DENSITY = 0.1
 """Share of the elements of a random sparse tensor that are not zero."""
 
 
 def given_texts(texts: list[str] | None) -> list[str]:
-    """What a short option was given, be it written ``-f A:ds`` or, as TACO does, ``-f=A:ds``."""
+    """The values of a short option, written ``-f A:ds`` or, as in TACO, ``-f=A:ds``."""
     return [text.removeprefix("=") for text in texts or []]
 
 
 def tensor_inputs(
     assignment: Assignment, files: list[str], random: list[str], sizes: list[str], seed: int
 ) -> dict[str, Any]:
-    """The inputs of an assignment: from files, and random ones.  Raises ``UserError``."""
+    """The inputs of an assignment, from files and at random.  Raises ``UserError``."""
     read = {access.tensor: access for access in accesses(assignment.value)}
     inputs: dict[str, Any] = {}
     for text in files:
@@ -148,7 +148,7 @@ def tensor_inputs(
 def extents_given(
     assignment: Assignment, inputs: dict[str, Any], sizes: list[str]
 ) -> dict[str, int]:
-    """The extents that files and ``--size`` options give."""
+    """The extents that files and ``--size`` options determine."""
     extents: dict[str, int] = {}
     for access in accesses(assignment.value):
         if access.tensor in inputs:
@@ -170,7 +170,7 @@ def extents_given(
 
 
 def extent_given(extents: dict[str, int], variable: str, tensor_name: str) -> int:
-    """The extent of a variable.  Raises ``UserError`` if nothing says it."""
+    """The extent of a variable.  Raises ``UserError`` if no file and no option determines it."""
     if variable not in extents:
         raise UserError(
             f"nothing says how far the variable {variable} of {tensor_name} goes",
@@ -180,7 +180,7 @@ def extent_given(extents: dict[str, int], variable: str, tensor_name: str) -> in
 
 
 def density_given(text: str, number: str) -> float:
-    """The density in a ``--random`` option.  Raises ``UserError`` if it is none."""
+    """The density in a ``--random`` option.  Raises ``UserError`` unless it is in (0, 1]."""
     try:
         value = float(number)
     except ValueError:

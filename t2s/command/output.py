@@ -1,8 +1,8 @@
-"""What commands put out: agreement with numpy, results as JSON, and how they end.
+"""The output of commands: agreement with numpy, results as JSON, and exit codes.
 
-``docs/command_line.md`` has the schemas of ``--json``.  A schema has a number.  It changes when a
-key goes or means something else; keys may be added.  Numbers are those of the result objects,
-unrounded, and the same run gives the same text.
+``docs/command_line.md`` has the schemas of ``--json``.  The number of a schema changes when a key
+is removed or changes its meaning; keys may be added.  Numbers are those of the result objects,
+unrounded, and equal runs print equal texts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUN, TENSOR, COMPARE = "t2s.run/1", "t2s.tensor/1", "t2s.compare/1"
 
 @dataclass(frozen=True, kw_only=True)
 class OutputRecord:
-    """An output that was computed, and what was said of it beside numpy's."""
+    """A computed output, and its comparison with numpy."""
 
     name: str
     values: Any
@@ -53,7 +53,7 @@ class OutputRecord:
 
 
 def console_for(json: bool) -> Console:
-    """Where a command prints; nowhere if it prints JSON at its end."""
+    """The console of a command, silent if the command prints JSON at its end."""
     return Console(highlight=False, file=io.StringIO() if json else None)
 
 
@@ -64,7 +64,7 @@ def print_record(schema: str, record: Mapping[str, Any]) -> None:
 
 
 def result_record(result: Any) -> dict[str, Any]:
-    """The cycles of a result of any kind, and the records of its stages."""
+    """The cycles of any kind of result, and the records of its stages."""
     runs = runs_of(result, "simulated")
     return {
         "cycles": sum(run.cycles for run in runs),
@@ -129,7 +129,7 @@ def _node(node: NodeStatistics) -> dict[str, Any]:
 
 
 def _resources(run: SimResult) -> dict[str, Any] | None:
-    """The estimate of blocks; ``None`` on a device without them, and where there is none."""
+    """The estimate of blocks; ``None`` for a device without blocks or a design without estimate."""
     from t2s.report.resources import estimate_resources
 
     if run.device.fabric is None:
@@ -163,7 +163,7 @@ def output_records(outputs: Sequence[OutputRecord]) -> list[dict[str, Any]]:
 
 
 def comparison_record(comparison: Comparison) -> dict[str, Any]:
-    """A comparison: its sides, the causes, and what differs."""
+    """A comparison: its two sides, the causes, and the differences."""
     return {
         "change": comparison.change,
         "before": _side(comparison.before),
@@ -193,7 +193,7 @@ def _side(side: ComparedSide) -> dict[str, Any]:
 
 
 def _difference(one: Any) -> dict[str, Any]:
-    """A node or a channel; a side that does not have it is ``None``."""
+    """A node or a channel; ``None`` for a side that does not have it."""
     before, after = one.before, one.after
     return {
         "name": one.name,
@@ -204,8 +204,8 @@ def _difference(one: Any) -> dict[str, Any]:
 
 # Compare an output with numpy: exact, within tolerance, or an error.
 #
-# Infinities and NaN have to stand where numpy has them; finite values may differ by what rounding
-# in another order gives.
+# Infinities and NaN must be at the same places; finite values may differ by the rounding of another
+# order of operations.
 
 Array = np.ndarray[Any, Any]
 
@@ -218,8 +218,8 @@ def compare(
 ) -> str:
     """One line: whether an output matches numpy, exactly or within a tolerance.
 
-    ``what`` is said first, if it is given; ``tolerance`` is that of the type if it is not.  Raises
-    ``T2SError`` for an output that does not match.
+    ``what`` is a prefix; ``tolerance`` defaults to that of the type.  Raises ``T2SError`` for an
+    output that does not match.
     """
     said = f"{what}: " if what else ""
     floats = expected.dtype.kind not in "iub"
@@ -250,7 +250,7 @@ def compare(
     )
 
 
-# How commands end: with 0, with 1 after an error, with 130 after Ctrl-C.
+# Exit codes: 0, 1 after an error, 130 after Ctrl-C.
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""
@@ -260,7 +260,7 @@ _SNIPPET = re.compile(r"  --> |   \d+ \| ")
 
 @contextmanager
 def exit_codes(json: bool = False) -> Iterator[None]:
-    """Errors and Ctrl-C in the block end the command; standard output stays empty for ``json``."""
+    """Turn errors and Ctrl-C in the block into exit codes; with ``json``, stdout stays empty."""
     try:
         yield
     except RunInterrupted as interrupt:
@@ -271,12 +271,12 @@ def exit_codes(json: bool = False) -> Iterator[None]:
 
 
 def failed(said: str) -> typer.Exit:
-    """Print what is wrong; the exit that a command ends with."""
+    """Print an error, and return the exit of the command."""
     text = f"[bold red]error:[/] {escape(said)}"
     Console(stderr=True, highlight=False).print(text, soft_wrap=True)
     return typer.Exit(code=1)
 
 
 def without_lines(text: str) -> str:
-    """An error without the line of Python that it shows: here there is only the command."""
+    """The error without a source line: the user typed a command, not Python."""
     return "\n".join(line for line in text.splitlines() if not _SNIPPET.match(line))

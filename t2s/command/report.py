@@ -1,4 +1,4 @@
-"""``t2s report``: simulate a design file, and write the page about its run."""
+"""``t2s report``: simulate a design file, and write a page about its run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def report(
     size: RandomSize = RANDOM_SIZE,
     constant: Constants = None,
 ) -> None:
-    """Write a page that says where the cycles of a design went, for any browser."""
+    """Write an HTML page that shows where the cycles of a design went."""
     console = Console(highlight=False)
     page = out if out is not None else Path(f"{file.stem}.html")
     with exit_codes():

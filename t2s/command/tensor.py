@@ -161,7 +161,7 @@ def tensor(
 
 @dataclass(frozen=True)
 class _Ran:
-    """The result of a run, which is ``None`` where nothing was simulated, and the output."""
+    """The result of a run (``None`` if nothing was simulated), and the output."""
 
     result: Any
     output: OutputRecord
@@ -169,7 +169,7 @@ class _Ran:
 
 @dataclass(frozen=True)
 class _Simulated:
-    """The memory, that of the chip if none is named, the engine, and whether cycles are wanted."""
+    """Options of a run: memory (``None``: the chip's), engine, and whether to count cycles."""
 
     memory: str | None
     engine: str
@@ -216,8 +216,8 @@ def _run_patterns(
 ) -> _Ran:
     """Show loops, memories and resources, write Spatial, simulate and check the patterns.
 
-    Patterns that the chip's simulator has no units for are run without times, and it says so,
-    unless something is asked for that needs a run.
+    Patterns for which the chip's simulator has no units are interpreted without times, with a
+    note, unless an option needs cycles.
     """
     type = kernel.bind(inputs).type
     console.out(print_assignment(kernel.assignment) + "\n")
@@ -345,7 +345,7 @@ def _schedule(
 
 
 def tolerance_of(expected: np.ndarray[Any, Any]) -> float | None:
-    """Sums of streams are made in another order, so that some bits more than usual may differ."""
+    """The tolerance of a result: streams sum in another order, so more bits may differ."""
     if expected.dtype.kind != "f":
         return None
     return 1e-9 * float(np.finfo(expected.dtype).eps / np.finfo(np.float64).eps)

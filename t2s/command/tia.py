@@ -1,4 +1,4 @@
-"""``t2s tia``: assemble, disassemble and run texts of triggered instructions."""
+"""``t2s tia``: assemble, disassemble and run programs of triggered instructions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_text(
         Path | None, typer.Option(help="a .npy or .txt file for the memory at the end")
     ] = None,
 ) -> None:
-    """Print cycles, what each element did, and which words of the memory changed."""
+    """Print cycles, the activity of each element, and the words of memory that changed."""
     console = Console(highlight=False)
     try:
         start = _memory(memory)
@@ -108,8 +108,9 @@ def disassemble_words(
 
 
 def _failed(error: Exception) -> typer.Exit:
-    """Print an error; the exit that the command ends with."""
-    of_text = isinstance(error, triggered.TriggeredTextError)  # it shows the line of the text
+    """Print an error, and return the exit of the command."""
+    # the message quotes the line of the assembly text
+    of_text = isinstance(error, triggered.TriggeredTextError)
     return failed(str(error) if of_text else without_lines(str(error)))
 
 
@@ -166,7 +167,7 @@ def _changes(start: Array, end: Array) -> str:
 
 
 def _trace(trace: Array) -> str:
-    """A line for each cycle: the numbers of the instructions that fired, ``-`` where none did."""
+    """One line per cycle: the numbers of the instructions that fired, ``-`` for none."""
     width = len(str(len(trace) - 1))
     rows = (
         " ".join(f"{number if number >= 0 else '-':>3}" for number in row) for row in trace.tolist()

@@ -1,1 +1,1 @@
-"""From what a user has to graphs, and from there to numbers and files: the verbs."""
+"""The verbs: from the user's objects to graphs, and from graphs to numbers and files."""

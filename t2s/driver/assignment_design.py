@@ -1,4 +1,4 @@
-"""An assignment of index notation, compiled, and as a design; warnings of sums that overflow."""
+"""Assignments of index notation as designs: compiled, run, and checked for overflowing sums."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ BYTE = UInt(8)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SparseResult(NotebookDisplay):
-    """What a run gives: the result as a tensor, and what was simulated of every stage."""
+    """The result of a run: the tensor, and the simulation of every stage."""
 
     tensor: SparseTensor
     stages: tuple[SimResult | HardwareResult, ...]
@@ -120,7 +120,7 @@ class SparseResult(NotebookDisplay):
     ) -> Path:
         """Write a page with all stages, one after the other; see ``SimResult.report``.
 
-        Raises ``UserError`` for stages that ran as hardware, where nobody counted stalls.
+        Raises ``UserError`` for stages that ran as hardware, which counts no stalls.
         """
         from t2s.simulator.report.result import SimResult
 
@@ -144,9 +144,9 @@ class SparseResult(NotebookDisplay):
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """What the channels of a graph are; see ``t2s.sparse.simulate``.  Raises ``UserError``.
+    """The kind of a graph's channels; see ``t2s.sparse.simulate``.  Raises ``UserError``.
 
-    ``joins_of_two`` puts joins of two sides behind one another in place of larger ones.
+    ``joins_of_two`` replaces larger joins by chains of binary ones.
     """
 
     capacity: int = UNBOUNDED
@@ -169,7 +169,7 @@ class Channels:
 
 
 class Compiled:
-    """An assignment with its loops and its blocks; ``graphs`` and ``run`` need inputs.
+    """An assignment with its loops and blocks; ``graphs`` and ``run`` need inputs.
 
     Attributes
     ----------
@@ -199,15 +199,15 @@ class Compiled:
         self._variants: dict[Adaptation, Compiled] = {adapted: self}
 
     def for_inputs(self, inputs: Mapping[str, Any], type: Type | None = None) -> Compiled:
-        """What ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.
+        """The kernel that ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.
 
-        Temporaries for which there is room may be dense, those of many empty rows are sparser, and
-        a sum may be two stages.
+        Temporaries that fit may become dense, those with many empty rows sparser, and a sum may be
+        split into two stages.
         """
         return self.adapted(self.bind(inputs, type))
 
     def adapted(self, binding: Binding) -> Compiled:
-        """The kernel for the sizes of these inputs: this one if they change nothing."""
+        """The kernel for inputs of these sizes: this one if they change nothing."""
         if self._chosen != UNKNOWN_SIZES or binding.type == BOOL:
             return self
         usual = self._variant(stored_temporaries(self.program, binding, UNKNOWN_SIZES))
@@ -227,7 +227,7 @@ class Compiled:
 
     @cached_property
     def of_bools(self) -> Compiled:
-        """The same for bools, which are 0 and 1 in bytes: a sum is an or, a product an and."""
+        """The kernel for bools, stored as bytes 0 and 1: a sum is an or, a product an and."""
         return Compiled(self.assignment, self._schedule, OR_AND)
 
     def __repr__(self) -> str:
@@ -237,11 +237,11 @@ class Compiled:
         return print_program(self.program)
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
-        """The inputs as the stages read them; see ``simulate`` for what an input may be."""
+        """Convert inputs to the form that stages read; see ``simulate`` for the accepted kinds."""
         return bind(self.assignment, self.program, inputs, type)
 
     def stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
-        """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
+        """The graph of a stage, cached: inputs of equal shapes share it."""
         key = number, tuple(sorted(binding.extents.items())), binding.type, binding.index, channels
         if key not in self._graphs:
             diagram = self.diagrams[number]
@@ -266,9 +266,9 @@ class Compiled:
     def interpret(
         self, inputs: Mapping[str, Any], *, level: str = "notation", type: Type | None = None
     ) -> Array:
-        """Compute without time: the notation by numpy, or the ``"loops"``, or the ``"blocks"``.
+        """Compute without time: the notation by numpy, the ``"loops"``, or the ``"blocks"``.
 
-        Loops are run one by one, so they are for small inputs.
+        Loops are interpreted, so use them for small inputs.
         """
         binding = self.bind(inputs, type)
         chosen = self.adapted(binding)
@@ -303,10 +303,10 @@ class Compiled:
         return made
 
     def _evaluate(self, binding: Binding, arrays: dict[str, Array]) -> Array:
-        """The notation by numpy: as it is written, or what is assigned to workspaces one by one.
+        """The notation by numpy: as a whole, or workspace by workspace.
 
-        The latter if that makes a difference to infinities: a workspace that stores everything, or
-        one for a part that the user takes out of its sum.
+        The latter if the result may differ for infinities: with a dense workspace, or one for a
+        part that the user takes out of its sum.
         """
         kind, program = binding.type.numpy, self.program
         stored = stored_places(program, binding)
@@ -382,7 +382,7 @@ class AssignmentDesign(Design):
         return super(AssignmentDesign, replace(self, adapts=False)).only_stage(inputs, verb)
 
     def _bound(self, inputs: Mapping[str, Any]) -> tuple[Compiled, Binding]:
-        """What runs for these inputs, and the inputs as it reads them."""
+        """The kernel for these inputs, and the inputs in the form that it reads."""
         binding = self.compiled.bind(inputs, self.type)
         chosen = self.compiled.adapted(binding) if self.adapts else self.compiled
         return chosen, binding if chosen is self.compiled else chosen.bind(inputs, self.type)
@@ -409,7 +409,7 @@ class AssignmentDesign(Design):
         return {self.name: result.output}
 
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
-        """One after the other; each reads what those before it have written."""
+        """The stages in order; each reads the results of those before it."""
         if inputs is None:
             raise UserError(
                 f"what {self.name} does in a cycle depends on its inputs",
@@ -447,7 +447,7 @@ class AssignmentDesign(Design):
 
 
 def _ended(result: Any) -> StageResult:
-    """The result of a stage that came to its end, so that it has outputs; raises otherwise."""
+    """The result of a stage that ran to completion; raises otherwise."""
     from t2s.simulator.report.errors import require_complete
     from t2s.simulator.report.result import SimResult
 
@@ -458,7 +458,7 @@ _IN_MEMORY: GraphCache[None, Graph] = GraphCache()
 
 
 def given_in_memory(graph: Graph) -> Graph:
-    """The graph with all its inputs and outputs in the device's memory; the same one each time."""
+    """The graph with all inputs and outputs in the device's memory, cached."""
 
     def moved() -> Graph:
         tensors = tuple(
@@ -473,7 +473,7 @@ def given_in_memory(graph: Graph) -> Graph:
 
 
 def assignment_design(given: object) -> AssignmentDesign | None:
-    """The design of a kernel, an assignment, or the tensor that is assigned to, if it is one."""
+    """The design of a kernel, an assignment or an assigned tensor; ``None`` for anything else."""
     match given:
         case Compiled():
             return AssignmentDesign(given)
@@ -483,7 +483,7 @@ def assignment_design(given: object) -> AssignmentDesign | None:
 
 
 def assignment_of(given: Tensor | Assignment) -> Assignment:
-    """The assignment of its result tensor.  Raises ``UserError`` if nothing is assigned to it."""
+    """The assignment to a result tensor.  Raises ``UserError`` if nothing is assigned to it."""
     if isinstance(given, Assignment):
         return given
     if given.definition is None:
@@ -495,11 +495,11 @@ def assignment_of(given: Tensor | Assignment) -> Assignment:
     return given.definition
 
 
-# Sums of index notation that leave the type in which the statement is computed.
+# Sums of index notation that overflow the type in which the statement is computed.
 #
-# As for Funcs (``func/overflow.py``), whose warning this is: sums of signed integers alone; the
-# ranges of the operands say first whether a sum may overflow, and then the statement is computed
-# again in a wide type, by compiled loops.
+# The rules and the warning are those of Funcs (``func/overflow.py``): only signed sums count.  If
+# the ranges of the operands allow an overflow, compiled loops compute the statement again in a wide
+# type.
 
 Interval = tuple[int, int]
 
@@ -507,9 +507,9 @@ Interval = tuple[int, int]
 def warn_of_narrow_sums(
     assignment: Assignment, binding: Binding, result: SparseTensor | Array
 ) -> None:
-    """Warn, at the line of a statement, of each of its sums that leaves the type of a run.
+    """Warn, at the line of a statement, of each of its sums that overflows the type of a run.
 
-    A sum inside of others counts where the ``result`` is not what it would be.
+    A sum inside another one counts only if the ``result`` is wrong because of it.
     """
     sums = any(isinstance(term, Sum) for term in walk(assignment.value))
     if not sums or binding.type.kind is not Kind.INT or assignment.semiring != PLUS_TIMES:
@@ -535,7 +535,7 @@ def warn_of_narrow_sums(
             continue
         final = part is parts[-1]
         if final and found and not any(isinstance(term, Sum) for term in walk(part.value)):
-            continue  # it is a function of sums that are too large already
+            continue  # its operands are reported already
         found.append(
             NarrowSum(
                 name=part.result.tensor if final else print_expression(part.value),
@@ -552,7 +552,7 @@ def warn_of_narrow_sums(
 
 
 def _same(wide: SparseTensor | Array, narrow: SparseTensor | Array) -> bool:
-    """Whether two results have the same values, whatever zeros they store."""
+    """Whether two results have equal values; explicit zeros do not matter."""
     entries = []
     for one in (wide, narrow):
         if isinstance(one, SparseTensor):
@@ -566,7 +566,7 @@ def _same(wide: SparseTensor | Array, narrow: SparseTensor | Array) -> bool:
 
 
 def _largest(parts: tuple[Assignment, ...], binding: Binding) -> int:
-    """The largest magnitude that may come up on the way to the sums of a statement."""
+    """A bound on the magnitude of all partial sums of a statement."""
     ranges = {name: range_of(one.values) for name, one in binding.given.items()}
     sizes = {name: len(one.values) for name, one in binding.given.items()}
     most = 0

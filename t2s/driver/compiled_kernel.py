@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Kernel(Compiled, NotebookDisplay):
-    """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
+    """A compiled assignment: its loops and blocks; ``graphs`` and ``simulate`` need inputs.
 
-    All verbs of ``t2s`` take it, with channels without bounds: ``t2s.cycles(kernel, inputs)``.
+    All verbs of ``t2s`` take it, with unbounded channels: ``t2s.cycles(kernel, inputs)``.
     """
 
     def _card(self) -> NotebookCard:
-        """Its loops, and the blocks of every stage."""
+        """The loops, and the blocks of every stage."""
         counts = block_counts(self.diagrams)
         blocks = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         summary = (("statement", print_assignment(self.assignment)), ("blocks", blocks))
@@ -45,7 +45,7 @@ class Kernel(Compiled, NotebookDisplay):
         latency: int = 1,
         balance: bool = True,
     ) -> AssignmentDesign:
-        """The kernel in a type and with channels of these kinds, for all verbs of ``t2s``."""
+        """The kernel with a computation type and kind of channels, for all verbs of ``t2s``."""
         return AssignmentDesign(self, type, Channels(capacity, latency, balance))
 
     def graphs(

@@ -1,13 +1,13 @@
-"""What every design of a user can do: become graphs with arrays, and make a result of their runs.
+"""The interface of designs: they become graphs with arrays, and turn their runs into a result.
 
 A Func or several, an assignment of index notation, a product of a sparse matrix and a ``Graph`` are
-designs (``recognize.py``).  The verbs (``simulate``, ``emit``, …) know this class and no other, so
-that a new kind of design has all verbs, and a new verb takes all kinds of designs.
+designs (``recognize.py``).  The verbs (``simulate``, ``emit``, …) use only this class, so a new
+kind of design has all verbs, and a new verb takes all kinds of designs.
 
-In come the user's object and its inputs by name.  Out come *stages*, one graph each with the arrays
-and scalars that it runs on; what a stage stores may be an input of the next.  Refused are inputs
-that the design does not have (``UserError``), and verbs that are about one graph where a design is
-several, each of which takes the whole device (``UnsupportedError``).
+A design takes its inputs by name and yields *stages*, each of which is a graph with the arrays and
+scalars that it runs on; the outputs of a stage may be inputs of the next.  Unknown inputs are
+refused (``UserError``), and so are verbs for a single graph if the design has several, because each
+of these takes the whole device (``UnsupportedError``).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Values = Array | dict[str, Array]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A graph, the arrays and the scalars that it runs on, by name, and why its loops are there.
+    """A graph, its arrays and scalars by name, and the reasons for its loops.
 
-    ``reasons`` are by node and loop, where the front end knows them; ``explain`` has more lines for
-    the summary of a result.
+    ``reasons`` maps (node, loop) to a directive, if the front end knows it; ``explain`` adds lines
+    to the summary of a result.
     """
 
     graph: Graph
@@ -50,11 +50,11 @@ class Stage:
 
 
 class StageResult(Protocol):
-    """What became of a stage, in a simulator, in an emulator or in hardware."""
+    """The result of a stage, from a simulator, an emulator or hardware."""
 
     @property
     def outputs(self) -> Mapping[str, Array]:
-        """The arrays that the stage has stored, by name."""
+        """The arrays that the stage stored, by name."""
 
 
 Stages = Generator[Stage, Any, Any]
@@ -81,66 +81,66 @@ class StartedDesign:
 
 
 class Design(ABC):
-    """Something of the user that becomes graphs of processing elements and channels."""
+    """A user's object that becomes graphs of processing elements and channels."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """How messages call it."""
+        """The name of the design in messages."""
 
     @property
     def stage_count(self) -> int:
-        """How many graphs it is, which run one after the other."""
+        """The number of graphs, which run one after the other."""
         return 1
 
     def stage_count_for(self, inputs: Mapping[str, Any] | None) -> int:
-        """How many graphs run for these inputs, whose sizes may choose among several designs."""
+        """The number of graphs for these inputs, whose sizes may select another design."""
         return self.stage_count
 
     @abstractmethod
     def lower(self, given: Mapping[str, Any]) -> Graph:
-        """Its graph; ``given`` has what the graph itself depends on: constants, or a matrix."""
+        """Its graph; ``given`` has the inputs that the graph depends on: constants, or a matrix."""
 
     @abstractmethod
     def loops(self, given: Mapping[str, Any]) -> str:
-        """What runs where and when, as loops."""
+        """The schedule: what runs where and when, as loops."""
 
     @abstractmethod
     def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """The arrays that the graph takes in place of sparse operands, by name."""
+        """The arrays that replace sparse operands as inputs of the graph, by name."""
 
     @abstractmethod
     def interpret(self, inputs: Mapping[str, Any]) -> Values:
-        """The values that every way to run the design has to give."""
+        """The reference values of the design."""
 
     @abstractmethod
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
-        """The stages for these inputs; ``None`` where times alone are asked for."""
+        """The stages for these inputs; ``None`` for a run that only counts cycles."""
 
     def in_memory(self, graph: Graph) -> Graph:
-        """A graph of a stage for a device with a DRAM: where its arrays are."""
+        """The graph of a stage for a device with a DRAM, with its arrays placed in memory."""
         return graph
 
     def on_device(self, device: Device) -> Device:
-        """The device that the design runs on; ``UserError`` for one on which it cannot be."""
+        """The device that the design runs on; ``UserError`` for one that it cannot run on."""
         return device
 
     def with_small_joins(self) -> Design:
-        """The design with joins of two streams only: larger ones are too much for a cell."""
+        """The design with binary joins only: larger ones do not fit into a cell."""
         return self
 
     def outputs_of(self, result: Any) -> dict[str, Array]:
-        """The arrays of a result of its stages, by name."""
+        """The outputs of a result, by name."""
         return dict(result.outputs)
 
     def begin(self, inputs: Mapping[str, Any] | None) -> StartedDesign:
-        """The first stage, ready to run, and what comes after it."""
+        """The design with its first stage ready to run."""
         stages = self.stages(inputs)
         with gc_paused():
             return StartedDesign(first=next(stages), following=stages)
 
     def only_stage(self, inputs: Mapping[str, Any] | None, verb: str) -> Stage:
-        """The stage of a design that is one graph; ``UnsupportedError`` if it is several."""
+        """The stage of a single-graph design; ``UnsupportedError`` for several graphs."""
         if self.stage_count > 1:
             raise UnsupportedError(
                 f"{self.name} is {self.stage_count} graphs, which run one after the other",
@@ -153,9 +153,9 @@ class Design(ABC):
 
 
 class ChipKernel(ABC):
-    """Something that is compiled for one chip, and has no graph for other devices.
+    """A kernel compiled for one chip, without a graph for other devices.
 
-    ``simulate`` and ``cycles`` run it there, with the chip's own memory if none is named.
+    ``simulate`` and ``cycles`` run it on that chip, by default with the chip's own memory.
     """
 
     chip: ClassVar[str]

@@ -1,4 +1,4 @@
-"""What each directive buys: cycles of a design with its first directives, one more each time."""
+"""Ablation of directives: the cycles of a design with its first 0, 1, 2, ... directives."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MOST_STEPS = 64
 
 
 def ablation_of(design: Any, device: Device, graph: str) -> tuple[AblationStep, ...]:
-    """A rung for no directive, and one for each directive with all before it, as they are written.
+    """One step for the design without directives, and one for each prefix of its directives.
 
-    Raises ``UserError`` for a design that has no directives to leave out, one that is not Funcs,
-    and for another one than that of the graph of this name, which is that of its first output.
+    Raises ``UserError`` for a design without directives or not made of Funcs, and if ``name``, the
+    name of the simulated graph, is not that of its first output.
     """
     found = design_of(design)
     if not isinstance(found, FuncDesign):
@@ -85,7 +85,7 @@ def _ablation_step(
 
 
 def _with_first(func: ScheduledFunc, steps: list[Step]) -> ScheduledFunc:
-    """A Func with those of its directives that are among the steps."""
+    """A Func with only those of its directives that are among the steps."""
     changed = copy(func)
     changed.journal = [(about, directive) for name, about, directive in steps if name == func.name]
     changed.plan = [directive for about, directive in changed.journal if about == func.name]

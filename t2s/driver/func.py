@@ -1,4 +1,4 @@
-"""``Func``: what users write, with the verbs as methods."""
+"""``Func``: definitions and directives, with the verbs as methods."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class Func(SparseFunc, NotebookDisplay):
     """A function: definitions by assignment, directives as methods, and the ways to run it.
 
-    ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.
+    ``Func("C")``; the element type follows from the definitions unless ``type`` declares it.
     """
 
     def _card(self) -> NotebookCard:
-        """Its loop nest; what is missing, where there is none yet."""
+        """The loop nest, or what is missing for one."""
         try:
             loops = Preformatted(title="", text=print_loop_nest(self))
         except T2SError as error:
@@ -42,7 +42,7 @@ class Func(SparseFunc, NotebookDisplay):
         return NotebookCard(title=f"Func {self.name}", parts=(loops,))
 
     def __getattr__(self, attribute: str) -> NoReturn:
-        """Only for names that are not there: Halide's directives, and what is spelled wrong."""
+        """Called for unknown names only: Halide's directives, and misspelled ones."""
         if attribute.startswith("_"):
             raise AttributeError(attribute)
         known = [name for name in dir(type(self)) if not name.startswith("_")]
@@ -53,7 +53,7 @@ class Func(SparseFunc, NotebookDisplay):
         return lower(self, by_name("lower", inputs, keywords))
 
     def print_loop_nest(self, inputs: Mapping[str, Any] | None = None, **keywords: Any) -> str:
-        """What the schedule means; see ``t2s.print_loop_nest``."""
+        """The loop nests of the schedule; see ``t2s.print_loop_nest``."""
         return print_loop_nest(self, by_name("print_loop_nest", inputs, keywords))
 
     def interpret(self, inputs: Mapping[str, Any]) -> np.ndarray[Any, Any]:

@@ -31,7 +31,7 @@ from t2s.spatial.schedule import ScheduledFunc
 
 @dataclass(frozen=True)
 class _Lowered:
-    """What is computed, where and when, and why its loops are there."""
+    """A lowered program: temporal and spatial form, graph, and the reasons for its loops."""
 
     program: TemporalProgram
     spatial: SpatialProgram
@@ -55,7 +55,7 @@ design takes a fraction of the first one's time.
 
 @dataclass(frozen=True)
 class FuncDesign(Design):
-    """A Func, or a tuple or list of Funcs; integers that shapes depend on become constants."""
+    """A Func or several; integer parameters that shapes depend on become constants."""
 
     design: AnyFunc | Sequence[AnyFunc]
 
@@ -99,17 +99,18 @@ class FuncDesign(Design):
         result = yield Stage(
             graph=lowered.graph, arrays=arrays, scalars=scalars, reasons=lowered.reasons
         )
-        if result.outputs:  # not of a run for its times alone, or one that was cut short
+        # a run that only counts cycles, or was cut short, has no values to check
+        if result.outputs:
             warn_of_narrow_sums(lowered.program, values)
         return result
 
     def _lowered(self, given: Mapping[str, Any]) -> _Lowered:
-        """The program for these constants, lowered once as long as nobody adds a directive."""
+        """The program for these constants, lowered again only if directives were added."""
         refuse_sparse(self.design)
         constants = {n: v if (number := as_int(v)) is None else number for n, v in given.items()}
         program, funcs = freeze(self.design, constants), self.funcs
-        # definitions and directives are only ever added, so that counts tell whether one was; to
-        # hash the program would walk shared expressions again and again
+        # Definitions and directives are append-only, so their counts tell whether one was added;
+        # hashing the program would walk its shared expressions exponentially often.
         state = tuple(
             (id(func), len(func.written), len(func.bounds), len(func.journal), len(func.plan))
             for func in funcs.values()
@@ -128,7 +129,7 @@ class FuncDesign(Design):
 def reasons_of(
     program: SpatialProgram, funcs: Mapping[str, ScheduledFunc]
 ) -> dict[tuple[str, str], LoopReason]:
-    """Why the loops of a design are there, and the line of the directive where there is one."""
+    """The reason for each loop of a design, with the line of its directive if there is one."""
     journal = [directive for func in funcs.values() for _, directive in func.journal]
     found: dict[tuple[str, str], LoopReason] = {}
     for kernel in program.kernels:
@@ -140,7 +141,7 @@ def reasons_of(
 
 
 def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
-    """The scalars that shapes depend on; all others are given at run time."""
+    """The scalars that shapes depend on; all others are run-time inputs."""
     return {
         name: number
         for name in sorted(structural_parameters(output_funcs(design)))
@@ -149,12 +150,12 @@ def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
 
 
 def without(inputs: Mapping[str, Any], constants: Mapping[str, int]) -> dict[str, Any]:
-    """The inputs but for those that have become constants of a graph."""
+    """The inputs without those that became constants of a graph."""
     return {name: value for name, value in inputs.items() if name not in constants}
 
 
 def is_sparse(design: object) -> bool:
-    """Whether a design is a Func that reads a matrix in a representation."""
+    """Whether a design is a Func that reads a ``MatrixParam``."""
     if not isinstance(design, TemporalFunc):
         return False
     kinds = sparse.Values | sparse.DecodedCoordinate

@@ -1,4 +1,4 @@
-"""A ``Graph`` of the user, as a design: made by hand, read from a file, or lowered before."""
+"""A user's ``Graph`` as a design: written by hand, read from a file, or lowered before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from t2s.graph.verify import verify_graph
 
 @dataclass(frozen=True)
 class GraphDesign(Design):
-    """A graph; it has to be sound before anything is made of it."""
+    """A graph, verified before anything else happens to it."""
 
     graph: Graph
 
@@ -59,7 +59,7 @@ class GraphDesign(Design):
 
 
 def split_scalars(graph: Graph, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and scalars apart."""
+    """Separate the inputs into arrays and scalars."""
     scalars = {parameter.name for parameter in graph.parameters}
     return (
         {name: value for name, value in inputs.items() if name not in scalars},

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def lower(design: object, inputs: Mapping[str, Any] | None = None, **keywords: Any) -> Graph:
     """The PE/channel graph of a design, with its directives.
 
-    ``inputs`` has what the graph itself depends on, by name: values of the integer ``Param``
-    objects that bounds use; the matrix of a ``MatrixParam``; the tensors that an assignment reads,
-    whose shapes and types the graph is for.  Raises ``UserError`` with the user's line for a
-    directive that is not legal, and ``UnsupportedError`` for an assignment of several stages.
+    ``inputs`` has the inputs that the graph depends on, by name: the integer ``Param`` objects in
+    bounds; the matrix of a ``MatrixParam``; the tensors of an assignment, whose shapes and types
+    the graph is for.  Raises ``UserError`` with the user's line for an illegal directive, and
+    ``UnsupportedError`` for an assignment of several stages.
     """
     return design_of(design).lower(by_name("lower", inputs, keywords))
 
@@ -35,11 +35,11 @@ def lower(design: object, inputs: Mapping[str, Any] | None = None, **keywords: A
 def structure(
     design: object, inputs: Mapping[str, Any] | None = None, **keywords: Any
 ) -> dict[str, Array]:
-    """The arrays that the graph of a design takes for its sparse operands, by name.
+    """The arrays that the graph of a design reads in place of its sparse operands, by name.
 
-    They may be used for many runs: with ``arrays = structure(y, {"A": matrix})``,
-    ``t2s.simulate(graph, arrays | {"x": x})``.
-    For an assignment these are the arrays of all its operands; other designs have none.
+    They can be reused in many runs: with ``arrays = structure(y, {"A": matrix})``,
+    ``t2s.simulate(graph, arrays | {"x": x})``.  For an assignment these are the arrays of all
+    operands; other designs have none.
     """
     return design_of(design).structure(by_name("structure", inputs, keywords))
 
@@ -48,7 +48,7 @@ def structure(
 def print_loop_nest(
     design: object, inputs: Mapping[str, Any] | None = None, **keywords: Any
 ) -> str:
-    """What the schedule means: all loop nests, with the reason of every loop.
+    """The loop nests of the schedule, with the reason for every loop.
 
     ``inputs`` are those of ``lower``.  For an assignment, its concrete loops; for a ``Graph`` and a
     product of a sparse matrix, the loops and the state machines of the graph's nodes.
@@ -71,11 +71,11 @@ def interpret(design: object, inputs: Mapping[str, Any]) -> Any: ...
 
 
 def interpret(design: object, inputs: Mapping[str, Any]) -> Values:
-    """Compute a design without time, and without directives: the oracle of every design.
+    """Compute the values of a design, ignoring directives and time: the reference for all runs.
 
     ``inputs`` holds the arrays and the scalars by name.  Returns the array of a Func or of an
     assignment, and a dict of the arrays by name for several Funcs and for a ``Graph``, whose nodes
-    are run token by token.
+    run token by token.
     """
     return design_of(design).interpret(inputs)
 
@@ -86,13 +86,13 @@ def resources(
     *,
     device: str | Device = "arria10",
 ) -> ResourceReport:
-    """An estimate of the DSP and RAM blocks that a design takes of a device, node by node.
+    """Estimate the DSP and RAM blocks of a device that a design takes, node by node.
 
-    ``report.fits`` says whether the device has enough of them, ``report.overruns`` what is missing.
-    ``inputs`` has what the graph depends on: constants, a matrix, the tensors of an assignment.
-    The rules are those of ``t2s.report.resources`` and ``t2s.report.resources``.  Raises
-    ``UserError`` for a device without such blocks (``ideal``), and ``UnsupportedError`` for state
-    machines with memories whose size depends on data, as most blocks of sparse streams have.
+    ``report.fits`` tells whether the device has enough of them, ``report.overruns`` what is
+    missing.  ``inputs`` has the inputs that the graph depends on: constants, a matrix, the tensors
+    of an assignment.  ``t2s/report/resources.py`` has the rules.  Raises ``UserError`` for a device
+    without such blocks (``ideal``), and ``UnsupportedError`` for state machines with memories of
+    data-dependent size, such as most blocks of sparse streams.
     """
     from t2s.report.resources import estimate_resources
 

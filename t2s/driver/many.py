@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One of the runs of ``simulate_many``: the arguments of ``simulate``, and a name for tables.
+    """A run of ``simulate_many``: the arguments of ``simulate``, and a name for tables.
 
-    ``inputs`` is ``None`` for the times alone, ``memory`` for that of the device.
+    ``inputs=None`` only counts cycles; ``memory=None`` takes the device's memory.
     """
 
     design: object
@@ -44,12 +44,12 @@ def simulate_many(
 ) -> Outcomes:
     """Simulate independent designs, inputs and devices on all cores.
 
-    The outcomes come in the order of ``runs``, whatever ends first; each has a ``result``, or an
-    ``error`` that ends this run only, and ``.results`` are all results.  A design that occurs in
-    several runs is lowered once.  Engines release the interpreter's lock, so threads do.
+    The outcomes are in the order of ``runs``; each has a ``result``, or an ``error`` that ended
+    only this run, and ``.results`` has all results.  A design that occurs in several runs is
+    lowered once.  Engines release the GIL, so the runs are threads.
 
-    ``workers`` is the number of runs at once, ``None`` for one for each core.  Ctrl-C ends all runs
-    and returns what there is.
+    ``workers`` is the number of concurrent runs, by default one per core.  Ctrl-C ends all runs and
+    returns the outcomes so far.
     """
     from t2s.explore.parallel import DesignRun, run_many
 
@@ -83,7 +83,7 @@ def simulate_many(
 def _run(
     design: Design, begun: StartedDesign, target: Device, simulate: RunGraph, *, times: bool
 ) -> Any:
-    """All stages of a design; its times alone if it has no inputs."""
+    """Run all stages of a design; only count cycles if it has no inputs."""
 
     def stage(stage: Stage) -> SimResult:
         arrays = None if times else stage.arrays
@@ -105,25 +105,25 @@ def fit_depths(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> DepthFit:
-    """The smallest channel depths that keep the cycle count of a design with unbounded channels.
+    """FIFO sizing: the smallest channel depths with the cycle count of unbounded channels.
 
-    The depths are minimal: lowering any single one costs cycles.  Without a shared memory
-    bandwidth they are often the least, smaller than all others in every channel; the result says
-    which (``minimal``, ``least``).  ``fit.apply(design)`` is the graph with these depths.
+    The depths are minimal: lowering any single one costs cycles.  Without a shared memory bandwidth
+    they are often the least, that is, no other solution is smaller in any channel; the result says
+    which it is (``minimal``, ``least``).  ``fit.apply(design)`` is the graph with these depths.
 
     Parameters
     ----------
     design, device, memory: as for ``simulate``.
     inputs: the scalars that loop bounds, conditions and indices depend on.  Arrays are needed only
         where control depends on data, and then the depths are the smallest for these arrays.
-    slack: share of the cycles that may be given away, 0.01 for one per cent.
+    slack: tolerated increase of the cycles, 0.01 for one percent.
     budget_bytes, budget_blocks: RAM that all FIFOs together may take.  The result then has the
         ``front`` of cycles against RAM, and the depths of its fastest point within the budget.
-    workers: runs at once; one for each core if ``None``.
-    progress: show the runs: ``True`` always, ``False`` never, ``None`` for long searches.
+    workers: concurrent runs, by default one per core.
+    progress: show a progress bar: ``True`` always, ``False`` never, ``None`` for long searches.
 
     Ctrl-C ends the search with the best depths so far.  Raises ``UserError`` for a budget that
-    cannot be met, ``DeadlockError`` for a design that does not end however deep its channels are.
+    cannot be met, ``DeadlockError`` for a design that deadlocks however deep its channels are.
     """
     from t2s.explore.depths import fit_depths as fit_graph
 
@@ -148,13 +148,13 @@ def fit_depths(
 
 
 def compare(before: Any, after: Any, *, names: Sequence[str] = ("A", "B")) -> Comparison:
-    """What differs between two results, and what the difference of their cycles is made of.
+    """Compare two results: what differs, and the causes of their difference in cycles.
 
-    Both are what ``t2s.simulate`` returns for any design, what ``t2s.sparse.simulate`` returns, or
-    the ``result`` of a run that was cut short, which the comparison says.  ``names`` are what
-    it calls them.  Peaks of channels are found by one more run of each.
+    Both are results of ``t2s.simulate`` or ``t2s.sparse.simulate``, possibly the partial ``result``
+    of a run that was cut short, which the comparison then mentions.  ``names`` are their labels.
+    Peak occupancies of channels take one more run of each.
 
-    Raises ``UserError`` for anything else: a count of cycles, or a run of hardware, has no causes.
+    Raises ``UserError`` for anything else: a cycle count, or a run of hardware, has no causes.
     """
     from t2s.report.comparison import comparison_of
 
@@ -174,7 +174,7 @@ def compare(before: Any, after: Any, *, names: Sequence[str] = ("A", "B")) -> Co
 def runs_of(
     result: Any, which: str, location: SourceLocation | None = None
 ) -> tuple[SimResult, ...]:
-    """The runs of a result of any kind, one for each stage; ``UserError`` if it has none."""
+    """The simulated stages of any kind of result; ``UserError`` if it has none."""
     from t2s.simulator.report.result import SimResult
 
     stages = getattr(result, "stages", getattr(result, "run", result))

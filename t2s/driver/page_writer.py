@@ -1,4 +1,4 @@
-"""What designs add to results: warnings, lines of the summary, and ``result.report(path)``."""
+"""What the driver adds to results: warnings, lines of the summary, and ``result.report(path)``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageContext:
-    """The ``RunContext`` of the stage of a design: why its loops are there, lines of a summary.
+    """The ``RunContext`` of a stage: reasons for its loops, and lines for the summary.
 
-    ``graph`` is that of the design, which is on the chip but for what the design says; ``ablation``
-    makes the ladder of directives of a result's design.
+    ``graph`` is the design's own, without the device's memory; ``ablation`` runs the design with
+    prefixes of its directives.
     """
 
     graph: Graph
@@ -54,14 +54,14 @@ class StageContext:
 
 
 def over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
-    """One line for each kind of block of which the device has too few."""
+    """One line for each kind of block that the device has too few of."""
     from t2s.report.resources import estimate_resources
 
     if device.fabric is None:
         return ()
     try:
         overruns = estimate_resources(graph, device).overruns
-    except UnsupportedError:  # the size of memories on the chip depends on data
+    except UnsupportedError:  # on-chip memories of data-dependent size have no estimate
         return ()
     return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
 
@@ -77,10 +77,10 @@ def write_page(
     ladder: Sequence[AblationStep] = (),
     units: Sequence[Table] = (),
 ) -> Path:
-    """Write one page of runs that came one after the other, and return its path.
+    """Write one page about consecutive runs, and return its path.
 
-    The options are those of ``SimResult.report``, for all runs; ``ladder`` has its rungs, ``units``
-    what is taken of a chip without DSP and RAM blocks.
+    The options are those of ``SimResult.report``, for all runs; ``ladder`` has the steps of the
+    ablation, ``units`` the usage of a chip without DSP and RAM blocks.
     """
     from t2s.core.files import write_file
     from t2s.report.page.model import PageModel, PageOptions, run_model
@@ -106,7 +106,7 @@ def write_page(
 
 
 def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
-    """Depths by channel, of a ``DepthFit`` or of a mapping."""
+    """Depths by channel, from a ``DepthFit`` or a mapping."""
     found = getattr(depths, "depths", depths)
     named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
     numbers = {name: as_int(depth) for name, depth in found.items()} if named else {}

@@ -1,12 +1,12 @@
 """``place``: a design on a coarse-grained reconfigurable array, as triggered instructions.
 
 A ``Placement`` is a design like any other: ``t2s.simulate``, ``cycles``, ``verilate``,
-``fit_depths`` and all other verbs take it.  What they run is not the graph that it was made of, but
-the one that its own text and placement file say: each cell a node or a PE of a node, each branch of
-a net a channel with the latency of its wires (``backends/cgra_tia/lift``).
+``fit_depths`` and all other verbs take it.  They do not run the graph that was placed, but the one
+that is lifted from the emitted assembly and placement file: each cell is a node or a PE of a node,
+each branch of a net a channel with the latency of its wires (``backends/cgra_tia/lift``).
 
-In goes a design that is one graph, or a folder that ``Placement.write`` has made.  Refused are
-designs that the fabric has no operators, no cells or no wires for, with the user's line.
+A placement is made from a design of one graph, or read from a folder that ``Placement.emit`` wrote.
+Designs for which the fabric lacks operators, cells or wires are refused, with the user's line.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ MOST_TURNS = 16
 
 @dataclass(frozen=True, repr=False)
 class Placement(Design, NotebookDisplay):
-    """A design whose cells have places and whose nets have wires.
+    """A placed and routed design.
 
-    ``placed`` is what the files say.  ``source`` is the design that it was made of, which knows the
-    user's inputs and results; ``None`` if it was read from files.
+    ``placed`` is the content of the files.  ``source`` is the original design, which knows the
+    user's inputs and results; ``None`` if the placement was read from files.
     """
 
     placed: PlacedDesign
@@ -63,14 +63,14 @@ class Placement(Design, NotebookDisplay):
 
     @cached_property
     def graph(self) -> Graph:
-        """The machine as it is placed, as a graph."""
+        """The placed design as a graph."""
         from t2s.backends.cgra_tia.lift.placed import lift_placed
 
         return lift_placed(self.placed, fused=self.fused)
 
     @cached_property
     def files(self) -> Mapping[str, str]:
-        """The assembly, the placement file and the picture: name to text."""
+        """The assembly, the placement file and the picture, by file name."""
         from t2s.backends.cgra_tia.files import write_files
 
         return write_files(self.placed)
@@ -85,7 +85,7 @@ class Placement(Design, NotebookDisplay):
         return write_texts(checked_folder("the directory", directory), self.files, user_location())
 
     def run(self, inputs: Mapping[str, Any], **options: Any) -> PlacedRun:
-        """Step through the instructions, cycle by cycle: the oracle of ``t2s.simulate``.
+        """Interpret the instructions, cycle by cycle: the reference for ``t2s.simulate``.
 
         ``options`` are those of ``t2s.backends.cgra_tia.machine.profile_b.run_placed``.
         """
@@ -97,9 +97,9 @@ class Placement(Design, NotebookDisplay):
         return run_placed(self.placed, arrays, fused=self.fused, **options)
 
     def picture(self, group: str | None = None) -> SvgPicture:
-        """Cells, units and nets on the fabric; or the nets of one ``group`` alone.
+        """Cells, units and nets on the fabric, or only the nets of one ``group``.
 
-        ``groups`` has the names.  Raises ``UserError`` for another one.
+        ``groups`` has the names.  Raises ``UserError`` for an unknown one.
         """
         from t2s.backends.cgra_tia.files.picture import placement_svg
 
@@ -109,17 +109,17 @@ class Placement(Design, NotebookDisplay):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The channel arrays that nets are elements of, by name."""
+        """The channel arrays of the nets, by name."""
         return tuple(dict.fromkeys(net.group for net in self.placed.netlist.nets))
 
     def picture_of_tracks(self) -> SvgPicture:
-        """How many tracks are taken between neighbors; red where none is left."""
+        """The number of occupied tracks between neighbors; red if all are."""
         from t2s.backends.cgra_tia.files.picture import tracks_svg
 
         return SvgPicture(tracks_svg(self.placed))
 
     def picture_of_limit(self) -> SvgPicture:
-        """The circle of cells and nets that keeps the design from a firing in every cycle."""
+        """The recurrence cycle of cells and nets that limits the initiation interval."""
         from t2s.backends.cgra_tia.files.picture import circle_svg
 
         return SvgPicture(circle_svg(self.placed))
@@ -127,12 +127,12 @@ class Placement(Design, NotebookDisplay):
     def picture_of_run(
         self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"
     ) -> SvgPicture:
-        """Where the cycles of each part went in a run: blue none, red all.
+        """The share of cycles that each part spent in a state: from blue (none) to red (all).
 
-        ``run`` is what ``Placement.run`` or ``t2s.simulate`` of the placement gives.  The simulator
-        counts parts that are alike together, so each of them has the mean.  ``kind`` is ``"busy"``,
-        ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError`` for another
-        one, and for a run of another design.
+        ``run`` is a result of ``Placement.run`` or ``t2s.simulate`` of the placement.  The
+        simulator counts equal parts together, so each of them shows the mean.  ``kind`` is
+        ``"busy"``, ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError``
+        for any other kind, and for a run of another design.
         """
         from t2s.backends.cgra_tia.files.picture import heat_svg
         from t2s.backends.cgra_tia.machine.profile_b import SHARES, PlacedRun
@@ -163,7 +163,7 @@ class Placement(Design, NotebookDisplay):
         return SvgPicture(heat_svg(self.placed, shares, kind))
 
     def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
-        """The shares of cycles of each part, from those of the nodes that parts became."""
+        """The shares of cycles of each part, from those of its node."""
         from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
         from t2s.backends.cgra_tia.machine.profile_b import SHARES
 
@@ -200,7 +200,7 @@ class Placement(Design, NotebookDisplay):
             return end.value
 
     def _checked(self, stage: Stage) -> Stage:
-        """The stage of the source, if it is the one that was placed."""
+        """The source's stage, checked to be the one that was placed."""
         if stage.graph is not self.unplaced and stage.graph != self.unplaced:
             raise UserError(
                 f"{self.name!r} was placed for other inputs",
@@ -246,7 +246,7 @@ def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
 
 
 def _arrays(stage: Stage) -> dict[str, Any]:
-    """The inputs of a placed design: scalars are arrays of one element, loaded once."""
+    """The inputs of a placed design, whose scalars are arrays of one element."""
     return {**stage.arrays, **stage.scalars}
 
 
@@ -267,18 +267,18 @@ def place(
     Parameters
     ----------
     design: a Func or several, a product, an assignment or a graph, of one stage.
-    inputs: what its graph depends on: constants, a matrix, the tensors of an assignment.
-    fabric: ``"cgra8"``, ``"cgra16"``, ``"cgra32"`` or a ``CgraFabric``; ``None`` takes the smallest
-        of these three that has enough cells.
-    seed: chooses among placements; one seed gives the same files on every machine.
+    inputs: those that its graph depends on: constants, a matrix, the tensors of an assignment.
+    fabric: ``"cgra8"``, ``"cgra16"``, ``"cgra32"`` or a ``CgraFabric``; by default the smallest of
+    these three that has enough cells.
+    seed: chooses among placements; a seed gives the same files on every machine.
     balanced: whether all channels of an array get the latency of the longest one.
-    contract: whether ``x + a * b`` of floats becomes one operation, which rounds once.
-    interval: how many operations of a PE may share a cell, 16 at most.  They take turns, so that
-        the design fires once in so many cycles.
-    progress: called with what is being done, how much of it is done, and of how much.
+    contract: whether ``x + a * b`` of floats becomes an fma, which rounds once.
+    interval: how many operations of a PE may share a cell, at most 16.  They are time-multiplexed,
+    so the design fires once every ``interval`` cycles.
+    progress: called with the name of the current step, the work done, and the total work.
 
-    Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
-    fit, with the user's line [T2S-Tensor, sec. V.C].
+    Raises ``UnsupportedError`` for designs that the machine cannot express and ``UserError`` for
+    those that do not fit, with the user's line [T2S-Tensor, sec. V.C].
     """
     from t2s.backends.cgra_tia.backend import placed_graph
 
@@ -306,9 +306,9 @@ def place(
 
 
 def read_placement(directory: str | Path) -> Placement:
-    """The design that ``Placement.write`` or ``t2s.emit(..., "cgra_tia", ...)`` has written.
+    """Read a design that ``Placement.emit`` or ``t2s.emit(..., "cgra_tia", ...)`` wrote.
 
-    Raises ``UserError`` with file, line and column for what is no such design.
+    Raises ``UserError`` with file, line and column for files that do not hold such a design.
     """
     from t2s.backends.cgra_tia.files import read_files
 
@@ -328,7 +328,7 @@ def read_placement(directory: str | Path) -> Placement:
 
 
 def find_fabric(fabric: str | CgraFabric) -> CgraFabric:
-    """The fabric of that name, or the fabric itself; ``UserError`` lists the names."""
+    """The fabric of that name, or the fabric itself; a ``UserError`` lists the names."""
     from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
 
     if isinstance(fabric, str) and fabric in FABRICS:

@@ -1,4 +1,4 @@
-"""A product with a sparse matrix in a representation, as a design."""
+"""Products with a sparse matrix in a representation, as designs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], .
 
 
 def product_report(func: ScheduledFunc, matrices: Mapping[str, Any], result: Any) -> ProductReport:
-    """Where the cycles of a run of a product went; see ``t2s.representation.product_report``."""
+    """Break down the cycles of a product's run; see ``t2s.representation.product_report``."""
     from t2s.report.product_report import report_product
 
     product = product_of(func, split_inputs(func, matrices)[0])
@@ -90,7 +90,7 @@ def product_report(func: ScheduledFunc, matrices: Mapping[str, Any], result: Any
 
 
 def _check_run(func: ScheduledFunc, product: Product, result: SimResult) -> None:
-    """Figures are true of a run of this design with this matrix only."""
+    """Refuse a run of another design or matrix, for which the figures would be wrong."""
     from t2s.simulator.program.build import digest_of
 
     graph, arrays = parts_of(product)
@@ -108,7 +108,7 @@ def _check_run(func: ScheduledFunc, product: Product, result: SimResult) -> None
 
 
 def facts_of(product: Product) -> ProductFacts:
-    """What the report of a product needs to know of it."""
+    """The properties of a product that its report needs."""
     from t2s.report.product_report import ProductFacts
 
     nodes, circuit = product.nodes, product.circuit

@@ -1,8 +1,7 @@
-"""Designs on small arrays of the public tools: compile them, give them memory, read their results.
+"""Designs on small arrays of the public tools: compile them, fill their memory, read their results.
 
-In goes a design that is one graph.  Out comes what ``t2s.triggered.compile`` hands to users: the
-text, and where its arrays are in the memory.  Refused is what ``backends/cgra_tia/public`` has no
-form for.
+A design of one graph becomes what ``t2s.triggered.compile`` returns: the assembly, and the
+addresses of its arrays in memory.  ``backends/cgra_tia/profile_a`` refuses what it cannot express.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileADesign:
-    """A design, its graph, and what became of it."""
+    """A design, its graph, and its program."""
 
     source: Design
     graph: Graph
     compiled: PublicDesign
 
     def memory(self, inputs: Mapping[str, Any]) -> Array:
-        """The words of the memory at the start of a run on some inputs (uint32)."""
+        """The initial memory of a run on some inputs (uint32)."""
         stage = next(self.source.stages(inputs))
         if stage.graph is not self.graph and stage.graph != self.graph:
             raise UserError(
@@ -47,13 +46,13 @@ class ProfileADesign:
         return words
 
     def outputs(self, memory: Array) -> dict[str, Array]:
-        """The results by name, in the memory at the end."""
+        """The results by name, from the final memory."""
         found: dict[str, Array] = self.compiled.memory.outputs(memory)
         return found
 
     @property
     def files(self) -> dict[str, str]:
-        """The text, and the shape of the array and the starts of tensors: by file name."""
+        """The assembly, and the array's shape and tensors' addresses as JSON, by file name."""
         places = {"shape": self.compiled.shape, "starts": dict(self.compiled.memory.starts)}
         name = self.graph.name
         return {
@@ -65,7 +64,7 @@ class ProfileADesign:
 def compiled_design(
     design: object, inputs: Mapping[str, Any] | None, shape: tuple[int, int] | None, seed: int
 ) -> ProfileADesign:
-    """Compile a design for an array of a shape (``None``: one PE alone)."""
+    """Compile a design for an array of a shape (``None``: a single PE)."""
     from t2s.backends.cgra_tia.profile_a import compile_public
 
     found = design_of(design)

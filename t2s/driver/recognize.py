@@ -1,6 +1,6 @@
-"""Which kind of design an object of the user is.
+"""Find out which kind of design a user's object is.
 
-Kinds are imported where there is one: lowering takes as long to import as all that a Func needs.
+A kind is imported only if the object may be of it, because each imports a whole front end.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from t2s.sparse_repr.notation.ir import Assignment
     from t2s.sparse_repr.notation.symbols import Tensor
 
-    # what users hand to verbs, by the kind of result that comes of it
+    # arguments of verbs, by the kind of result that they lead to
     DenseDesign: TypeAlias = ScheduledFunc | Sequence[ScheduledFunc] | Graph | Network
     SparseDesign: TypeAlias = Tensor | Assignment | Compiled | AssignmentDesign
 
 
 def design_of(given: object) -> Design:
-    """The design that an object is.  Raises ``UserError`` for what is none."""
+    """The design of an object.  Raises ``UserError`` for anything else."""
     match given:
         case Design():
             return given

@@ -1,6 +1,6 @@
-"""``simulate`` and ``cycles``: a design, cycle by cycle.
+"""``simulate`` and ``cycles``: run a design cycle by cycle.
 
-The consumers bring heavy libraries, so they are imported inside the functions that need them:
+Consumers import heavy libraries, so they are imported inside the functions that need them:
 ``import t2s`` stays fast.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(TypedDict, total=False):
-    """The keywords of ``simulate``, for the editor that completes them."""
+    """The keywords of ``simulate``, as a type that editors can complete."""
 
     device: str | Device
     memory: str | Dram | None
@@ -133,7 +133,7 @@ def cycles(
 
 @dataclass(frozen=True, kw_only=True)
 class _RunOptions:
-    """The arguments of ``simulate`` beside the design and its inputs."""
+    """The arguments of ``simulate`` other than the design and its inputs."""
 
     device: str | Device
     memory: str | Dram | None
@@ -149,7 +149,7 @@ def _run_of(design: object) -> _ChipRun | _StagedRun:
 
 @dataclass(frozen=True)
 class _ChipRun:
-    """A kernel on the chip that it is compiled for."""
+    """A run of a kernel on the chip that it was compiled for."""
 
     kernel: ChipKernel
 
@@ -169,7 +169,7 @@ class _ChipRun:
 
 @dataclass(frozen=True)
 class _StagedRun:
-    """The stages of a design on a device, one after the other."""
+    """A run of a design's stages on a device, one after the other."""
 
     design: Design
 
@@ -196,7 +196,7 @@ class _StagedRun:
         return begun.run(run)
 
     def cycles(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> int:
-        """The count alone: values are computed only where control depends on them."""
+        """Only the count: values are computed only where control depends on them."""
         from t2s.simulator.report.errors import require_complete
         from t2s.simulator.run import simulate as simulate_graph
         from t2s.simulator.run import simulate_cycles
@@ -225,7 +225,7 @@ class _StagedRun:
 
 
 def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls | None) -> None:
-    """Raises ``UserError`` for what cannot be said of a kernel that has a chip of its own."""
+    """Raise ``UserError`` for options that a kernel with its own chip cannot take."""
     name = device if isinstance(device, str) else device.name
     if name not in ("ideal", kernel.chip) or stalls is not None:
         raise UserError(
@@ -238,14 +238,14 @@ def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls |
 
 
 def context_of(stage: Stage) -> StageContext:
-    """What a stage of a design adds to the results of its runs."""
+    """The context that a stage adds to the results of its runs."""
     return StageContext(
         graph=stage.graph, reasons=stage.reasons, explain=stage.explain, ablation=_ablation
     )
 
 
 def _ablation(design: object, result: SimResult) -> tuple[AblationStep, ...]:
-    """What each directive of a result's design buys."""
+    """The contribution of each directive to the cycles of a result's design."""
     from t2s.driver.directive_ablation import ablation_of
 
     return ablation_of(design, result.device, result.graph)
@@ -257,11 +257,11 @@ def product_report(
     inputs: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> ProductReport:
-    """Where the cycles of a product of a sparse matrix went: ``product_report(y, run, {"A": a})``.
+    """Break down the cycles of a sparse product: ``product_report(y, run, {"A": a})``.
 
     Padding, balance, stalls of reductions, and the fraction of the bound that the run reached, with
-    the cause where that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with
-    the matrix.  Raises ``UserError`` for other designs and for runs that did not end.
+    the cause if that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with the
+    matrix.  Raises ``UserError`` for other designs and for runs that were cut short.
     """
     from t2s.driver.product_design import ProductDesign
     from t2s.driver.product_design import product_report as report_of_product
@@ -280,12 +280,12 @@ def product_report(
 
 
 def graph_on(design: Design, stage: Stage, target: Device) -> Graph:
-    """The graph of a stage, with what a user gives in the memory of the device if it has one."""
+    """The graph of a stage, with the user's arrays in the device's memory if it has one."""
     return stage.graph if target.memory is None else design.in_memory(stage.graph)
 
 
 def device_for(design: Design, device: str | Device, memory: str | Dram | None = None) -> Device:
-    """A device by its name, with another memory if one is given, if the design can be on it."""
+    """The device of that name, with ``memory`` if given, checked for the design."""
     from t2s.simulator.devices import find_device
 
     found = design.on_device(find_device(device))

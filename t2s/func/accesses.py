@@ -1,8 +1,8 @@
-"""Which elements a definition reads, and where: ranges of subscripts, proved by isl.
+"""Which elements a definition reads, and from which lines: ranges of subscripts, proved by isl.
 
-Reads that never happen are no part of a design: ``select(s == 1, select(s == 0, x[i], y[i]), 0)``
-never reads ``x``, for its condition contradicts the one around it.  The selection becomes the
-branch that is taken (``without_dead_reads``).
+Reads that never happen are removed: ``select(s == 1, select(s == 0, x[i], y[i]), 0)`` never reads
+``x``, because its condition contradicts the enclosing one.  The selection becomes the branch that
+is taken (``without_dead_reads``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_CONDITIONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardedRead:
-    """A read and the condition under which it happens (``None``: always)."""
+    """A read and its path condition (``None``: unconditional)."""
 
     read: Read
     condition: Expr | None
@@ -110,7 +110,7 @@ def _guarded_objects(
 
 
 def _weaker(conditions: Sequence[Expr | None]) -> Expr | None:
-    """What all conditions have in common."""
+    """A condition that all of the given ones imply."""
     first, *others = (conjuncts(condition) for condition in conditions)
     return conjunction(*(part for part in first if all(part in other for other in others)))
 
@@ -200,7 +200,7 @@ def without_dead_reads(value: Expr, intervals: Sequence[Interval]) -> Expr:
 
 
 def _branch(node: Select, where: Expr | None, intervals: Sequence[Interval]) -> bool | None:
-    """The branch that is always taken, if the other one reads something; ``None``: either."""
+    """The branch that is always taken, if the other one reads something, else ``None``."""
     around = [part for part in conjuncts(where) if is_affine(part)][-MOST_AROUND:]
     test = node.condition
     if reads(node.if_true) and LoopDomain(intervals, [*around, test]).is_empty():

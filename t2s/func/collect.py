@@ -82,7 +82,7 @@ def needed_funcs(outputs: Iterable[AnyFunc]) -> list[AnyFunc]:
 
 
 def _undefined(func: AnyFunc, reader: AnyFunc | None) -> UserError:
-    """The line that reads the Func is named, where one does."""
+    """The error names the line that reads the Func, if there is one."""
     location, notes = func.location, []
     for written in reader.written if reader is not None else ():
         parts = (written.value.node, *(part.node for part in written.target))

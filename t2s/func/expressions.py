@@ -29,7 +29,7 @@ Number = Union[int, float, bool, "Expression"]
 
 
 class Receiver:
-    """What an expression can be sent into with ``>>``; everything else is shifted by."""
+    """The right side of ``expression >> receiver``; any other right side is a shift amount."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class Symbol:
         return f"{self.kind} {self.name}"
 
     def __iter__(self) -> NoReturn:
-        """Without this Python would ask for element 0, 1, 2 and so on without end."""
+        """Refuse iteration: Python would call ``__getitem__`` with 0, 1, 2, ... forever."""
         raise UserError(
             f"{self.kind} {self.name} is not a sequence of values that Python could go through",
             location=user_location(),
@@ -342,7 +342,7 @@ def combine(operator: Op, *values: Number) -> Expression:
 
 
 def power(base: Expression, exponent: object) -> Expression:
-    """``base ** exponent`` as products: by squaring, from the exponent's highest bit down."""
+    """``base ** exponent`` as products: repeated squaring, from the exponent's highest bit."""
     count = as_int(exponent)
     if count is None or not 0 <= count <= LARGEST_EXPONENT:
         raise UserError(
@@ -406,7 +406,7 @@ def element(
     return Expression(node, symbols, location)
 
 
-# Types of expressions: literals that take the type of what is beside them, and subscripts.
+# Types of expressions: literals adopt the type of the other operand; subscripts are int32.
 
 
 def type_of_dtype(dtype: np.dtype[Any]) -> Type:
@@ -463,7 +463,7 @@ def _check_literals(node: Expr, target: Type, location: SourceLocation) -> None:
 
 
 def as_index(node: Expr, location: SourceLocation) -> Expr:
-    """An integer expression in int32, the type of loops, also where numpy's integers are in it.
+    """An integer expression in int32, the type of loop indices, even if it contains numpy integers.
 
     ``i + np.int64(1)`` is int64 in numpy, and the same number as ``i + 1``.
     """
@@ -494,9 +494,9 @@ def _narrower(node: Term) -> Term | None:
     return None
 
 
-# Names that users try on Funcs and expressions, and what does the same here.
+# Names that users try on Funcs and expressions, and their equivalents here.
 #
-# Most users know Halide or numpy, whose directives and functions have names of their own.
+# Most users come from Halide or numpy, which name directives and functions differently.
 
 _OWN_PLACE = (
     "a Func with an update has a loop nest of its own; isolate_producer(G, P) gives another one a "

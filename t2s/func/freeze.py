@@ -3,8 +3,8 @@
 What goes in: the output Funcs, bounds, and values for the integer parameters used in bounds.
 What comes out: every function they need, in dependence order, with bounds (given, or inferred from
 the reads of the consumers), the systems of recurrences, and the inputs with their shapes.
-What is refused: undefined Funcs, missing bounds, recursion that is no uniform recurrence or has no
-legal order, variables that are neither on the left side nor reduction variables, reads outside of
+What is refused: undefined Funcs, missing bounds, recursion that is not a uniform recurrence or has
+no legal order, variables that are neither on the left side nor reduction variables, reads out of
 bounds.
 """
 
@@ -62,7 +62,7 @@ MOST_TERMS = 100_000
 
 @dataclass
 class _State:
-    """What is known while the functions are visited, consumers first."""
+    """The state of freezing while the functions are visited, consumers first."""
 
     constants: Mapping[str, int]
     types: dict[str, Type]
@@ -76,9 +76,9 @@ class _State:
 
     @cached_property
     def reads_of_all_branches(self) -> dict[str, list[AccessRange]]:
-        """Reads as if every branch were taken, for inputs in branches that no iteration takes.
+        """Reads as if every branch were taken, for inputs that only dead branches read.
 
-        Such a branch may be there for other sizes than these, and its input has a shape too.
+        Such a branch may be alive for other sizes, and its input needs a shape, too.
         """
         found: dict[str, list[AccessRange]] = {}
         for written in self.written:
@@ -169,7 +169,7 @@ def _freeze_unit(unit: Unit, state: _State) -> tuple[list[Function], System | No
 
 
 def _needed(unit: Unit, state: _State) -> dict[str, tuple[int, int] | None]:
-    """The range of each argument that the Funcs outside of the unit read, as far as known."""
+    """The range of each argument that Funcs outside of the unit read, as far as it is known."""
     found: dict[str, list[tuple[int, int] | None]] = {}
     for func in unit.funcs:
         box = hull(state.ranges.get(func.name, []), len(func.arguments))
@@ -292,10 +292,10 @@ def _pure_dimensions(
 def frozen_part(
     node: Expr, default: Type, constants: Mapping[str, int], types: Mapping[str, Type]
 ) -> Expr:
-    """A part of a definition, written once more, as it is in the frozen program.
+    """A part of a definition, rewritten as it stands in the frozen program.
 
-    ``default`` is the type of a part that has none of its own, ``constants`` are the values of
-    Params and ``types`` the final types of the Funcs.
+    ``default`` is the type of an untyped part, ``constants`` are the values of Params and
+    ``types`` the final types of the Funcs.
     """
     typed = retype(node, default) if node.type.weak else node
     return _with_final_types(replace_parameters(typed, constants), types)
@@ -307,7 +307,7 @@ def index_names_of(nodes: Iterable[Expr]) -> set[str]:
 
 
 def _with_final_types(node: Expr, types: Mapping[str, Type]) -> Expr:
-    """Reads made while a Func's type was still open get its final type."""
+    """Give the final type to reads that were written while a Func's type was still open."""
 
     def rule(term: Term) -> Term | None:
         if isinstance(term, Read) and term.source in types and types[term.source] != term.type:
@@ -369,7 +369,7 @@ Range = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredRange:
-    """A bound and the Func that it was given on."""
+    """A bound and the Func it was declared on."""
 
     func: AnyFunc
     bound: Bound
@@ -566,7 +566,7 @@ def _hull(dimensions: Sequence[Dimension], given: DeclaredRange | None) -> tuple
 def _check_countable(
     unit: Unit, name: str, box: tuple[int, int], given: DeclaredRange | None
 ) -> None:
-    """Indices are of 32 bits; distances from the first one, too."""
+    """Indices and their distances from the first one must fit in 32 bits."""
     low, high = box[0], box[0] + box[1] - 1
     most = value_range(INT32)[1]
     if -most <= low and high <= most:
@@ -582,7 +582,7 @@ def _check_countable(
 
 
 def check_inside(func: AnyFunc, domain: FunctionDomain, accesses: Iterable[AccessRange]) -> None:
-    """Prove that reads (or writes) of a Func stay inside of its domain."""
+    """Prove that reads (or writes) of a Func stay inside its domain."""
     for access in accesses:
         for position, found in enumerate(access.ranges):
             low, extent = domain.box[position]
@@ -601,7 +601,7 @@ def check_inside(func: AnyFunc, domain: FunctionDomain, accesses: Iterable[Acces
 
 
 def _check_rows(func: AnyFunc, domain: FunctionDomain, access: AccessRange) -> None:
-    """The proof where the bounds of some arguments depend on others."""
+    """``check_inside`` for domains in which the bounds of some arguments depend on others."""
     ranges = "; ".join(
         _range_text(d.name, d.minimum, d.extent)
         for d in domain.dimensions

@@ -157,7 +157,7 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
         return self
 
     def _as_bound(self, value: Expression) -> Expression:
-        """In int32, also where integers of numpy are in it."""
+        """The bound in int32, even if it contains numpy integers."""
         if value.type.weak or value.type == INT32:
             return value
         return Expression(as_index(value.node, value.location), value.symbols, value.location)
@@ -240,7 +240,7 @@ def typed_value(func: TemporalFunc[DirectiveT], written: WrittenDefinition) -> E
 
 
 class _Variable(Expression, Symbol):
-    """A symbol that is a value of its own."""
+    """A symbol that can be used as a value."""
 
     def __init__(self, name: str, node_type: type[Index] | type[Parameter], type: Type) -> None:
         Symbol.__init__(self, name)
@@ -372,7 +372,7 @@ class ImageParam(Symbol):
 
 
 def _sizes(shape: object) -> tuple[int, ...] | None:
-    """The extents of a shape, 0 for what is none; ``None`` for what is not a list of extents."""
+    """The extents of a shape, 0 for an invalid one; ``None`` if it is not a list of extents."""
     return tuple(as_int(n) or 0 for n in shape) if isinstance(shape, tuple | list) else None
 
 
@@ -380,7 +380,7 @@ class Param(_Variable):
     """A scalar input, given at run time by name.
 
     An integer ``Param`` may be used in bounds; then it has to be given when the design is lowered,
-    because hardware has a fixed size.
+    because the size of hardware is fixed.
     """
 
     kind = "Param"
@@ -402,7 +402,7 @@ def variables(names: str) -> tuple[Var, ...]:
 
 
 def split_names(what: str, names: object) -> list[str]:
-    """The names in a text, for a function ``what`` that makes one object of each."""
+    """The names in a text; ``what`` is the calling function, for errors."""
     if isinstance(names, str):
         return names.split()
     raise UserError(

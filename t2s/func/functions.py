@@ -1,4 +1,4 @@
-"""The functions of the language: ``select``, ``cast``, ``minimum`` and their like.
+"""The functions of the language: ``select``, ``cast``, ``minimum``, ``sqrt`` and so on.
 
 The package exports them under their short names: ``t2s.min``, ``t2s.max``, ``t2s.abs``.
 """
@@ -60,17 +60,17 @@ def cast(type: Type, value: Number) -> Expression:
 
 
 def minimum(left: Number, right: Number, *others: Number) -> Expression:
-    """The smaller of two values (``right if right < left else left``), or of several in turn."""
+    """The smallest of the values, from left to right (``right if right < left else left``)."""
     return _in_turn(Op.MINIMUM, left, right, *others)
 
 
 def maximum(left: Number, right: Number, *others: Number) -> Expression:
-    """The larger of two values (``right if right > left else left``), or of several in turn."""
+    """The largest of the values, from left to right (``right if right > left else left``)."""
     return _in_turn(Op.MAXIMUM, left, right, *others)
 
 
 def _in_turn(operator: Op, left: Number, right: Number, *others: Number) -> Expression:
-    """An operator on two values, then on what comes out and the next one, and so on."""
+    """Fold a binary operator over the values, from left to right."""
     result = combine(operator, left, right)
     for other in others:
         result = combine(operator, result, other)
@@ -83,7 +83,7 @@ def sqrt(value: Number) -> Expression:
 
 
 def rsqrt(value: Number) -> Expression:
-    """One divided by the square root: in hardware one operator, not two."""
+    """One divided by the square root, as a single hardware operator."""
     return combine(Op.RECIPROCAL_SQUARE_ROOT, value)
 
 
@@ -93,7 +93,7 @@ def exp(value: Number) -> Expression:
 
 
 def log(value: Number) -> Expression:
-    """The natural logarithm of a floating-point value; of 0 minus infinity, below it NaN."""
+    """The natural logarithm of a floating-point value; minus infinity for 0, NaN below 0."""
     return combine(Op.LOGARITHM, value)
 
 
@@ -108,17 +108,17 @@ def fma(a: Number, b: Number, c: Number) -> Expression:
 
 
 def floor(value: Number) -> Expression:
-    """The largest whole number that is not above a value, as a number of the value's type."""
+    """The largest integer not above a value, in the value's type."""
     return _rounded(Op.FLOOR, value)
 
 
 def ceil(value: Number) -> Expression:
-    """The smallest whole number that is not below a value, as a number of the value's type."""
+    """The smallest integer not below a value, in the value's type."""
     return _rounded(Op.CEILING, value)
 
 
 def _rounded(operator: Op, value: Number) -> Expression:
-    """An integer is whole already, as numpy has it."""
+    """Integers pass through, as in numpy."""
     given = as_expression(value)
     return given if given.type.is_integer else combine(operator, given)
 

@@ -1,4 +1,4 @@
-"""The numpy interpreter of temporal programs: the oracle of everything below.
+"""The numpy interpreter of temporal programs: the oracle for all later stages.
 
 Definitions run in order.  A definition is evaluated for all its pure dimensions at once and for
 one reduction point after the other, in lexicographic order, so sums are rounded in the order in
@@ -45,8 +45,8 @@ _Steps = Generator[tuple[Expr, Any], Array, Array]
 def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> dict[str, Array]:
     """Compute every function of the program.
 
-    ``inputs`` holds arrays and scalars by name.  Returns the arrays of all functions by name, the
-    output among them; element 0 of an array is the minimum of the function's bounds.
+    ``inputs`` holds arrays and scalars by name.  Returns the arrays of all functions, outputs
+    included, by name; element 0 of an array is the minimum of the function's bounds.
     """
     run = Interpretation.of(program, checked_values(program, inputs))
     run.compute()
@@ -143,8 +143,8 @@ class Interpretation:
     def value(self, expr: Expr, environment: dict[str, Array], inside: Any) -> Array:
         """The value of an expression where ``inside`` holds (anything elsewhere).
 
-        Parts wait for the values of theirs on a stack of our own: expressions may be deep.  Where
-        one object is a part very often, its value is kept.
+        An explicit stack holds the unfinished nodes, because expressions may be deeper than
+        Python's recursion limit.  Values of heavily shared nodes are cached.
         """
         if id(expr) not in self.repetitive:
             self.repetitive[id(expr)] = is_repetitive(expr)
@@ -173,7 +173,7 @@ class Interpretation:
         return cast(Array, found)
 
     def _steps(self, expr: Expr, environment: dict[str, Array], inside: Any) -> _Steps:
-        """The value of an expression: yields the parts that it needs, and is sent their values."""
+        """Evaluate one node, as a generator that yields its operands and is sent their values."""
         match expr:
             case Read(indices=indices):
                 parts: list[Any] = [None] * len(indices)
@@ -227,7 +227,7 @@ class Interpretation:
 
 
 def _within(positions: Array, extent: int) -> bool:
-    """Whether all positions are of an axis with ``extent`` elements (the usual, fast case)."""
+    """Whether all positions lie on an axis of ``extent`` elements (the usual, fast case)."""
     if positions.ndim == 0:
         return 0 <= int(positions) < extent
     return bool(positions.size) and bool(positions.min() >= 0 and positions.max() < extent)
@@ -239,7 +239,7 @@ def evaluate_target(part: Expr, environment: dict[str, Array], run: Interpretati
 
 
 def order_matters(definition: Definition) -> bool:
-    """Whether points of the pure dimensions must not be evaluated together."""
+    """Whether points of the pure dimensions must be evaluated one by one."""
     if any(not isinstance(part, Index) for part in definition.target):
         return True
     names = {part.name for part in definition.target if isinstance(part, Index)}
@@ -270,7 +270,7 @@ def _is_constant(dimension: Dimension) -> bool:
 
 
 def _exists(dimension: Dimension, environment: dict[str, Array]) -> Array:
-    """Where the value of a loop is within its bounds, which may depend on outer loops."""
+    """Where the index of a loop is within its bounds, which may depend on outer loops."""
     value = environment[dimension.name]
     low = evaluate(dimension.minimum, environment)
     return np.logical_and(low <= value, value < low + evaluate(dimension.extent, environment))
@@ -281,7 +281,7 @@ def _grid(
 ) -> tuple[dict[str, Array], Any]:
     """Arrays of the dimensions' values, one axis for each, and the mask of where they exist.
 
-    Where bounds depend on outer dimensions the values are those of the hull.
+    Where bounds depend on outer dimensions, these are the values of the hull.
     """
     environment = dict(scalars)
     inside: Any = np.True_

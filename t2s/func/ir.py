@@ -99,8 +99,9 @@ class System(Term):
 
     One iteration of the nest computes one element of every member.  A member reads members at
     constant distances, ``M[i - 1, j - 1]``: of an iteration that comes earlier in lexicographic
-    order, or of a member that comes earlier in ``members``.  All these reads are proved to be of
-    iterations in ``domain``.  What members read otherwise is complete before the system starts.
+    order, or of a member that comes earlier in ``members``.  All these reads are proved to hit
+    iterations in ``domain``.  Everything else that members read is complete before the system
+    starts.
 
     Attributes
     ----------
@@ -138,7 +139,7 @@ class TemporalProgram(Term):
         return self.outputs[0]
 
     def system_of(self, name: str) -> System | None:
-        """The system that a function is a member of, if it is."""
+        """The system that a function belongs to, or ``None``."""
         return next((system for system in self.systems if name in system.members), None)
 
     def function(self, name: str) -> Function:

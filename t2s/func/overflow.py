@@ -1,12 +1,12 @@
-"""Sums of integers that leave their type: how large they are, and which type holds them.
+"""Integer sums that overflow their type: how large they get, and which type holds them.
 
-Arithmetic of integers wraps around.  Of unsigned ones that is what C and numpy define and hashes
-mean, so sums of signed ones alone are looked at: definitions that add to what an element was, or to
-another element of their own Func.  A sum that overflows on its way and comes back is right, so only
-elements count that somebody reads, or that are a result.
+Integer arithmetic wraps around.  For unsigned types C and numpy define that, and hashes rely on it,
+so only signed sums are checked: definitions that add to the previous value of an element, or to
+another element of their own Func.  A sum that overflows and wraps back is right, so only elements
+that are read or returned count.
 
-The ranges of the inputs say first which sums may leave their type; most programs end there.  Then
-the program runs again with a wide companion for each of these.
+The ranges of the inputs tell which sums may overflow at all; for most programs there are none.
+Otherwise the program runs again with a wide companion of each suspect.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ MOST_IN_FLOATS = 1 << 53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrowSum:
-    """A sum whose values, from ``least`` to ``most``, are not all of its type.
+    """A sum whose values, from ``least`` to ``most``, do not all fit its type.
 
-    The type is ``declared`` with the sum, or said where a statement is run.
+    ``declared``: the type was declared with the sum rather than where a statement is run.
     """
 
     name: str
@@ -93,12 +93,12 @@ class NarrowSum:
 
 
 def spelled(type: Type) -> str:
-    """A type as users write it: ``Int(8)``."""
+    """A type in the user's spelling: ``Int(8)``."""
     return f"{type.kind.value.capitalize()}({type.bits})"
 
 
 def wide_enough(least: int, most: int) -> str:
-    """The narrowest signed type that holds these; float64 where no integer type does."""
+    """The narrowest signed type that holds both; float64 if no integer type does."""
     for bits in (8, 16, 32, 64):
         low, high = integer_range(Int(bits))
         if low <= least and most <= high:
@@ -107,9 +107,9 @@ def wide_enough(least: int, most: int) -> str:
 
 
 def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[NarrowSum, ...]:
-    """The sums of a program that leave their types for these inputs, in the order of the program.
+    """The sums that overflow their types for these inputs, in program order.
 
-    Of an integer type alone; see above which elements count.
+    Only integer sums; see above which elements count.
     """
     if not any(f.type.kind is Kind.INT and sums_of(f) for f in program.functions):
         return ()
@@ -132,7 +132,7 @@ def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[Na
         function = program.function(name)
         values = run.arrays[wide[name]][run.seen[name]]
         low, high = integer_range(function.type)
-        # of floats, which sums beyond 64 bits are computed in, the last bits are not known
+        # sums beyond 64 bits are computed in floats, whose last bits are rounded
         slack = 0 if values.dtype.kind == "i" else most >> 50
         if values.size and (values.min() < low - slack or values.max() > high + slack):
             found.append(
@@ -148,7 +148,7 @@ def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[Na
 
 
 def sums_of(function: Function) -> tuple[Definition, ...]:
-    """The definitions that add to elements of a function, before any that does otherwise."""
+    """The leading definitions that add to elements of a function."""
     found: list[Definition] = []
     for number, definition in enumerate(function.definitions):
         manner = _manner(definition)
@@ -160,7 +160,7 @@ def sums_of(function: Function) -> tuple[Definition, ...]:
 
 
 class _Own(Enum):
-    """What becomes of the function itself in a value of its definition."""
+    """Stands for the function itself in the range of its definition's value."""
 
     ABSENT = "absent"
     COPIED = "copied"
@@ -191,14 +191,14 @@ def _manner(definition: Definition) -> _Own:
 
 
 def range_of(values: Array) -> Interval:
-    """The smallest and the largest of integers, and zero among them."""
+    """The interval of the integers, extended to contain zero."""
     return (min(0, int(values.min())), max(0, int(values.max()))) if values.size else (0, 0)
 
 
 class _Ranges:
-    """The values that functions may have, and ``sums`` that may leave their types.
+    """The ranges of functions, and the ``sums`` that may overflow their types.
 
-    ``sums`` has the largest magnitude on the way to each of these.
+    ``sums`` maps each of these to the largest magnitude of its partial sums.
     """
 
     def __init__(self, program: TemporalProgram, values: Mapping[str, Array]) -> None:
@@ -242,7 +242,7 @@ class _Ranges:
         return limits
 
     def _rounds(self, function: Function) -> int:
-        """The most elements, each of which is the one before and something more."""
+        """The length of the longest chain of elements in which each adds to the one before."""
         most = 1
         for read in reads(function.initial.value):
             if read.source == function.name:
@@ -257,7 +257,7 @@ class _Ranges:
         return most
 
     def extents(self, domain: Sequence[Dimension]) -> list[int]:
-        """The largest extents of dimensions, whose indices have these ranges from now on."""
+        """Bind the indices of the dimensions to their ranges, and return the largest extents."""
         found = []
         for dimension in domain:
             low, high = self.of(dimension.minimum)
@@ -266,10 +266,10 @@ class _Ranges:
         return found
 
     def of(self, expr: Expr, own: str = "", *, wide: bool = False) -> Interval:
-        """The range of an integer; what wraps around may be anything of its type.
+        """The range of an integer expression; the whole range of its type if it may wrap around.
 
-        A copy of ``own`` adds nothing to the range.  ``wide``: the range of what is added to it, in
-        a type that holds that.
+        A copy of ``own`` adds nothing to the range.  ``wide``: the range of the added terms, in a
+        type that holds them.
         """
         narrow: dict[int, Interval] = {}
         unbound: dict[int, Interval] = {}
@@ -308,7 +308,7 @@ class _Ranges:
 
 
 def _in_ring(node: object) -> bool:
-    """Whether a value is made by operators that are the same in a wide type."""
+    """Whether a value uses only operators that commute with widening (those of a ring)."""
     return isinstance(node, Select) or (isinstance(node, Apply) and node.operator in RING)
 
 
@@ -323,9 +323,9 @@ def _hull(*intervals: Interval) -> Interval:
 def _with_companions(
     program: TemporalProgram, suspects: Mapping[str, int], wide: Mapping[str, str]
 ) -> TemporalProgram:
-    """A program in which each suspect is a sum in a wide type, and what becomes of that.
+    """A program in which each suspect is summed in a wide type and then wrapped to its own.
 
-    It has what the suspects need, and what reads those that are not outputs.
+    It contains what the suspects need, and the readers of those that are not outputs.
     """
     functions: dict[str, tuple[Function, ...]] = {}
     for function in program.functions:
@@ -346,7 +346,7 @@ def _with_companions(
 
 
 def _needed(program: TemporalProgram, suspects: Mapping[str, int]) -> set[str]:
-    """The suspects, those that read one that is not an output, and all that these need."""
+    """The suspects, the readers of those that are not outputs, and everything that these need."""
     sources = {
         f.name: {r.source for d in f.definitions for e in (*d.target, d.value) for r in reads(e)}
         for f in program.functions
@@ -364,7 +364,7 @@ def _needed(program: TemporalProgram, suspects: Mapping[str, int]) -> set[str]:
 
 
 def _split(function: Function, name: str, wide: Type) -> tuple[Function, Function]:
-    """The sum of a function in a wide type, and the function with what comes after it."""
+    """The wide sum of a function, and the function with its remaining definitions."""
     summing = sums_of(function)
     first = [function.initial, *(d for d in function.updates if d in summing)]
     widened = [
@@ -376,7 +376,7 @@ def _split(function: Function, name: str, wide: Type) -> tuple[Function, Functio
         for definition in first
     ]
     total = replace(function, name=name, type=wide, initial=widened[0], updates=tuple(widened[1:]))
-    if wide.is_float:  # which wraps around in no cast
+    if wide.is_float:  # float64 needs no cast that wraps around
         return total, function
     read = Read(source=name, indices=function.initial.target, type=wide)
     narrow = replace(function.initial, value=Cast(value=read, type=function.type))
@@ -386,7 +386,7 @@ def _split(function: Function, name: str, wide: Type) -> tuple[Function, Functio
 
 
 def _widened(expr: Expr, own: str, name: str, wide: Type) -> Expr:
-    """What is summed up, in a wide type as far as operators of a ring go."""
+    """The added term, in a wide type as far as ring operators go."""
     narrow = expr.type
 
     def leaf(node: Expr) -> Expr:
@@ -410,9 +410,9 @@ def _widened(expr: Expr, own: str, name: str, wide: Type) -> Expr:
 
 
 def _without_propagation(function: Function, program: TemporalProgram) -> Function:
-    """A member that only hands on along one loop what enters at its beginning, as what enters.
+    """Replace a member that only forwards a value along one loop by the value that enters.
 
-    ``X[i, j] = select(j == 0, A[i], X[i, j - 1])`` is ``A[i]``.
+    ``X[i, j] = select(j == 0, A[i], X[i, j - 1])`` becomes ``A[i]``.
     """
     system = program.system_of(function.name)
     value = function.initial.value
@@ -447,9 +447,9 @@ def _without_propagation(function: Function, program: TemporalProgram) -> Functi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Watching(Interpretation):
-    """Notes which elements of suspects are ``seen`` by readers, and multiplies matrices quickly.
+    """Records which elements of suspects are read (``seen``), and multiplies matrices with numpy.
 
-    ``exact`` are the sums that float64 holds, in whatever order they are added up.
+    ``exact`` are the sums that float64 holds exactly, in any order of addition.
     """
 
     seen: dict[str, Array] = field(default_factory=dict)
@@ -470,7 +470,7 @@ class _Watching(Interpretation):
         self.arrays[function.name] += made.astype(function.type.numpy)
 
     def contracted(self, function: Function, definition: Definition) -> list[Read] | None:
-        """The factors, if a definition adds a product of whole arrays."""
+        """The factors of a definition that adds a product of whole arrays, else ``None``."""
         match definition.value:
             case Apply(operator=Op.ADD, operands=(Read(source=source) as own, term)):
                 factors = _factors(term)
@@ -508,12 +508,12 @@ class _Watching(Interpretation):
 
 
 def _plain(indices: Sequence[Expr]) -> tuple[str, ...]:
-    """The names of the indices that are variables alone."""
+    """The names of the subscripts that are plain variables."""
     return tuple(index.name for index in indices if isinstance(index, Index))
 
 
 def _factors(term: Expr) -> list[Read] | None:
-    """The elements that a product is of; ``None`` for another term."""
+    """The element reads that a product multiplies; ``None`` for any other term."""
     match term:
         case Apply(operator=Op.MULTIPLY, operands=(left, right)):
             sides = _factors(left), _factors(right)
@@ -526,7 +526,7 @@ def _factors(term: Expr) -> list[Read] | None:
 
 
 def _work(run: _Watching, ranges: _Ranges) -> int:
-    """What the interpreter does, in elements."""
+    """The work of the interpreter, in elements."""
     work = 0
     for function in run.program.functions:
         system = run.program.system_of(function.name)
@@ -541,7 +541,7 @@ def _work(run: _Watching, ranges: _Ranges) -> int:
                 boxes = zip(system.domain, members[0].bounds, strict=False)
                 steps *= prod(extent for d, (_, extent) in boxes if d.name in loops)
             elif run.contracted(function, definition) is not None:
-                steps, every = 1, every >> 6  # numpy has the threads and vectors for it
+                steps, every = 1, every >> 6  # matmul uses threads and vector units
             elif order_matters(definition):
                 steps = every
             work += steps * STEP + every
@@ -549,6 +549,6 @@ def _work(run: _Watching, ranges: _Ranges) -> int:
 
 
 def warn_of_narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> None:
-    """Warn of each sum that leaves its type, at its line."""
+    """Warn of each sum that overflows its type, at its line."""
     for found in narrow_sums(program, inputs):
         found.warn()

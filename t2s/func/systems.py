@@ -1,4 +1,4 @@
-"""Which Funcs are computed together: systems of uniform recurrence equations.
+"""Find the Funcs that are computed together: systems of uniform recurrence equations.
 
 A cycle of reads (or an initial definition that reads its own Func) is a system.  A Func with the
 same arguments that reads members at constant distances joins it, so that one loop nest computes
@@ -79,7 +79,7 @@ def group(funcs: Sequence[AnyFunc], resolve: Resolve) -> list[Unit]:
 
 
 def distance(read: Expr, name: str) -> int | None:
-    """How far ``name`` is ahead of a subscript ``name - distance``; ``None`` for other ones."""
+    """The ``distance`` of a subscript ``name - distance``; ``None`` for any other subscript."""
     match read:
         case Index(name=found):
             return 0 if found == name else None
@@ -97,7 +97,7 @@ def _reads_itself(func: AnyFunc) -> bool:
 
 
 def _reach(func: AnyFunc) -> set[str]:
-    """Names of all Funcs that ``func`` needs; its own only if it is in a cycle with others."""
+    """Names of all Funcs that ``func`` needs; its own name only if it is in a cycle with others."""
     found: set[str] = set()
     waiting = producers(func)
     while waiting:
@@ -151,7 +151,7 @@ def _unit(cycle: tuple[AnyFunc, ...]) -> Unit:
 
 
 def _common_arguments(funcs: Iterable[AnyFunc]) -> tuple[tuple[str, ...], str | None] | None:
-    """The arguments that all have in this order, and the one more that only some have."""
+    """The arguments that all have in this order, and the extra one that only some have."""
     lists = sorted({func.arguments for func in funcs}, key=len)
     base = lists[0]
     if len(lists) == 1:
@@ -162,7 +162,7 @@ def _common_arguments(funcs: Iterable[AnyFunc]) -> tuple[tuple[str, ...], str | 
 
 
 def _join(system: Unit, unit: Unit, reach: Reach, resolve: Resolve) -> Unit | None:
-    """One system of both, or ``None`` if the unit has to stay on its own."""
+    """One system of both, or ``None`` if the unit has to stay separate."""
     members = (*system.funcs, *unit.funcs)
     common = _common_arguments(members)
     if common is None:
@@ -172,7 +172,8 @@ def _join(system: Unit, unit: Unit, reach: Reach, resolve: Resolve) -> Unit | No
         return None
     names = {member.name for member in members}
     needed = set().union(*(reach[name] for name in names)) - names
-    if any(reach[name] & names for name in needed):  # what is between them is not a member
+    # a Func between them would have to run in the middle of the system
+    if any(reach[name] & names for name in needed):
         return None
     joined = Unit(funcs=members, arguments=arguments, lanes=lanes, is_system=True)
     readers = unit.funcs if lanes == system.lanes else members
@@ -180,7 +181,7 @@ def _join(system: Unit, unit: Unit, reach: Reach, resolve: Resolve) -> Unit | No
 
 
 def _ordered(units: Sequence[Unit]) -> list[Unit]:
-    """The units, each after those it reads; members in the order of one iteration."""
+    """The units in dependence order; members in the order of one iteration."""
     result: list[Unit] = []
 
     def place(unit: Unit) -> None:
@@ -201,7 +202,7 @@ def _ordered(units: Sequence[Unit]) -> list[Unit]:
 def _member_reads(
     unit: Unit, readers: Iterable[AnyFunc], resolve: Resolve
 ) -> Iterator[_MemberRead]:
-    """The reads of members by some, except that of the element which an update changes."""
+    """Reads of members, except an update's read of the element that it changes."""
     members = {func.name: func for func in unit.funcs}
     for reader in readers:
         for number, written in enumerate(reader.written):
@@ -219,7 +220,7 @@ def _member_reads(
 
 
 def _obstacle(unit: Unit, readers: Sequence[AnyFunc], resolve: Resolve) -> UserError | None:
-    """Why the readers cannot be computed in the loop nest of the unit, if they cannot."""
+    """Why the readers cannot be computed in the loop nest of the unit; ``None`` if they can."""
     for func in readers:
         error = _update_obstacle(unit, func)
         if error is not None:
@@ -263,7 +264,8 @@ def _distances(unit: Unit, access: _MemberRead) -> tuple[int, ...] | None:
         found = distance(index, name)
         if found is None and not any(vector):
             return None
-        vector.append(found or 0)  # of an earlier iteration: here it may vary, as isl will find
+        # a read of an earlier iteration may vary here; isl checks it later
+        vector.append(found or 0)
     if len(access.indices) > len(unit.arguments):
         lane = access.indices[-1]
         if unit.lanes in access.reader.arguments:
@@ -282,7 +284,7 @@ def _reductions(written: WrittenDefinition) -> list[str]:
 
 
 def _update_obstacle(unit: Unit, func: AnyFunc) -> UserError | None:
-    """A member may have one update, which reduces over the lanes."""
+    """Why a member's updates do not fit: it may have one, which reduces over the lanes."""
     updates = func.written[1:]
     if not updates:
         return None

@@ -1,17 +1,18 @@
 """Carrying the partial results of a reduction through a loop nest.
 
-For each element, the step of a reduction needs the result of the step before it.  Which PE computed
-that, and how long ago, follows from the nest: if the last reduction loop that advanced is ``d``,
-all reduction loops inside ``d`` have just gone from their last iteration back to their first.
+Each step of a reduction needs the result of the step before it for the same element.  Which PE
+computed that, and how long ago, follows from the nest: if the last reduction loop that advanced is
+``d``, all reduction loops inside ``d`` have just gone from their last iteration back to their
+first.
 
-* If neither ``d`` nor any of those is unrolled, the step before happened in the same PE: the
-  partial result waits in a register file with one register for each element that the PE works on
-  in between (the register file before the outermost such loop, T2S-Tensor §IV.B).  Where a loop
-  of elements is not equally long everywhere, the file has room for its longest run, and an element
-  is addressed by its distance from where the run starts: loops outside of the file stand still
-  between two steps of an element, so that its place stays the same.
-* Otherwise it happened in another PE: a *hop* along a channel.  The token waits in the channel
-  until its turn, so a hop over a loop in time needs room for all elements in between.
+* If neither ``d`` nor any of those is unrolled, the previous step ran in the same PE: the partial
+  result waits in a register file with one register for each element that the PE works on in between
+  (the register file before the outermost such loop, T2S-Tensor §IV.B).  If the trip count of an
+  element loop varies, the file has room for its longest run and an element is addressed by its
+  distance from the start of the run: loops outside of the file do not advance between two steps of
+  an element, so its address stays the same.
+* Otherwise it ran in another PE: a *hop* along a channel.  The token waits in the channel until
+  its turn, so a hop over a loop in time needs room for all elements in between.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarryLoop:
-    """A loop as far as carrying is concerned.
+    """A loop, reduced to what carrying depends on.
 
     ``extent`` is the largest number of iterations that it ever has, ``least`` the smallest one, or
     ``None`` where iterations of a reduction differ in it.
@@ -55,7 +56,7 @@ class CarryRegisters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """Partial results that go to another PE when ``loop`` advances.
+    """Partial results that move to another PE when ``loop`` advances.
 
     ``inner`` are the reduction loops inside ``loop``: the sender is at their last iteration and the
     receiver at their first.  ``waiting`` is the number of tokens that wait in the channel.
@@ -101,7 +102,7 @@ def plan_carry(loops: Sequence[CarryLoop]) -> CarryPlan:
 
 
 def _inside(loops: Sequence[CarryLoop], outer: CarryLoop) -> list[CarryLoop]:
-    """The loops in time inside a loop."""
+    """The time loops inside a loop."""
     return [loop for loop in loops[list(loops).index(outer) + 1 :] if not loop.space]
 
 
@@ -110,10 +111,10 @@ def _elements_inside(loops: Sequence[CarryLoop], outer: CarryLoop) -> int:
 
 
 def _distance(loops: Sequence[CarryLoop], advancing: CarryLoop) -> int:
-    """Fewest firings from a step to the next one of the same element, when ``advancing`` advances.
+    """Fewest firings between consecutive steps of one element when ``advancing`` advances.
 
-    The elements inside of a reduction loop are the same ones in each of its iterations, so that
-    those after an element and those before it are all of them, however many they are.
+    Every iteration of a reduction loop visits the same elements, so the elements behind one and
+    those before it in the next iteration are together all of them, however many they are.
     """
     inner = _inside(loops, advancing)
     least = [loop.least for loop in inner]
@@ -132,9 +133,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Target(Enum):
-    """Whether reductions that are combined go to one result.
+    """Whether combined reductions go to the same result.
 
-    ``SameTarget``: all of them do.  ``MaybeDifferentTarget``: neighbors may go to different ones.
+    ``SameTarget``: all do.  ``MaybeDifferentTarget``: neighbors may have different ones.
     """
 
     SAME = "SameTarget"
@@ -148,7 +149,7 @@ SameTarget, MaybeDifferentTarget = Target.SAME, Target.MAYBE_DIFFERENT
 
 
 def interrupted_target(targets: Array) -> tuple[int, int] | None:
-    """A target that a stream comes back to after another one: (stream, target); else ``None``.
+    """A target that a stream returns to after another one: (stream, target); else ``None``.
 
     ``targets`` has a row for each stream; negative ones are not targets.
     """
@@ -172,7 +173,7 @@ def shared_target(targets: Array) -> tuple[int, int, int] | None:
 
 
 def _changes(targets: Array) -> tuple[Array, Array]:
-    """Where a stream goes on to another target: the streams, and the targets."""
+    """The (stream, target) pairs at which a stream moves on to another target."""
     present = targets.reshape(-1) >= 0
     streams = np.repeat(np.arange(targets.shape[0]), targets.shape[1])[present]
     found = targets.reshape(-1)[present]

@@ -1,24 +1,24 @@
-"""Reduction circuits: sums of groups of values whose lengths nobody knows, one value per cycle.
+"""Reduction circuits: sums of groups of values of data-dependent length, one value per cycle.
 
 A *lane* is a stream of pairs (target, value), one pair per step.  Targets are row numbers from 1; 0
-is no value.  Pairs of one target follow one another (a *continuous* reduction).  A circuit gives,
-for each lane, exactly one pair with the sum for each target, in the same order, at one step per
-cycle whatever the latency of an addition is.
+marks a step without a value.  Pairs of one target are consecutive (a *continuous* reduction).  A
+circuit produces, for each lane, exactly one pair with the sum for each target, in the same order,
+at one step per cycle whatever the latency of an addition.
 
-An addition of floats takes several cycles, so a sum cannot wait for the one before.  The circuit
-has three parts, none of which does:
+A floating-point addition takes several cycles, so a sum cannot wait for the previous one.  None of
+the circuit's three parts does:
 
-1. *Accumulator*: ``slots`` partial sums in turn.  The slot of a step still holds the target of
-   ``slots`` steps ago.  If that is the target of now, the value is added; else the slot starts
-   anew, and what it held leaves.  So every slot is written and read again ``slots`` steps later,
-   and a target leaves in at most ``slots`` parts, one after the other.
+1. *Accumulator*: ``slots`` partial sums, used in turn.  The slot of a step still holds the target
+of ``slots`` steps ago.  If that is the current target, the value is added; else the slot
+starts anew and emits what it held.  So every slot is written and read again ``slots`` steps
+later, and a target leaves in at most ``slots`` parts, one after the other.
 2. *Linear array* of ``levels`` = log2(slots) pairing units.  Each holds one pair.  If the next one
-   has the same target their sum leaves, else the held pair leaves; parts of a target become half
-   as many, and after the last unit one is left.
+   has the same target their sum leaves, else the held pair leaves; each unit halves the number of
+   parts of a target, and behind the last unit there is one.
 3. Or a *tree*: a collector puts the parts of a target side by side and an adder tree sums them.
 
-At the end of the streams, steps without values push out what is left: ``slots`` of them, and one
-for each level.
+At the end of the streams, ``slots`` steps without values, and one for each level, flush the
+circuit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from t2s.graph.nodes import Loop, PEArray
 
 
 class Structure(Enum):
-    """How the parts of a sum are put together."""
+    """How the parts of a sum are combined."""
 
     TREE = "Tree"
     LINEAR_ARRAY = "LinearArray"
@@ -73,7 +73,7 @@ Tree, LinearArray = Structure.TREE, Structure.LINEAR_ARRAY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """What to build: the structure, its levels (``slots`` is 2 to that power), its element type."""
+    """The circuit to build: structure, levels (``slots`` is 2 to that power) and element type."""
 
     structure: Structure
     levels: int
@@ -82,7 +82,7 @@ class Circuit:
 
     @property
     def slots(self) -> int:
-        """Partial sums of one target that are formed at the same time."""
+        """Partial sums of one target that are in flight at the same time."""
         return int(2**self.levels)
 
     @property
@@ -100,7 +100,7 @@ WAITING = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """Lanes that leave a node, or that a node takes.
+    """Lanes that leave or enter a node.
 
     Each PE of the node has ``fused`` lanes: lane = PE * fused + copy.  ``steps`` pairs come on each
     lane, each for ``width`` right-hand sides; ``type`` is that of the values.
@@ -130,7 +130,7 @@ def side(width: int) -> Expr:
 
 
 def send_lanes(parts: GraphParts, sender: Lanes, sink: str, fused: int) -> tuple[Statement, ...]:
-    """Sends of all lanes of a node to a sink that has ``fused`` of them in each PE, and channels.
+    """Sends of all lanes of a node to a sink with ``fused`` lanes in each PE, and their channels.
 
     They send the locals ``out_target_c`` and ``out_value_c`` of each copy c of the sender.  The
     sink takes channels ``<sink>_target_c`` and ``<sink>_value_c`` for each copy c of its own.
@@ -229,7 +229,7 @@ def _stages(circuit: Circuit) -> tuple[Maker, ...]:
 
 
 def _accumulator(circuit: Circuit, lanes: Lanes) -> Body:
-    """Slots in turn: add to the slot, or start it anew and let go what it held."""
+    """Add to the slot of this step, or start it anew and emit what it held."""
     slots, width, type = circuit.slots, lanes.width, lanes.type
     leaving = replace(lanes, steps=lanes.steps + slots)
     slot = (add(times(remainder(index(STEP), slots), width), side(width)),)
@@ -257,7 +257,7 @@ def _accumulator(circuit: Circuit, lanes: Lanes) -> Body:
 
 
 def _pairing(circuit: Circuit, lanes: Lanes) -> Body:
-    """Hold a pair; sums of two pairs of one target leave, and pairs that find no partner."""
+    """Hold a pair; emit sums of two pairs of one target, and pairs without a partner."""
     width, type, steps = lanes.width, lanes.type, lanes.steps
     leaving = replace(lanes, steps=steps + 1)
     body: list[Statement] = []
@@ -349,7 +349,7 @@ def _collector(circuit: Circuit, lanes: Lanes) -> Body:
 
 
 def _nothing(type: Type) -> Const:
-    """What adds nothing, not even to the sign of a zero."""
+    """The neutral element of the addition: it does not even change the sign of a zero."""
     return const(-0.0, type) if type.is_float else const(0, type)
 
 

@@ -1,4 +1,4 @@
-"""The arguments of directives: objects become names, and what is none is refused at once.
+"""The arguments of directives: objects become names, and invalid ones are refused at once.
 
 ``space_time_directive`` reads the three forms of ``space_time_transform`` as one directive.
 """
@@ -88,9 +88,9 @@ ReadLoops = Callable[..., tuple[str, ...]]
 def space_time_directive(
     function: str, arguments: tuple[object, ...], read_loops: ReadLoops
 ) -> SpaceTimeTransform:
-    """The directive; ``read_loops(what, *loops)`` checks loops and returns their names.
+    """Parse the arguments; ``read_loops(what, *loops)`` checks loops and returns their names.
 
-    Raises ``UserError`` with the user's line for arguments of no known form.
+    Raises ``UserError`` with the user's line for arguments of any other form.
     """
     what = "space_time_transform"
     listed = bool(arguments) and isinstance(arguments[0], list | tuple)
@@ -132,7 +132,7 @@ def space_time_directive(
 
 
 def _too_few(names: Sequence[str]) -> str:
-    """What to write where there is no new loop in space."""
+    """The error, with a suggestion, for a transformation without a new loop in space."""
     if len(names) == 1:
         return (
             f"a Func without the directive runs {names[0]} in time; "

@@ -2,8 +2,8 @@
 
 A directive is checked as far as its own arguments go when the fluent call is made
 (``schedule.py``) and carried out when the design is lowered, by the pass next to its class
-(``directives``).  Loops and functions are named by the user's names.  Here is what all directives
-have, and those that make functions, of which more than their pass has to know.
+(``directives``).  Loops and functions are named by the user's names.  This file has the base class,
+and the directives that create functions, which more than their own pass has to know.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Directive:
 
     @property
     def new_loops(self) -> tuple[str, ...]:
-        """Names of the loops that the directive makes."""
+        """Names of the loops that the directive creates."""
         return ()
 
     @property
     def new_functions(self) -> tuple[str, ...]:
-        """Names of the functions that the directive makes."""
+        """Names of the functions that the directive creates."""
         return ()
 
 
@@ -40,7 +40,7 @@ class Directive:
 class IsolateProducer(Directive):
     """A value moves into ``producers`` (farthest from the function first).
 
-    ``method`` is what the user called.  ``operand`` is the value's name or text.  ``target`` is the
+    ``method`` is the method called.  ``operand`` is the value's name or text.  ``target`` is the
     expression that moves; ``None`` stands for the one element of the operand of that name.
     ``on_host``: the first producer is on the host.  ``shared``: the first producer was isolated
     from another function before.

@@ -1,6 +1,6 @@
-"""Inlining of Funcs without updates: their value takes the place of their reads.
+"""Inlining of Funcs without updates: their values replace their reads.
 
-Two reads that the loops choose between become one read of the element that they choose.
+A selection between two reads by loop indices becomes one read of the selected element.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Key = tuple[str, tuple[Expr, ...]] | None
 def inline_functions(
     program: TemporalProgram, kernel: SpatialKernel, keep: frozenset[str] = frozenset()
 ) -> SpatialKernel:
-    """Replace the reads of pure Funcs, except of those in ``keep``, by what they compute."""
+    """Replace the reads of pure Funcs, except those in ``keep``, by their values."""
     pure = {
         function.name: function
         for function in program.functions
@@ -40,7 +40,7 @@ def inline_functions(
 def join_choices(program: TemporalProgram, expr: Expr) -> Expr:
     """``select(c, A[x], A[y])`` as ``A[select(c, x, y)]``, where ``c`` depends on loops only.
 
-    One unit loads both.  Reads of recurrences stay: they are at constant distances.
+    A single unit then loads both.  Reads of recurrences stay as they are, at constant distances.
     """
 
     def rule(node: Term) -> Term | None:
@@ -75,7 +75,7 @@ def _too_many(function: Function) -> UnsupportedError:
 def inline(expr: Expr, pure: Mapping[str, Function]) -> Expr:
     """Inline into one expression, transitively.
 
-    Elements of one Func at equal subscripts become one object, however often they are read.
+    Reads of one Func at equal subscripts become one shared object.
     """
     done: dict[_Key, Expr] = {}
     bodies: dict[_Key, Expr] = {None: expr}

@@ -1,8 +1,8 @@
 """The spatial program: kernels, their loops, their work, and the operands that connect them.
 
 Directives rewrite this program; ``to_graph`` turns each kernel into one node of the graph.  A
-kernel's value is written over the *domain's* variables (i, j, k of the definition); its loops are
-what executes, and the two are tied together in both directions: ``SpatialKernel.variables`` gives
+kernel's value is written over the *domain's* variables (i, j, k of the definition), while its loops
+execute.  The two are tied together in both directions: ``SpatialKernel.variables`` gives
 each domain variable as an expression of the loops, ``SpatialLoop.definition`` each loop as an
 expression of the domain variables.
 """
@@ -88,7 +88,7 @@ class SpatialKernel(Term):
 
     @property
     def value(self) -> Expr:
-        """What one iteration computes or passes on; of a system the last member."""
+        """The value that an iteration computes or passes on; for a system, the last member's."""
         match self.work:
             case Recurrences(members=members):
                 return Local(name=members[-1].name, type=members[-1].type)
@@ -102,7 +102,7 @@ class SpatialKernel(Term):
 
     @property
     def store(self) -> StoreTarget | None:
-        """Where the kernel stores what it has, if it does."""
+        """Where the kernel stores its value, or ``None``."""
         match self.work:
             case Evaluation(store=store) | Reduction(store=store) | StoreUnit(store=store):
                 return store
@@ -125,36 +125,36 @@ class SpatialKernel(Term):
 
     @property
     def on_host(self) -> bool:
-        """Whether the kernel orders an array in memory: it is a loop nest, but no node."""
+        """Whether the kernel runs on the host, where it orders an array and is not a node."""
         return isinstance(self.work, LoadUnit | StoreUnit) and self.work.on_host
 
     @property
     def buffer(self) -> RelayBuffer | None:
-        """The buffer in which a relay keeps what it passes on."""
+        """The buffer of a relay, or ``None``."""
         return self.work.buffer if isinstance(self.work, Relay) else None
 
     @property
     def stream(self) -> ScatteredStream | GatheredStream | None:
-        """The one stream that the PEs of a relay pass on."""
+        """The stream that the PEs of a relay pass on, or ``None``."""
         return self.work.stream if isinstance(self.work, Relay) else None
 
     @property
     def scattering(self) -> ScatteredStream | None:
-        """The stream that the kernel's PEs take their operand from."""
+        """The stream that the kernel's PEs take their operand from, or ``None``."""
         return self.stream if isinstance(self.stream, ScatteredStream) else None
 
     @property
     def gathering(self) -> GatheredStream | None:
-        """The stream that the kernel's PEs put their values into."""
+        """The stream that the kernel's PEs put their values into, or ``None``."""
         return self.stream if isinstance(self.stream, GatheredStream) else None
 
     @property
     def digit(self) -> str | None:
-        """Of a kernel that passes a stream on, the loop over the PEs whose tokens pass by."""
+        """For a kernel that passes a stream on, the loop over the PEs whose tokens pass by."""
         return self.work.digit if isinstance(self.work, Relay) else None
 
     def without_store(self) -> SpatialKernel:
-        """The kernel with its values on their way to another one."""
+        """The kernel with its values sent to another one instead of stored."""
         match self.work:
             case Evaluation() | Reduction() as work:
                 return replace(self, work=replace(work, store=None))
@@ -167,11 +167,11 @@ class SpatialKernel(Term):
         return next((loop for loop in self.loops if loop.name == name), None)
 
     def place(self, expr: Expr) -> Expr:
-        """An expression of the domain's variables as one of the loops."""
+        """Rewrite an expression of the domain's variables over the loops."""
         return tidy(substitute(expr, dict(self.variables)))
 
     def text_of(self, operand: KernelOperand) -> str:
-        """What an operand stands for, over the loops."""
+        """The content of an operand, as text over the loops."""
         match operand.content:
             case ComputedValue(value=value):
                 return show(self.place(value))
@@ -179,16 +179,16 @@ class SpatialKernel(Term):
                 return f"{content.source}[{', '.join(show(self.place(e)) for e in content.access)}]"
 
     def over_domain(self, expr: Expr) -> Expr:
-        """An expression of the loops as one of the domain's variables."""
+        """Rewrite an expression of the loops over the domain's variables."""
         return substitute(expr, {loop.name: loop.definition for loop in self.loops})
 
     def first_lane(self, expr: Expr) -> Expr:
-        """With the vector loop, if there is one, at its first iteration."""
+        """The expression with the vector loop, if there is one, at its first iteration."""
         vector = self.vector_loop
         return expr if vector is None else substitute(expr, {vector.name: vector.minimum})
 
     def longest(self, loop: SpatialLoop) -> int:
-        """The largest extent that a loop has."""
+        """The largest extent of a loop."""
         if loop.constant is not None:
             return loop.constant[1]
         found = LoopDomain([other.interval for other in self.loops]).range_of(loop.extent)
@@ -213,7 +213,7 @@ class SpatialKernel(Term):
         return tuple(loop for loop in self.loops if loop.reduction)
 
     def with_innermost(self, name: str, reason: str) -> SpatialKernel:
-        """The kernel with a loop in time, inside of all others but the lanes."""
+        """The kernel with a time loop inside of all others except the lanes."""
         moved = [
             replace(x, kind=LoopExecution.SERIAL, reason=reason)
             for x in self.loops
@@ -259,11 +259,11 @@ class SpatialKernel(Term):
         )
 
     def without(self, names: frozenset[str]) -> SpatialKernel:
-        """The kernel with loops dropped: they stay at their first iteration."""
+        """The kernel with loops removed, that is, fixed at their first iteration."""
         return self.pinned({loop.name: loop.minimum for loop in self.loops if loop.name in names})
 
     def pinned(self, values: Mapping[str, Expr]) -> SpatialKernel:
-        """The kernel with loops dropped that stay at a value, given over the other loops."""
+        """The kernel with loops removed that are fixed at values over the other loops."""
         known = dict(values)
         active = None if self.active is None else substitute(self.active, known)
         return replace(
@@ -295,7 +295,7 @@ class SpatialKernel(Term):
 
     @property
     def domain_of_iterations(self) -> LoopDomain:
-        """The iterations that there are, lanes left out."""
+        """The set of iterations, without lanes."""
         loops = [loop.interval for loop in self.loops if loop.kind is not LoopExecution.VECTOR]
         return LoopDomain(loops, [] if self.active is None else [self.active])
 
@@ -344,11 +344,11 @@ class SpatialProgram(Term):
         return [kernel.name for kernel in self.kernels].index(name)
 
 
-# Loops: how they execute, and what a loop is in terms of the domain that it runs through.
+# Loops: how they execute, and their definition in terms of the domain.
 
 
 def shifted(expr: Expr, by: int) -> Expr:
-    """``expr + by``, with the constants at its end combined."""
+    """``expr + by``, with trailing constants combined."""
     match expr:
         case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
             return shifted(part, by + number)
@@ -370,9 +370,9 @@ class LoopExecution(Enum):
 class SpatialLoop(Term):
     """One loop of a kernel.
 
-    ``definition`` is the loop's index as an expression of the domain's variables; two loops of
-    different kernels with equal definitions iterate over the same thing.  ``reason`` says why the
-    loop is there, for ``print_loop_nest``.
+    ``definition`` is the loop's index as an expression of the domain's variables; loops of
+    different kernels with equal definitions iterate over the same thing.  ``reason`` is the text
+    that ``print_loop_nest`` shows for the origin of the loop.
     """
 
     name: str
@@ -394,14 +394,14 @@ class SpatialLoop(Term):
 
     @property
     def fixed(self) -> tuple[int, int]:
-        """(minimum, extent), of a loop that has been checked to have constant bounds."""
+        """(minimum, extent) of a loop that is known to have constant bounds."""
         if self.constant is None:
             raise InternalError(f"{self.name} has no constant bounds")
         return self.constant
 
     @property
     def last(self) -> Expr:
-        """The last value of the index."""
+        """The largest value of the index."""
         if isinstance(self.minimum, Const):
             return shifted(self.extent, int(self.minimum.value) - 1)
         return tidy(self.minimum + shifted(self.extent, -1))
@@ -409,7 +409,7 @@ class SpatialLoop(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Padding(Term):
-    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
+    """A variable that runs past its domain: ``padded`` values instead of ``extent``.
 
     ``limit`` is the first value outside of the domain; ``directive`` pads.
     """
@@ -424,9 +424,9 @@ class Padding(Term):
         return f"{self.variable}: {self.extent} padded to {self.padded}"
 
 
-# Operands: what a kernel receives, what it stands for, and how it comes.
+# Operands: what a kernel receives, what it stands for, and how it arrives.
 #
-# Expressions are over the domain's variables of the kernel that receives.
+# Expressions are over the domain's variables of the receiving kernel.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,7 +439,7 @@ class LoadedElement(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedValue(Term):
-    """An expression that the function ``source`` computes; ``access`` is what it depends on."""
+    """An expression that the function ``source`` computes; ``access`` has its subscripts."""
 
     source: str
     value: Expr
@@ -473,9 +473,9 @@ class ForwardHop(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighborHop(Term):
-    """PEs pass a value on along an unrolled loop to whichever neighbors need it.
+    """PEs pass a value on along an unrolled loop to the neighbors that need it.
 
-    It enters wherever no neighbor has it: at the edge of a triangle, for example.
+    It enters where no neighbor has it, for example at the edge of a triangle.
 
     Attributes
     ----------
@@ -496,7 +496,7 @@ class NeighborHop(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal(Term):
-    """Loops that the producer does not have any more, and the directive that took the last one."""
+    """Loops removed from the producer, and the directive that removed the last one."""
 
     loops: tuple[str, ...]
     by: Directive
@@ -520,7 +520,7 @@ class SharedProducer(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedResults(Term):
-    """The results of a function, taken as it sends them; ``renames`` are for its variables."""
+    """The results of a function in the order it sends them; ``renames`` are for its variables."""
 
     by: Directive
     renames: tuple[Rename, ...]
@@ -542,9 +542,9 @@ class KernelOperand(Term):
     hops: where PEs pass the value on, outermost hop first.
     neighbors: the same where a PE takes other values than its neighbor; ``condition`` is where the
         value enters then.
-    removal: loops that the producer has lost, which a buffer makes up for.
-    taken: where the kernel takes what the producer sends anyway; the producer's loops do not follow
-        the kernel's then.
+    removal: loops removed from the producer, for which a buffer makes up.
+    taken: set if the kernel takes a stream that the producer sends anyway; then the producer's
+    loops do not follow the kernel's.
     """
 
     name: str
@@ -566,7 +566,7 @@ class KernelOperand(Term):
 
     @property
     def access(self) -> tuple[Expr, ...]:
-        """What it depends on: its subscripts; nothing for a result on its way out."""
+        """Its subscripts; empty for a result on its way out."""
         return self.content.access
 
     @property
@@ -581,7 +581,7 @@ class KernelOperand(Term):
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """The loops that the producer has lost."""
+        """The loops removed from the producer."""
         return () if self.removal is None else self.removal.loops
 
     @property
@@ -590,10 +590,9 @@ class KernelOperand(Term):
         return self.taken.renames if isinstance(self.taken, StreamedResults) else ()
 
 
-# What a kernel does in an iteration: one class for each kind of work.
+# The work of a kernel in an iteration: one class for each kind.
 #
-# A ``SpatialKernel`` (``spatial/ir.py``) is a nest of loops with one of these.  Expressions are
-# over the domain's variables; nothing here knows any loop, except by name.
+# Expressions are over the domain's variables; loops are mentioned only by name.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -619,8 +618,8 @@ class Calculation(Term):
 class Evaluation(Calculation):
     """A value in every iteration.
 
-    Reads in ``value`` are not placed yet; ``store``: where it goes, as long as it is this kernel
-    that stores it.
+    Reads in ``value`` have no load unit yet; ``store`` is the target while this kernel still stores
+    the value itself.
     """
 
     value: Expr
@@ -629,9 +628,9 @@ class Evaluation(Calculation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction(Calculation):
-    """As ``Evaluation``, and ``value`` is over the value of the step before, first ``initial``.
+    """An ``Evaluation`` over the value of the previous step, which starts as ``initial``.
 
-    ``reassociate``: the steps may be taken in another order, though that rounds otherwise.
+    ``reassociate``: the steps may be reordered, although that rounds differently.
     """
 
     value: Expr
@@ -689,8 +688,7 @@ class Result(Term):
 class Recurrences(Calculation):
     """A system of recurrences: the Funcs that are computed, and the streams that leave.
 
-    ``timed``: the time loop of a schedule; a value that goes to another PE takes as many cycles as
-    the schedule says.
+    ``timed``: the time loop of a schedule, which determines the latency of a hop between PEs.
     """
 
     members: tuple[Member, ...]
@@ -702,11 +700,9 @@ class Recurrences(Calculation):
 class LoadUnit(Term):
     """Sends elements of an array in memory.
 
-    Attributes
-    ----------
-    value: the element, a ``Read``; an expression only until the load units are placed.
-    on_host: it puts the elements into the device's memory, in its order; no node of the graph.
-    address: for a tensor that the host orders, the subscripts over the loops.
+    Attributes ---------- value: the element, a ``Read``; before load units are placed possibly an
+    expression. on_host: the unit runs on the host, orders the elements in memory, and is not a node
+    of the graph. address: for a tensor that the host orders, the subscripts over the loops.
     """
 
     value: Expr
@@ -716,7 +712,7 @@ class LoadUnit(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreUnit(Term):
-    """Stores what it receives; ``on_host`` and ``address`` are as those of a ``LoadUnit``."""
+    """Stores its operand; ``on_host`` and ``address`` are those of a ``LoadUnit``."""
 
     value: Local
     store: StoreTarget
@@ -726,7 +722,7 @@ class StoreUnit(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayBuffer(Term):
-    """A memory for what arrives in one iteration of ``loop``; ``double``: filled ahead."""
+    """A memory for the tokens of one iteration of ``loop``; ``double``: filled ahead."""
 
     loop: str
     double: bool
@@ -757,12 +753,12 @@ class GatheredStream(PassedStream):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay(Term):
-    """Passes its one operand on.
+    """Passes its single operand on.
 
     Attributes
     ----------
     value: the operand.
-    inserted: made by the compiler, for a buffer, a scatter or a gather in a Func of another kind.
+    inserted: made by the compiler, for a buffer, scatter or gather in a Func that computes.
     buffer: the buffer that restores the stream, if there is one.
     stream: the stream that the PEs pass on; ``digit`` is the loop over the PEs whose tokens pass
         by, once the relay iterates over them.

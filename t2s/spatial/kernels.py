@@ -1,6 +1,6 @@
-"""The first kernel of a function, or of a system of recurrences: a loop nest before any directive.
+"""The initial kernel of a function or a system of recurrences: a loop nest before any directive.
 
-``as_system`` makes a system of recurrences of it: ``C[i, j] += A[i, k] * B[k, j]`` as equations.
+``as_system`` turns it into a system of recurrences: ``C[i, j] += A[i, k] * B[k, j]`` as equations.
 The reduction becomes a recurrence along its loops, in the order in which they run: each step reads
 the step before, the first one the initial value.  Where the innermost reduction loop is at its
 start, the step before is the last one of the next outer loop's previous iteration.
@@ -146,7 +146,7 @@ def _check_target(function: Function, update: Definition) -> None:
 
 
 def _check_not_empty(function: Function, definition: Definition) -> None:
-    """A reduction without steps would never send its result."""
+    """Refuse a reduction without steps, which would never send its result."""
     outer: list[Interval] = []
     for dimension in definition.domain:
         if dimension.reduction:
@@ -222,9 +222,9 @@ def as_system(kernel: SpatialKernel) -> SpatialKernel:
 
 
 def _masked(kernel: SpatialKernel, value: Expr) -> Expr:
-    """In padded steps of a reduction the value of the step before.
+    """The value, or in padded steps of a reduction that of the previous step.
 
-    A step that were left out would not hand that on to the next one.
+    Skipping the step would not hand that on to the next one.
     """
     inside = in_domain(kernel, reductions_only=True)
     if inside is None:
@@ -274,11 +274,11 @@ def _before(kernel: SpatialKernel, name: str, moved: dict[str, Expr]) -> Expr:
     return kernel.over_domain(substitute(placed, moved))
 
 
-# The first kernel of a system of recurrences, and the streams of results that leave it.
+# The initial kernel of a system of recurrences, and the streams of results that leave it.
 #
-# What goes in: a ``System`` of the temporal program.  What comes out: one kernel whose members are
-# the Funcs of the system, with one loop for each dimension of its domain; a dimension that only
-# some members have becomes lanes at once, since they are computed in one iteration together.
+# A ``System`` of the temporal program becomes one kernel whose members are the Funcs of the system,
+# with one loop for each dimension of its domain; a dimension that only some members have becomes
+# lanes at once, since these are computed together in one iteration.
 #
 # The results are streams of values that leave the kernel: for a *projection*, an output such as
 # ``out[r, h] = Sum[r, h, R - 1, H - 1]`` or ``O[j, i] = Z[j, j, i]``, the iterations that compute
@@ -372,7 +372,7 @@ def _lane_reduction(function: Function, update: Definition) -> tuple[Op, Expr]:
 
 
 def stored_members(program: TemporalProgram, system: System) -> tuple[str, ...]:
-    """The members that leave the kernel as a whole: outputs, and what other Funcs read."""
+    """The members that leave the kernel as a whole: outputs, and those that other Funcs read."""
     wanted = {name for name in program.outputs if name in system.members}
     for function in program.functions:
         if function.name in system.members or is_projection(program, function, system):
@@ -383,7 +383,7 @@ def stored_members(program: TemporalProgram, system: System) -> tuple[str, ...]:
 
 
 def is_projection(program: TemporalProgram, function: Function, system: System) -> bool:
-    """Whether a Func is an output that only picks elements of a member, and none itself."""
+    """Whether a Func is an output that only picks elements of a member."""
     if function.name not in program.outputs or function.updates:
         return False
     if function.name in system.members:

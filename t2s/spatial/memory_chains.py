@@ -1,12 +1,12 @@
-"""Chains: the way of one tensor through the memories, in one line (after T2SP's stensors).
+"""Chains: the path of a tensor through the memories, in one line (after T2SP's stensors).
 
 ::
 
     A >> t2s.dram("A_loader") >> t2s.sram("A_feeder", scope=k) >> C
     C >> t2s.registers("C_drainer", gather=ii) >> t2s.dram("C_unloader")
 
-A chain is a frozen value.  When it ends it adds ordinary directives to the plans of the Funcs, at
-the place of its line, and nothing before: a chain that does not end does nothing.
+A chain is a frozen value.  Its last stage adds ordinary directives to the plans of the Funcs, at
+the line of the chain; an unfinished chain does nothing.
 
 **Inputs**: ``operand >> [host] >> dram >> (sram | registers)* >> C``.  The operand is an input or
 an expression of the definition of C.  At C the chain ends, and stands for, in this order:
@@ -30,7 +30,7 @@ A chain that ends at a tuple, ``>> (F, G)``, is that for F.  G takes what the la
 ``C.isolate_consumer_chain(stages)``, ``stage.gather(previous stage, loop)`` where ``gather`` is
 given, and ``stage.vstore(C)`` for ``dram(lanes=loop)``.
 
-Along a loop of one iteration nothing can change; there it counts whether the subscripts name it.
+Along a loop of one iteration nothing varies; then the subscripts decide by whether they name it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ORDER_OUT = "Func >> registers, any number >> dram [>> host]"
 
 
 class StageKind(Enum):
-    """Where a stage keeps its values."""
+    """The memory in which a stage keeps its values."""
 
     HOST = "host"
     DRAM = "dram"
@@ -68,7 +68,7 @@ class StageKind(Enum):
 class ChainStage(Receiver):
     """One step of a chain; made by ``host``, ``dram``, ``sram`` and ``registers``."""
 
-    __array_ufunc__ = None  # an array that comes first is refused as a whole
+    __array_ufunc__ = None  # numpy would otherwise shift element by element
 
     kind: StageKind
     name: str
@@ -104,7 +104,7 @@ class ChainStage(Receiver):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputChain:
-    """The way of an operand to the Func that uses it, as far as it is written."""
+    """The path of an operand to the Func that uses it, as far as it is written."""
 
     operand: ImageParam | Expression
     stages: tuple[ChainStage, ...]
@@ -119,10 +119,7 @@ class InputChain:
     def __rshift__(self, following: tuple[FuncT, ...]) -> tuple[FuncT, ...]: ...
 
     def __rshift__(self, following: object) -> object:
-        """The chain with one more stage; at a Func, or a tuple of Funcs, the chain ends there.
-
-        The end gives the Func or the tuple back.
-        """
+        """Append a stage; a Func, or a tuple of Funcs, ends the chain and is returned."""
         if isinstance(following, ChainStage):
             self._check_order(following)
             return replace(self, stages=(*self.stages, following))
@@ -197,14 +194,14 @@ class InputChain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChain:
-    """The way of a Func's results to memory; ``unloader`` is the dram stage, where it ends."""
+    """The path of a Func's results to memory; ``unloader`` is the final dram stage."""
 
     function: IsolatingFunc
     stages: tuple[ChainStage, ...]
     unloader: IsolatingFunc | None
 
     def __rshift__(self, following: object) -> Self:
-        """The chain with one more stage; with a dram stage it ends."""
+        """Append a stage; a dram stage ends the chain."""
         if not isinstance(following, ChainStage):
             raise UserError(
                 f"{self!r} goes on with something that is not a stage",
@@ -288,13 +285,13 @@ def _wrong_order(chain: str, expected: str, given: str, hint: str) -> UserError:
     )
 
 
-# The stages of a chain, as the user writes them; ``memory_chains.py`` says what they mean.
+# The stages of a chain, as the user writes them.
 
 
 def host(name: str, **others: object) -> ChainStage:
     """A stage on the host: it orders the array in the device's memory.
 
-    For an input it puts every element there once, in the order in which they are loaded.
+    For an input it stores every element once, in the order of the loads.
     """
     _refuse(StageKind.HOST, others)
     return ChainStage(kind=StageKind.HOST, name=_checked_name(StageKind.HOST, name))
@@ -326,7 +323,7 @@ def sram(
     depth: int | None = None,
     **others: object,
 ) -> ChainStage:
-    """A stage that keeps what arrives during one iteration of the loop ``scope`` on chip.
+    """A stage that keeps the tokens of one iteration of the loop ``scope`` on chip.
 
     With ``double`` it fills one half of its buffer while it sends from the other.  With ``scatter``
     its PEs take their values from one stream, along the unrolled loop on which they depend.
@@ -355,7 +352,7 @@ def registers(
 ) -> ChainStage:
     """A stage that passes values on.
 
-    On the way out its PEs send their results as one stream along the unrolled loop ``gather``.
+    In an output chain its PEs send their results as one stream along the unrolled loop ``gather``.
     """
     _refuse(StageKind.REGISTERS, others)
     return ChainStage(
@@ -375,7 +372,7 @@ _OPTIONS = {
 
 
 def _refuse(kind: StageKind, others: dict[str, object]) -> None:
-    """An option that a stage of this kind does not have."""
+    """The error for an option that a stage of this kind does not have."""
     for option in others:
         owners = [f"t2s.{other.value}" for other in StageKind if option in _OPTIONS[other]]
         raise UserError(

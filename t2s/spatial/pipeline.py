@@ -1,9 +1,9 @@
 """The passes from a temporal program and the plans of its Funcs to a complete spatial program.
 
 First the directives are applied in the order in which they were written (the reactive part of the
-compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike; each
-by the pass that ``directives/registry.py`` has for it.  Then the passes of ``PROACTIVE`` complete
-the design.  The program is verified after every one of them.
+compiler, T2S-Tensor §IV.A), for a function and the functions isolated from it alike, each by its
+pass in ``directives/registry.py``.  Then the passes of ``PROACTIVE`` complete the design.  The
+program is verified after each of them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from t2s.spatial.ir import (
 from t2s.spatial.kernels import initial_kernel, projected_system, system_kernel
 from t2s.spatial.schedule import Place, ScheduledFunc
 
-# What scatters or gathers iterates like the stream that it passes on, token by token.
+# A kernel that scatters or gathers iterates like the stream that it passes on, token by token.
 #
 # Before -> after, for PEs along ``ii`` behind ``for k: for ii: send``::
 #
@@ -108,7 +108,7 @@ def _consumer(program: SpatialProgram, kernel: SpatialKernel) -> SpatialKernel:
 def _following(
     kernel: SpatialKernel, partner: SpatialKernel, passed: PassedStream
 ) -> SpatialKernel:
-    """The kernel with the loops in time of the partner, which has the whole stream."""
+    """The kernel with the time loops of the partner, which has the whole stream."""
     own = kernel.loop(passed.loop)
     if own is None or not isinstance(kernel.work, Relay):
         raise InternalError(f"{kernel.name} has lost {passed.loop}")
@@ -155,7 +155,7 @@ def _following(
 def _variables(
     kernel: SpatialKernel, partner: SpatialKernel, values: dict[str, Expr]
 ) -> tuple[tuple[str, Expr], ...]:
-    """Those of the partner, over the loops of the kernel.
+    """The partner's variables, over the loops of the kernel.
 
     A variable that only the kernel has is pinned: the step of a recurrence that gives the result.
     """
@@ -167,7 +167,7 @@ def _variables(
 
 
 def _bounded(loop: SpatialLoop, own: SpatialLoop, passed: PassedStream) -> SpatialLoop:
-    """The loop over the PEs, less those whose tokens do not pass by."""
+    """The loop over the PEs, restricted to those whose tokens pass by."""
     first, extent = own.fixed
     here = Index(name=own.name)
     reason = f"the PEs whose values pass by, by {passed.by.text}"
@@ -185,7 +185,7 @@ def _check_in_time(
     same: SpatialLoop | None,
     passed: PassedStream,
 ) -> None:
-    """The stream is one for all PEs along its loop, and one for each PE along the others."""
+    """Check that PEs along the stream's loop share it, and that all others have one each."""
     if loop.kind is not LoopExecution.UNROLLED:
         return
     if same is not None and same.name == passed.loop:
@@ -207,13 +207,13 @@ def _check_in_time(
         )
 
 
-# Load and store units for everything that the user did not isolate.
+# Load and store units for all accesses that the user did not isolate.
 #
-# Pure Funcs that are still read are inlined; every remaining read becomes an operand that a load
-# kernel of its own sends, with the loops of the kernel; every result that is still stored by the
-# kernel that computes it gets a store kernel.  After this pass only load kernels hold reads and
-# only store kernels store.  Before it ``drop_unread_stores`` drops what is streamed and read by
-# nobody.
+# Pure Funcs that are still read are inlined; every remaining read becomes an operand, sent by a
+# load kernel of its own with the loops of the kernel; every result that is still stored by the
+# kernel that computes it gets a store kernel.  After this pass only load kernels read memory and
+# only store kernels write it.  ``drop_unread_stores`` runs before, and drops stores of streamed
+# results that nothing reads.
 
 MOST_LOADS = 4096
 """Most load units of one kernel."""
@@ -286,9 +286,9 @@ def _place_store(
 
 
 def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
-    """Functions that are streamed and that nobody reads from memory are not stored.
+    """Drop the stores of functions that are streamed and never read from memory.
 
-    If both happens, what is streamed leaves before the store unit.
+    If they are read as well, the stream leaves before the store unit.
     """
     inlined = (inline_functions(program.temporal, kernel) for kernel in program.kernels)
     loaded = {guarded.read.source for kernel in inlined for guarded, _ in all_reads(kernel)}
@@ -326,7 +326,7 @@ class Pass:
 
 
 def run_pass(program: SpatialProgram, step: Pass) -> SpatialProgram:
-    """Run a pass, and verify what it made of the program."""
+    """Run a pass, and verify the resulting program."""
     _LOGGER.debug("pass %s: %s", step.name, step.description)
     changed = step.run(program)
     verify_program(changed, program)
@@ -364,7 +364,7 @@ def build_spatial(
 ) -> SpatialProgram:
     """Apply all plans and complete the design.
 
-    ``funcs`` are the user's Funcs by name, ``constants`` the values of the Params that were given.
+    ``funcs`` are the user's Funcs by name, ``constants`` the known values of Params.
     """
     for func in funcs.values():
         _check_on_device(func)
@@ -393,9 +393,9 @@ def build_spatial(
 
 
 def _steps(func: ScheduledFunc, owner: str, constants: Mapping[str, int]) -> Iterator[Pass]:
-    """The directives of a Func in the order written, and the delays of its PEs.
+    """The directives of a Func in the order written, and the start delays of its PEs.
 
-    Parts that are isolated take over the loops, so the delays come before the first of them.
+    Isolated parts inherit the loops, so the delays come before the first isolation.
     """
     unrolling: Directive | None = None
     for name, directive in func.journal:
@@ -410,7 +410,7 @@ def _steps(func: ScheduledFunc, owner: str, constants: Mapping[str, int]) -> Ite
 
 
 def _delays(owner: str, unrolling: Directive) -> Pass:
-    """PEs start one after the other where values would be needed before they are computed."""
+    """Let PEs start one after the other if values would otherwise be needed before they exist."""
 
     def run(program: SpatialProgram) -> SpatialProgram:
         kernel = program.kernel(owner)
@@ -435,7 +435,7 @@ def _check_on_device(func: ScheduledFunc) -> None:
 def _first_kernels(
     program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]
 ) -> tuple[SpatialKernel, ...]:
-    """One kernel for each Func that has hardware of its own, and one for each system."""
+    """One kernel for each Func with hardware of its own, and one for each system."""
     kernels: list[SpatialKernel] = []
     for function in program.functions:
         system = program.system_of(function.name)
@@ -453,7 +453,7 @@ def _first_kernels(
 
 
 def _scheduled(system: System, funcs: Mapping[str, ScheduledFunc]) -> str:
-    """The member that has the directives of a system, or the last one."""
+    """The member that carries the directives of a system; by default the last one."""
     chosen = [name for name in system.members if any(map(_shapes, funcs[name].plan))]
     if len(chosen) > 1:
         directive = next(filter(_shapes, funcs[chosen[1]].plan))
@@ -470,7 +470,7 @@ def _scheduled(system: System, funcs: Mapping[str, ScheduledFunc]) -> str:
 
 
 def _shapes(directive: Directive) -> bool:
-    """Whether a directive is about the loop nest, not about one stream of results."""
+    """Whether a directive is about the loop nest rather than a stream of results."""
     return not isinstance(directive, IsolateConsumer)
 
 
@@ -482,7 +482,7 @@ def _covered(kernel: SpatialKernel) -> tuple[str, ...]:
 
 
 def _step(name: str, owner: str, directive: Directive, constants: Mapping[str, int]) -> Pass:
-    """A directive of a Func, to be carried out in the kernel ``owner``."""
+    """A directive of a Func, to be applied to the kernel ``owner``."""
     return Pass(
         name=directive.text,
         description=f"on {name}",
@@ -497,7 +497,7 @@ def _apply_to(
     directive: Directive,
     constants: Mapping[str, int],
 ) -> SpatialProgram:
-    """Apply a directive of a Func to the kernel that it is computed by, or that is its own."""
+    """Apply a directive of a Func to the kernel that computes it."""
     if isinstance(directive, IsolateConsumer) and program.kernel(owner).members:
         check_names_free(program, owner, directive)
         return isolate_result(program, owner, name, directive)
@@ -506,7 +506,7 @@ def _apply_to(
         types = {function.name: function.type for function in program.temporal.functions}
         kernel = program.kernel(owner)
         target = frozen_part(directive.target, kernel.value.type, constants, types)
-        # the definition has lost its dead reads, for these sizes, and so does the part
+        # the definition has lost its dead reads for these sizes, so the part must, too
         domain = [dimension.interval for dimension in kernel.domain]
         directive = replace(directive, target=without_dead_reads(target, domain))
     return _carried_out(program, owner, directive)
@@ -535,12 +535,12 @@ def _carried_out(program: SpatialProgram, name: str, directive: Directive) -> Sp
 
 # Well-formedness of spatial programs, checked after every directive and every pass.
 #
-# These are promises of the passes to each other; a violation is an ``InternalError``.  A pass that
-# leaves a kernel alone leaves the object alone, so only the kernels that are new are looked into.
+# These are invariants between passes; a violation is an ``InternalError``.  A pass keeps the
+# objects of unchanged kernels, so only new objects are checked.
 
 
 def verify_program(program: SpatialProgram, known: SpatialProgram | None = None) -> None:
-    """Raise ``InternalError`` if the program is not well-formed, as ``known`` is."""
+    """Raise ``InternalError`` if the program is not well-formed; ``known`` was verified before."""
     done = set() if known is None else {id(kernel) for kernel in known.kernels}
     before: set[str] = set()
     for kernel in program.kernels:

@@ -1,4 +1,4 @@
-"""The loop nest as the user scheduled it: what each function does, and why each loop is there."""
+"""Print the loop nests of a scheduled program: each function's work, each loop's origin."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _kernel(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
 
 
 def _padding_notes(kernel: SpatialKernel, loops: Sequence[SpatialLoop]) -> dict[str, str]:
-    """What is padded, by the outermost of the loops that it is made of."""
+    """The paddings, by the outermost loop of the padded variable."""
     variables = dict(kernel.variables)
     notes: dict[str, str] = {}
     for padding in active_paddings(kernel):
@@ -74,7 +74,7 @@ def _padding_notes(kernel: SpatialKernel, loops: Sequence[SpatialLoop]) -> dict[
 
 
 def _role(program: SpatialProgram, kernel: SpatialKernel) -> Role:
-    """Relays at the end of the device load and store what the host orders."""
+    """The role of a kernel; relays next to the host load or store."""
     if any(_on_host(program, operand.producer) for operand in kernel.operands):
         return Role.LOAD
     if any(
@@ -109,7 +109,7 @@ def _actions(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
 
 
 def _values(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
-    """What a kernel computes or takes, and to whom it sends it."""
+    """The values that a kernel computes or takes, and their consumers."""
     value = show(_readable(kernel, kernel.value))
     target = "" if kernel.role is not Role.COMPUTE else kernel.name
     if kernel.initial is not None:
@@ -139,13 +139,13 @@ def _values(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
 
 
 def _not_loaded(program: SpatialProgram, kernel: SpatialKernel) -> str:
-    """What a load unit sends where it must not touch memory."""
+    """The text for iterations in which a load unit must not touch memory."""
     guarded = kernel.role is Role.LOAD and _is_guarded(program, kernel)
     return ", but 0 in padded iterations" if guarded else ""
 
 
 def _is_guarded(program: SpatialProgram, kernel: SpatialKernel) -> bool:
-    """Whether a load or store unit leaves memory alone in padded iterations."""
+    """Whether a load or store unit skips memory in padded iterations."""
     return memory_guard(kernel, origins_of(program)) != kernel.condition
 
 

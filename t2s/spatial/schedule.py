@@ -1,4 +1,4 @@
-"""The fluent API: every method checks its arguments and appends a directive; isolation of parts.
+"""The fluent API: every method checks its arguments and appends a directive.
 
 Loops are given by their ``Var`` or ``RDom`` objects, functions by their ``Func`` objects, inputs by
 their ``ImageParam`` objects.  Lists of loops are innermost first, as in Halide.
@@ -33,7 +33,7 @@ from t2s.spatial.directives.vectors import VectorLoad, VectorStore
 class Place(Enum):
     """Where a function runs.
 
-    One on the host is the outer end of a chain: it orders an array for the device's memory.
+    A function on the host is the outer end of a chain and orders an array for the device's memory.
     """
 
     DEVICE = "device"
@@ -62,7 +62,8 @@ class ScheduledFunc(DirectiveArguments):
         self.feeds = False
         self.isolated_from: ScheduledFunc | None = None
         self.isolated: list[ScheduledFunc] = []
-        self.journal: list[tuple[str, Directive]] = []  # with those of Funcs isolated from it
+        # including the directives of Funcs isolated from it
+        self.journal: list[tuple[str, Directive]] = []
 
     def update(self, index: int = 0) -> Self:
         """The update definition, to schedule it.  Raises if there is no such update."""
@@ -163,7 +164,7 @@ class ScheduledFunc(DirectiveArguments):
         )
 
     def space_time_transform(self, *arguments: object) -> Self:
-        """Say which PE computes an iteration, and when; space loops first, time last.
+        """Map iterations to PEs and times; space loops first, time last.
 
         ``(i, j)`` unrolls the loops; ``([i, j], [1, 1])`` also skews the innermost loop in time;
         ``([i, j], {p: i, t: i + j})`` or, as a matrix, ``([i, j], [p, t], [[1, 0], [1, 1]])``
@@ -195,7 +196,7 @@ class ScheduledFunc(DirectiveArguments):
 
         ``operand`` is the producer Func that feeds this one, or an input.  It must not depend on
         ``loop``, and ``loop`` has to be unrolled.  ``depth`` is the capacity, in tokens, of the
-        channel from each PE to the next; without it, what the PEs need so as not to wait for one
+        channel from each PE to the next; by default, enough to keep the PEs from stalling one
         another.
         """
         source = self._operand("forward", operand)
@@ -348,11 +349,11 @@ class ScheduledFunc(DirectiveArguments):
         return self
 
     def _root(self) -> ScheduledFunc:
-        """The defined Func that this one was isolated from, directly or not; else itself."""
+        """The defined Func that this one was isolated from, directly or indirectly; else itself."""
         return self if self.isolated_from is None else self.isolated_from._root()
 
 
-# Isolation: the part of the fluent API that makes functions out of parts of a function.
+# Isolation: the part of the fluent API that turns parts of a function into functions.
 
 Isolatable = ImageParam | ScheduledFunc | Expression
 
@@ -360,7 +361,7 @@ Isolatable = ImageParam | ScheduledFunc | Expression
 class IsolatingFunc(ScheduledFunc):
     """A Func from which others are isolated.
 
-    What is isolated is a new Func without a definition.  It gets the loops that this one has, and
+    The isolated part is a new Func without a definition.  It inherits the loops of this one, and
     can have directives of its own.
     """
 
@@ -385,7 +386,7 @@ class IsolatingFunc(ScheduledFunc):
     def isolate_consumer_chain(self, *consumers: ScheduledFunc) -> Self:
         """Move the saving of the results into a chain; the last one is nearest to memory.
 
-        The last one may be on the host: it then puts the results of the one before in order.
+        The last one may be on the host: it then orders the results of the previous one.
         """
         return self._isolate_consumers("isolate_consumer_chain", consumers)
 
@@ -420,7 +421,7 @@ class IsolatingFunc(ScheduledFunc):
         return self._join(directive, consumers)
 
     def _expression(self, what: str, operand: object) -> Expr | None:
-        """What is to be isolated, if it is given as an expression."""
+        """The expression to isolate, or ``None`` if the operand is given by name."""
         if not isinstance(operand, Expression):
             return None
         if isinstance(operand, Symbol) or isinstance(operand.node, Const):

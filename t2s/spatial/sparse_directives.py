@@ -17,7 +17,7 @@ from t2s.spatial.schedule import IsolatingFunc, ScheduledFunc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadStructure(SparseDirective):
-    """The function loads these parts of the structure, by the names of their Vars."""
+    """The function loads these parts of the structure, named by their Vars."""
 
     parts: tuple[str, ...]
 
@@ -32,7 +32,7 @@ class BufferAll(SparseDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuousReduction(SparseDirective):
-    """In an iteration of ``loop``, results are finished one after the other."""
+    """In an iteration of ``loop``, results are completed one after the other."""
 
     loop: str
 
@@ -46,7 +46,7 @@ class DistinctReduction(SparseDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolateReduction(SparseDirective):
-    """Local sums move into ``function``; what is left sums those."""
+    """Local sums move into ``function``; the rest adds those."""
 
     function: str
 
@@ -74,9 +74,9 @@ class SparseFunc(IsolatingFunc):
     """A Func whose definition may read a matrix in a representation."""
 
     def load_structure(self, *parts: Var, design: ScheduledFunc | None = None) -> Self:
-        """Load these parts of the structure, by the Vars that the chain names them with.
+        """Load parts of the structure, named by the Vars of the chain.
 
-        A Func that is isolated from nothing says with ``design`` which Func it belongs to.
+        ``design`` is the Func it belongs to, for a Func that was not isolated from another one.
         """
         names = self._structure(parts)
         if design is not None:
@@ -95,7 +95,7 @@ class SparseFunc(IsolatingFunc):
         double: bool = True,
         banks: int | None = None,
     ) -> Self:
-        """Keep what ``operand`` sends in one iteration of ``loop`` on chip; without one, all of it.
+        """Keep the tokens of ``operand`` in one iteration of ``loop`` on chip; without a loop, all.
 
         A double buffer fills one half while it sends from the other; a single one does both in
         turn.  Buffers without a loop belong to products of sparse matrices: every multiplier has a
@@ -117,7 +117,7 @@ class SparseFunc(IsolatingFunc):
         )
 
     def is_continuous_reduction(self, loop: LoopVariable) -> Self:
-        """Promise: in one iteration of ``loop`` every result is finished before the next begins.
+        """Promise that within an iteration of ``loop`` each result is completed before the next.
 
         Checked against the matrix when the design is lowered for it.
         """
@@ -129,7 +129,7 @@ class SparseFunc(IsolatingFunc):
         )
 
     def is_distinct_reduction(self, loop: LoopVariable) -> Self:
-        """Promise: different iterations of ``loop`` reduce to different results.
+        """Promise that different iterations of ``loop`` reduce to different results.
 
         Checked against the matrix when the design is lowered for it.
         """
@@ -156,7 +156,7 @@ class SparseFunc(IsolatingFunc):
         return self
 
     def combine_reduction(self, loop: LoopVariable, target: Target) -> Self:
-        """Make one reduction of those of all iterations of ``loop``."""
+        """Combine the reductions of all iterations of ``loop`` into one."""
         name = self._one_loop("combine_reduction", loop)
         if not isinstance(target, Target):
             raise UserError(
@@ -173,8 +173,8 @@ class SparseFunc(IsolatingFunc):
     def reduction_circuit(self, structure: Structure, levels: int) -> Self:
         """Build the reduction as a circuit of ``structure`` with ``levels`` levels of adders.
 
-        2 to the power of ``levels`` partial sums of a result are formed at the same time; fewer
-        than an addition has cycles make steps wait.
+        2 to the power of ``levels`` partial sums of a result are in flight at the same time; steps
+        stall if that is less than the latency of an addition.
         """
         if not isinstance(structure, Structure):
             raise UserError(

@@ -1,1 +1,1 @@
-"""What passes and the lowering ask about kernels; nothing here changes a program."""
+"""Analyses of kernels for the passes and the lowering; nothing here changes a program."""

@@ -1,7 +1,7 @@
-"""How many tokens channels have room for, unless the user says so.
+"""The default depths of channels: how many tokens they hold unless the user says otherwise.
 
-Enough for one token in every cycle; and where one end serves the elements of a channel array in
-turn, or sends many tokens in a row, as many as keep PEs from waiting for one another.
+Enough for one token in every cycle; and if one end serves the elements of a channel array in turn,
+or sends bursts of tokens, enough to keep PEs from waiting for one another.
 
 **Operands along a reduction in space never block.**  PE p hands its sum of element m to PE p + 1 in
 its firing s(m), and PE p + 1 takes it in its firing r(m) <= s(m): in between lie the other steps of
@@ -24,23 +24,23 @@ reduction loop in time around the chain, whose sums go back to the first PE, cut
 pieces, one for each iteration, of which each is as above.  A channel takes one cycle, so that two
 tokens more than L, or as many as the default, keep every PE busy in every cycle.
 
-**Diamonds**: where one stream comes together with what was computed from it, it has to wait.  If P
-feeds F and G, and G takes the results of F too, then G may need a result of F before it takes what
-P has sent meanwhile::
+**Diamonds**: a stream that meets values computed from itself has to wait.  If P feeds F and G, and
+G takes the results of F too, then G may need a result of F before it takes the tokens that P has
+sent meanwhile::
 
     P ---> F          F[i] needs A[i, k] for all k before it sends,
      \\     |          and G needs F[i] before it takes the first A[i, k]:
       \\--> G          the channel from P to G has to hold a row of A, or P, F and G wait for ever
 
 All functions of such a diamond run through their common outer loops together, from the fork at
-which its ways part, so a channel that enters G gets room for the tokens of one of their iterations.
-A buffer on the way sends in the next iteration what it took at the end of the one before, so there
-it is one iteration for every buffer, and some tokens for the latencies on the way, or one more
-iteration where that is less.  Where one way leads through memory, whose readers wait for the last
-store, it is the whole stream.
+which the paths part, so a channel that enters G gets room for the tokens of one of their
+iterations.  A buffer on a path sends in one iteration what it took at the end of the previous one,
+which adds an iteration for every buffer, and some tokens for the latencies of the path, or one more
+iteration if that is less.  A path through memory, whose readers wait for the last store, needs room
+for the whole stream.
 
-If the fork feeds G directly, the channel of the other way needs no room: each of its tokens was
-computed from tokens of the fork, which have been sent to G as well by then.
+If the fork feeds G directly, the channel of the other path needs no extra room: each of its tokens
+was computed from tokens of the fork, which have been sent to G as well by then.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ from t2s.spatial.ir import (
     shifted,
 )
 
-DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
+DEFAULT_CAPACITY = 2  # tokens: enough for one per cycle over a channel of latency 1
 
 
-SKEW = 32  # more of them, where a hop waits for values that take longer to the next PE
+SKEW = 32  # extra tokens for a hop that waits for values with a longer latency to the next PE
 
 
 def channel_capacity(
@@ -79,13 +79,13 @@ def channel_capacity(
     sink: tuple[Expr, ...],
     least: int,
 ) -> int:
-    """Room for what one end sends or takes in a row while the other end needs all elements.
+    """Room for the bursts of one end while the other end needs all elements.
 
     An end that serves the elements of a channel array one after the other, with several tokens for
-    each, would otherwise wait for PEs that wait for each other.  What is gathered needs room for
-    the results that come in a row while the others have their turn, what comes in one stream for
-    all PEs for as many tokens as the last PE starts later than the first.  ``source`` and ``sink``
-    are the elements that the two ends use; ``least`` is what other parts of the design ask for.
+    each, would otherwise wait for PEs that wait for each other.  Gathered results need room for a
+    burst of each PE while the others have their turn; a stream shared by all PEs needs room for as
+    many tokens as the last PE starts later than the first.  ``source`` and ``sink`` are the
+    elements that the two ends use; ``least`` is the demand of other parts of the design.
     """
     if producer.capacity is not None:
         return producer.capacity
@@ -101,10 +101,10 @@ def channel_capacity(
 def _burst(
     kernel: SpatialKernel, element: tuple[Expr, ...], pinned: frozenset[str], *, once: bool
 ) -> int:
-    """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
+    """Most tokens for one element until a kernel that serves all in turn returns to it.
 
-    The loops that choose the element are those its position depends on.  Inside of the outermost
-    of them, every other loop repeats the element.  ``once``: reductions make one token only, as
+    The loops that choose the element are those its position depends on.  Inside the outermost of
+    them, every other loop repeats the element.  ``once``: reductions make a single token, as
     ``pinned`` loops do.
     """
     chosen = frozenset[str]().union(*(index_names(position) for position in element))
@@ -120,10 +120,10 @@ def _burst(
 
 
 def _backlog(producer: SpatialKernel, consumer: SpatialKernel) -> int:
-    """Most results that a reduction sends before those sent in a row have been gathered.
+    """Most results that a reduction sends before a burst of them has been gathered.
 
-    Of ``count`` PEs that are gathered each sends one token in ``count`` firings.  Loops that make
-    results faster than that let all of them wait.
+    Each of ``count`` gathered PEs sends one token in ``count`` firings.  If loops make results
+    faster than that, all of them wait.
     """
     stream = None if consumer.gathering is None else consumer.loop(consumer.gathering.loop)
     serial = producer.kind(LoopExecution.SERIAL)
@@ -144,7 +144,7 @@ def _backlog(producer: SpatialKernel, consumer: SpatialKernel) -> int:
 def _shares_stream(
     program: SpatialProgram, producer: SpatialKernel, consumer: SpatialKernel
 ) -> bool:
-    """Whether PEs of a reduction get this operand from one stream, here or further upstream."""
+    """Whether the PEs of a reduction share one stream of this operand, here or further upstream."""
     late = [x.definition for x in consumer.kind(LoopExecution.UNROLLED) if x.reduction]
     pending = [producer] if consumer.initial is not None and late else []
     while pending:
@@ -158,7 +158,7 @@ def _shares_stream(
 def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -> int:
     """Room in the channels from PE to PE along a loop of ``operand.forwards``, as asked or needed.
 
-    In a recurrence the operand waits for values that take longer than it does.
+    In a recurrence the operand waits for values with a longer latency.
     """
     asked = operand.hops[position].capacity
     if asked is not None:
@@ -182,14 +182,14 @@ def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -
 
 
 def neighbor_capacity(kernel: SpatialKernel, hop: NeighborHop) -> int:
-    """Room in the channels of a hop between PEs that take other values, as asked or needed."""
+    """Room in the channels of a hop between PEs that take different values, as asked or needed."""
     if hop.capacity is not None:
         return hop.capacity
     return DEFAULT_CAPACITY + (SKEW if kernel.members else 0)
 
 
 def _lags(kernel: SpatialKernel) -> dict[str, int]:
-    """Firings by which a PE of a reduction starts after the one before, by loop in space.
+    """Firings by which a PE of a reduction starts after its predecessor, by loop in space.
 
     A partial result moves on to the next PE after the last step of the reduction loops in time
     inside of the loop in space, and after the last PE of those in space.
@@ -224,10 +224,10 @@ LARGEST = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """How a kernel leads to another one, over whose variables its serial ``loops`` are given.
+    """A dataflow path between kernels; its serial ``loops`` are over the variables of its end.
 
-    ``channels`` and ``memory``: whether it does by channels alone, and through memory.  A kernel
-    with a buffer keeps one iteration of its ``buffered`` outermost loops.
+    ``channels`` and ``memory`` tell whether it uses channels only, and memory.  A kernel with a
+    buffer keeps one iteration of its ``buffered`` outermost loops.
     """
 
     loops: tuple[SpatialLoop, ...]
@@ -256,7 +256,7 @@ def meeting_depths(program: SpatialProgram) -> dict[tuple[str, str], int]:
                 if not any(ways[operand.name][name].channels for name in common):
                     continue
                 if any(other is not operand and {other.producer} == common for other in pair):
-                    continue  # what it meets was sent before its own tokens were computed
+                    continue  # the other stream was sent before this one's tokens were computed
                 tokens = _tokens(program, operand, prefix)
                 depth = tokens * buffers + min(tokens + 1, SKEW) if buffers else tokens + 1
                 key = (kernel.name, operand.name)
@@ -268,7 +268,7 @@ def meeting_depths(program: SpatialProgram) -> dict[tuple[str, str], int]:
 def _forks(
     program: SpatialProgram, common: set[str], pair: tuple[KernelOperand, KernelOperand]
 ) -> set[str]:
-    """The kernels at which the ways to two operands part: others lead to both through these."""
+    """The kernels at which the paths to two operands part; all others reach both through these."""
     producers = [operand.producer for operand in pair]
     uses = Counter(producers)
     for name in set().union(*(_ways(program, operand) for operand in pair)):
@@ -279,7 +279,7 @@ def _forks(
 
 
 def _ways(program: SpatialProgram, operand: KernelOperand) -> dict[str, _Way]:
-    """Everything that leads to an operand, by kernel."""
+    """All paths to an operand, by kernel."""
     producer = program.kernel(operand.producer)
     serial = producer.kind(LoopExecution.SERIAL)
     names = [loop.name for loop in serial]
@@ -333,7 +333,7 @@ def _joined(left: _Way, right: _Way) -> _Way:
 def _prefix(
     left: tuple[SpatialLoop, ...], right: tuple[SpatialLoop, ...]
 ) -> tuple[SpatialLoop, ...]:
-    """The outer loops of one nest that are those of the other too."""
+    """The outer loops that two nests have in common."""
     count = 0
     for one, other in zip(left, right, strict=False):
         if (one.definition, one.minimum, one.extent) != (
@@ -349,9 +349,9 @@ def _prefix(
 def _common_loops(
     program: SpatialProgram, kernel: SpatialKernel, common: set[str], sides: list[dict[str, _Way]]
 ) -> tuple[tuple[SpatialLoop, ...], int]:
-    """The loops that a diamond runs through together, and how many buffers are on the way.
+    """The loops that a diamond runs through together, and the number of buffers on its paths.
 
-    ``common`` are the kernels where it may begin, ``sides`` what leads to its two ends.
+    ``common`` are the kernels where it may begin, ``sides`` the paths to its two ends.
     """
     passed = [
         way
@@ -370,7 +370,7 @@ def _common_loops(
 
 
 def _above(program: SpatialProgram, kernel: SpatialKernel) -> set[str]:
-    """The kernels whose values a kernel gets."""
+    """The kernels that feed a kernel."""
     direct = {name for operand in kernel.operands for name in _ways(program, operand)}
     return direct | set(_stored_by(program, kernel))
 

@@ -1,4 +1,4 @@
-"""What vector lanes need: contiguous operands, and lanes that do not depend on one another."""
+"""Requirements of vector lanes: contiguous operands, and lanes independent of one another."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_contiguous(
 
 
 def check_independent(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
-    """A recurrence stays in its lane."""
+    """Check that a recurrence stays in its lane."""
     for found in member_reads(kernel):
         member = kernel.member(found.read.source)
         if member is None:
@@ -73,7 +73,7 @@ def check_independent(kernel: SpatialKernel, loop: SpatialLoop, directive: Direc
 
 
 def check_system_lanes(kernel: SpatialKernel) -> None:
-    """Lanes of a system: its operands are contiguous, and no value uses the lane's number."""
+    """Check the lanes of a system: operands are contiguous, and no value uses the lane number."""
     loop = kernel.vector_loop
     if loop is None or not kernel.members:
         return
@@ -103,7 +103,7 @@ def _mentions(expr: Expr, name: str) -> bool:
 
 
 def _reader(kernel: SpatialKernel, operand: str) -> Member:
-    """The member that uses an operand."""
+    """The member that reads an operand."""
     for member in kernel.members:
         for node in walk(member):
             if isinstance(node, Local) and node.name == operand:
@@ -124,7 +124,7 @@ def outside_reads(expr: Term) -> Iterator[Index]:
 
 
 def check_lanes(kernel: SpatialKernel, directive: Directive) -> None:
-    """No condition varies along the lanes, and only elements depend on them."""
+    """Check that no condition varies along the lanes, and that only elements depend on them."""
     loop = kernel.vector_loop
     if loop is None:
         return
@@ -141,9 +141,9 @@ def check_lanes(kernel: SpatialKernel, directive: Directive) -> None:
 
 
 def check_contiguity(program: SpatialProgram) -> SpatialProgram:
-    """The program, if all vectors that the device loads and stores are contiguous in memory.
+    """Check that all vectors that the device loads and stores are contiguous in memory.
 
-    What the host orders is.
+    Arrays that the host orders are contiguous by construction.
     """
     hosts = {kernel.name for kernel in program.kernels if kernel.on_host}
     for kernel in program.kernels:
@@ -170,7 +170,7 @@ def _free_parts(kernel: SpatialKernel) -> Iterator[Expr]:
 
 
 def check_complete(kernel: SpatialKernel) -> None:
-    """Before lowering: everything that varies was asked for, and vector results are stored so."""
+    """Check, before lowering, that all varying operands and results are vectors."""
     check_system_lanes(kernel)
     loop, directive, work = kernel.vector_loop, kernel.vectorized, kernel.work
     if loop is None or directive is None or not isinstance(work, Calculation):

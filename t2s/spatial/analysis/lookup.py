@@ -1,4 +1,4 @@
-"""Look up loops of a kernel and what varies along them; its conditions; the form of its update."""
+"""Look up loops of a kernel, what varies along them, its conditions, and the form of its update."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def find_loop(kernel: SpatialKernel, name: str, directive: Directive) -> Spatial
 
 
 def find_serial(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialLoop:
-    """As ``find_loop``, and the loop still has to be serial."""
+    """Like ``find_loop``, for a loop that has to be serial still."""
     loop = find_loop(kernel, name, directive)
     if loop.kind is not LoopExecution.SERIAL:
         raise UserError(
@@ -65,7 +65,7 @@ def find_serial(kernel: SpatialKernel, name: str, directive: Directive) -> Spati
 
 
 def check_not_time(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
-    """The time loop of a schedule stays as it is."""
+    """Refuse a directive on the time loop of a schedule."""
     if kernel.timed == loop.name:
         raise UserError(
             f"{directive.text} on {kernel.name}: {loop.name} is the time of a schedule",
@@ -106,7 +106,7 @@ def counterpart(
 ) -> SpatialLoop:
     """The loop of ``partner``, which sends to or takes from ``kernel``, that iterates alike.
 
-    Loops are the same if they have the same definition; a ``UserError`` says that there is none.
+    Loops are the same if they have the same definition.  Raises ``UserError`` if there is none.
     """
     found = same_loop(partner.loops, loop)
     if found is None:
@@ -127,7 +127,7 @@ def _loop_names(kernel: SpatialKernel) -> str:
 
 
 def check_names_free(program: SpatialProgram, name: str, directive: Directive) -> None:
-    """New loops and functions must not have the name of an input, a Param or a function."""
+    """Check that no new loop or function has the name of an input, a Param or a function."""
     temporal = program.temporal
     taken: dict[str, tuple[str, SourceLocation]] = {
         **{kernel.name: ("Func", kernel.location) for kernel in program.kernels},
@@ -153,7 +153,7 @@ def check_names_free(program: SpatialProgram, name: str, directive: Directive) -
 def check_new_names(
     kernel: SpatialKernel, new: tuple[str, ...], replaced: tuple[str, ...], directive: Directive
 ) -> None:
-    """New loop names must not collide with loops that stay."""
+    """Check that new loop names do not collide with the remaining loops."""
     staying = {loop.name for loop in kernel.loops} - set(replaced)
     for name in new:
         if name in staying:
@@ -181,7 +181,7 @@ def varies(kernel: SpatialKernel, indices: tuple[Expr, ...], loop: str) -> bool:
 def loops_without(
     kernel: SpatialKernel, access: Iterable[Expr], execution: LoopExecution
 ) -> list[str]:
-    """The loops that run in this way and along which an access stays the same."""
+    """The loops of this execution kind along which an access stays the same."""
     loops, indices = kernel.kind(execution), tuple(access)
     return [loop.name for loop in loops if not varies(kernel, indices, loop.name)]
 
@@ -189,7 +189,7 @@ def loops_without(
 def check_in_all_iterations(
     kernel: SpatialKernel, loop: SpatialLoop, directive: Directive, expected: str
 ) -> None:
-    """Which iterations there are may not depend on a loop, padded ones left out included."""
+    """Check that the set of iterations, padded ones included, does not depend on a loop."""
     if kernel.active is not None and loop.name in index_names(kernel.active):
         raise UserError(
             f"{directive.text} on {kernel.name}: which iterations there are depends on {loop.name}",
@@ -203,9 +203,9 @@ def check_in_all_iterations(
 
 # Conditions: which of them hardware can decide, and the loops that they pin.
 #
-# The static part of a path condition decides whether a value moves, the rest only selects.  A loop
-# is *pinned* where a condition holds at one of its iterations only: A value that is needed where
-# ``k == 0`` is not sent for every ``k``, and the results of ``k == j`` come from the diagonal: the
+# The static part of a path condition decides whether a value moves; the rest only selects.  A loop
+# is *pinned* if a condition holds at only one of its iterations.  A value that is needed where ``k
+# == 0`` is not sent for every ``k``, and the results of ``k == j`` come from the diagonal, so the
 # kernel at the other end of such a stream has no loop ``k``.
 
 
@@ -220,10 +220,10 @@ def static_conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
 
 
 def placed_condition(kernel: SpatialKernel, expr: Expr) -> Expr:
-    """A condition over the domain's variables as one over the loops.
+    """Rewrite a condition over the domain's variables as one over the loops.
 
-    Behind a schedule the variables are quotients and remainders of time; isl often knows a shorter
-    way to say it.
+    After a schedule the variables are quotients and remainders of time, and isl often finds a
+    shorter form.
     """
     placed = kernel.place(expr)
     vector = kernel.vector_loop
@@ -252,8 +252,8 @@ _NESTED = (LoopExecution.UNROLLED, LoopExecution.SERIAL)  # outermost first
 class Pinned:
     """A kernel without the loops that a condition pins.
 
-    ``values`` gives the pinned loops over the others.  ``complete`` says that the iterations of
-    ``kernel`` are just those where the condition holds; otherwise it still has to be checked.
+    ``values`` gives the pinned loops over the others.  With ``complete``, the iterations of
+    ``kernel`` are exactly those where the condition holds; otherwise it still has to be checked.
     """
 
     kernel: SpatialKernel
@@ -283,7 +283,7 @@ def pin(kernel: SpatialKernel, where: Expr | None) -> Pinned:
 
 
 def _tightened(loop: SpatialLoop, stepped: Sequence[SpatialLoop], reached: Any) -> SpatialLoop:
-    """A loop of constant bounds over just what is reached."""
+    """The loop, with constant bounds, shrunk to the iterations that are reached."""
     if loop not in stepped or loop.constant is None:
         return loop
     at = list(stepped).index(loop)
@@ -312,14 +312,14 @@ def _solved(kernel: SpatialKernel, rows: Sequence[Equality]) -> dict[str, Expr]:
 
 
 def _gives(row: Equality, name: str, outer: Sequence[str]) -> bool:
-    """Whether an equation gives a loop as an integer expression of loops outside of it."""
+    """Whether an equation defines a loop as an integer expression of loops outside of it."""
     others = [other for other, factor in row.factors.items() if factor and other != name]
     return abs(row.factor(name)) == 1 and all(other in outer for other in others)
 
 
 # Recognizing the form of an update: ``previous (op) term``.
 
-PREVIOUS = "<previous>"  # not an identifier, so no user name can collide with it
+PREVIOUS = "<previous>"  # not an identifier, so it cannot collide with a user's name
 
 
 def mentions_previous(expr: Expr) -> bool:

@@ -1,13 +1,13 @@
-"""Where an operand or an expression occurs in a kernel, and whether it may move away.
+"""Where an operand or an expression occurs in a kernel, and whether it can be moved out.
 
-An operand that is named alone (``A``) may occur several times with the same subscripts: it is one
-value then.  With different subscripts it is not clear which one is meant, and ``A[i, k]`` says so.
-An expression (``alpha * A[i, k]``) is found by its structure.
+An operand given by name (``A``) may occur several times with the same subscripts and is one value
+then.  If the subscripts differ, the name is ambiguous and the user has to write ``A[i, k]``.  An
+expression (``alpha * A[i, k]``) is found by its structure.
 
 ``check_loadable`` proves that a load unit may load what a definition reads.  A definition reads an
 element only where its path condition holds.  Hardware decides whether to load from the static part
-of that condition alone (``conditions.py``); what depends on data merely selects between values that
-are there.  So the address has to be in range under the static part.
+of that condition alone; the data-dependent part only selects between values that have arrived.  So
+the address has to be in range under the static part.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Occurrence:
 
     @property
     def subscripts(self) -> tuple[Expr, ...]:
-        """What the value depends on: the same subscripts, the same value."""
+        """The subscripts that determine the value."""
         if isinstance(self.value, Read):
             return self.value.indices
         return tuple(dict.fromkeys(_subscripts(self.value)))
 
     def content(self, source: str) -> Content:
-        """What an operand in its place stands for; ``source`` is what an expression is known by."""
+        """The content of an operand in its place; ``source`` names an expression."""
         if isinstance(self.value, Read):
             return LoadedElement(source=self.value.source, access=self.subscripts)
         return ComputedValue(source=source, value=self.value, access=self.subscripts)
@@ -69,10 +69,10 @@ def _subscripts(expr: Expr) -> Iterator[Expr]:
 def find_occurrence(
     program: TemporalProgram, kernel: SpatialKernel, directive: IsolateProducer
 ) -> tuple[SpatialKernel, Occurrence]:
-    """What a directive moves, and the kernel it was found in (with Funcs inlined if need be).
+    """The value that a directive moves, and the kernel with it (with Funcs inlined if necessary).
 
-    Raises ``UserError`` if it is not there, or not clear, and ``UnsupportedError`` if it cannot be
-    computed ahead of the condition that guards it.
+    Raises ``UserError`` if the value is missing or ambiguous, and ``UnsupportedError`` if it cannot
+    be computed before the condition that guards it.
     """
     target = directive.target
     value: Expr
@@ -100,7 +100,7 @@ def occurrence_of(kernel: SpatialKernel, value: Expr) -> Occurrence:
 
 
 def loads_of(kernel: SpatialKernel) -> list[Occurrence]:
-    """What a kernel loads itself: reads that have no producer yet, each once."""
+    """The values that a kernel loads itself: reads without a producer, each once."""
     found: dict[Read, list[tuple[Expr | None, bool]]] = {}
     for guarded, start in all_reads(kernel, nested=False):
         found.setdefault(guarded.read, []).append((guarded.condition, start))
@@ -141,9 +141,9 @@ def _guards(expr: Expr, value: Expr, condition: Expr | None) -> Iterator[Expr | 
 
 
 def all_reads(kernel: SpatialKernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
-    """The reads that have no producer yet, and whether only the start of a reduction needs them.
+    """The reads without a producer, and whether only the start of a reduction needs them.
 
-    Those in subscripts of others are left out unless ``nested``.
+    Reads in subscripts of others are left out unless ``nested``.
     """
     start = [] if kernel.initial is None else list(guarded_reads(kernel.initial, nested=nested))
     return [
@@ -154,7 +154,7 @@ def all_reads(kernel: SpatialKernel, *, nested: bool = True) -> list[tuple[Guard
 
 
 def _reads_of_members(kernel: SpatialKernel, nested: bool) -> list[GuardedRead]:
-    """What the members of a kernel read that are not members themselves."""
+    """The reads of a kernel's members that do not read members."""
     names = _member_names(kernel)
     exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
     found = [guarded for expr in exprs for guarded in guarded_reads(expr, nested=nested)]

@@ -1,14 +1,14 @@
-"""Padding: what a split by a factor that does not divide adds to a nest, and to arrays.
+"""Padding: the iterations and elements that a split by a factor that does not divide adds.
 
-``split(i, i, ii, 8)`` of 30 iterations makes 4 x 8: the nest runs 2 iterations more than the
-definition asks for.  All kernels of a function run the padded nest, so that streams, buffers and
-vectors never see a ragged end:
+``split(i, i, ii, 8)`` turns 30 iterations into 4 x 8, two more than the definition has.  All
+kernels of a function run the padded nest, so that streams, buffers and vectors never see a ragged
+end:
 
-* In padded iterations of a pure dimension values are computed and stored behind the end of the
-  result, which the host crops: arrays are *padded in memory* as far as any access reaches.
-* In padded iterations of a reduction the partial result stays as it is (``body_reduction``).
-* An access that would leave the array at its front is made only inside of the domain; elsewhere
-  nothing is stored, and what is loaded is 0, which nobody uses.
+* Padded iterations of a pure dimension compute values and store them behind the end of the result,
+  which the host crops: arrays are *padded in memory* as far as any access reaches.
+* Padded iterations of a reduction leave the partial result unchanged (``lowering/body.py``).
+* An access that would leave the array at its front happens only inside the domain; elsewhere
+  nothing is stored, and a load yields an unused 0.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Origins = Mapping[str, tuple[int, ...]]
 
 
 def origins_of(program: SpatialProgram) -> dict[str, tuple[int, ...]]:
-    """The minima of the Funcs: where the elements of their arrays start."""
+    """The minima of the Funcs, at which their arrays start."""
     return {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
 
 
 def nest_of(kernel: SpatialKernel) -> LoopDomain:
-    """All iterations of a kernel, lanes and padded ones as well."""
+    """All iterations of a kernel, including lanes and padding."""
     conditions = [] if kernel.active is None else [kernel.active]
     return LoopDomain([loop.interval for loop in kernel.loops], conditions)
 
 
 def with_padding(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> SpatialKernel:
-    """Note which variables leave their domain now that ``loop`` has become longer.
+    """Note which variables leave their domain now that ``loop`` is longer.
 
-    Raises ``UserError`` if padded iterations would compute points of the domain a second time, or
-    give a reduction without steps.
+    Raises ``UserError`` if padded iterations would compute points of the domain twice, or make a
+    reduction without steps.
     """
     _check_not_empty(kernel, loop, directive)
     nest = nest_of(kernel)
@@ -78,7 +78,7 @@ def with_padding(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive)
 
 
 def _keeps_meaning(kernel: SpatialKernel, nest: LoopDomain) -> bool:
-    """Whether iterations still are points, one each, and every loop what its definition says."""
+    """Whether iterations still correspond to points one to one, and loops to their definitions."""
     if not nest.is_injective([expr for _, expr in kernel.variables]):
         return False
     intervals = nest.intervals
@@ -100,7 +100,7 @@ def _divisors(extent: int) -> str:
 
 
 def _check_not_empty(kernel: SpatialKernel, padded: SpatialLoop, directive: Directive) -> None:
-    """A reduction whose length depends on a padded loop still has a step in every iteration."""
+    """Check that a reduction whose length depends on a padded loop is never empty."""
     found = _shorter_than(kernel, 1)
     if found is None:
         return
@@ -119,9 +119,9 @@ def _check_not_empty(kernel: SpatialKernel, padded: SpatialLoop, directive: Dire
 
 
 def check_not_negative(kernel: SpatialKernel, padded: SpatialLoop, directive: Directive) -> None:
-    """In padded iterations of a system the loops inside have as many iterations as none, or more.
+    """Check that in padded iterations of a system no inner loop has a negative trip count.
 
-    Raises ``UserError`` where a bound counts down past zero.
+    Raises ``UserError`` if a bound counts down past zero.
     """
     found = _shorter_than(kernel, 0)
     if found is None:
@@ -138,7 +138,7 @@ def check_not_negative(kernel: SpatialKernel, padded: SpatialLoop, directive: Di
 
 
 def _shorter_than(kernel: SpatialKernel, least: int) -> tuple[SpatialLoop, str] | None:
-    """A loop that has fewer iterations somewhere, and the iteration of the loops around it."""
+    """A loop with fewer iterations somewhere, and the iteration of the enclosing loops."""
     outer: list[SpatialLoop] = []
     for loop in kernel.loops:
         if loop.constant is None:
@@ -158,7 +158,7 @@ def padding_text(kernel: SpatialKernel) -> str:
 def active_paddings(kernel: SpatialKernel) -> Iterator[Padding]:
     """The paddings of the variables that leave their domain in this kernel.
 
-    A producer that has lost the loop of a variable stays at its first value.
+    For a producer without the loop of a variable, the variable stays at its first value.
     """
     variables = dict(kernel.variables)
     nest = nest_of(kernel) if kernel.paddings else None
@@ -186,11 +186,11 @@ def in_domain(kernel: SpatialKernel, *, reductions_only: bool = False) -> Expr |
 
 
 def inside_of_domain(kernel: SpatialKernel, *within: Expr) -> SpatialKernel:
-    """A system with a ragged nest: the iterations past the end of the domain are left out.
+    """Give a system a ragged nest that leaves out the iterations past the end of the domain.
 
-    ``within`` holds for those of them that are inside of the loop that was split.
+    ``within`` holds for those of them that are inside the loop that was split.
 
-    A recurrence cannot run on: what it computed there would be read again inside.
+    A recurrence cannot be padded: values from outside the domain would be read inside it.
     """
     bounds = [bound for d in kernel.domain for bound in d.interval.conditions]
     inside = [kernel.first_lane(kernel.place(bound)) for bound in bounds]
@@ -234,7 +234,7 @@ def _accessed(kernel: SpatialKernel) -> str | None:
 
 
 def _indices(kernel: SpatialKernel, origins: Origins) -> tuple[Expr, ...]:
-    """The place in memory of a load or a store, over the domain's variables."""
+    """The subscripts of a load or a store, over the domain's variables."""
     match kernel.work:
         case LoadUnit(value=Read(source=source, indices=indices)):
             origin = origins.get(source, (0,) * len(indices))
@@ -247,7 +247,7 @@ def _ranges(
 ) -> list[tuple[int, int] | None]:
     """Smallest and largest subscripts, over all lanes; ``None`` where that cannot be proved.
 
-    Where the condition never holds there is no access, and nothing to prove.
+    If the condition never holds there is no access, and nothing to prove.
     """
     conditions = [kernel.first_lane(kernel.place(part)) for part in conjuncts(condition)]
     intervals = [loop.interval for loop in kernel.loops]

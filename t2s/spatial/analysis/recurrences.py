@@ -81,12 +81,12 @@ class RecurrenceTransfer:
 
     @property
     def stays(self) -> bool:
-        """Whether it stays in its PE."""
+        """Whether the value stays in its PE."""
         return not any(step for _, step in self.hop)
 
     @property
     def immediate(self) -> bool:
-        """Whether it is received in the iteration of time that sends it."""
+        """Whether the value is received in the iteration of time that sends it."""
         return not any(step for _, step in self.delay)
 
 
@@ -99,7 +99,7 @@ class ReadTransfers:
 
 
 def member_reads(kernel: SpatialKernel) -> list[MemberRead]:
-    """The reads of members by members; equal reads under one condition."""
+    """The reads of members by members; equal reads are joined under one condition."""
     names = {member.name for member in kernel.members}
     found: dict[tuple[str, tuple[Expr, ...]], MemberRead] = {}
     for member, guarded in _guarded(kernel):
@@ -127,8 +127,8 @@ def _guarded(kernel: SpatialKernel) -> Iterator[tuple[Member, GuardedRead]]:
 def transfers_of(kernel: SpatialKernel, found: MemberRead) -> ReadTransfers:
     """The transfers of one read.
 
-    Raises ``UnsupportedError`` where the distance is not one of a few constants, and where the read
-    may leave the domain under the part of its condition that does not depend on data.
+    Raises ``UnsupportedError`` if the distance is not one of a few constants, and if the read may
+    leave the domain under the static part of its condition.
     """
     loops = [loop for loop in kernel.loops if loop.kind is not LoopExecution.VECTOR]
     where = None if found.condition is None else kernel.first_lane(kernel.place(found.condition))
@@ -188,7 +188,7 @@ def _transfer(
 
 
 def _check_inside(kernel: SpatialKernel, found: MemberRead, domain: LoopDomain) -> None:
-    """The element that is read has to be one that is computed, whatever the data."""
+    """Check that the element that is read is computed, whatever the data."""
     member = _source(kernel, found)
     bounds = {dimension.name: dimension for dimension in kernel.domain}
     source: dict[str, Expr] = dict(zip(member.arguments, found.read.indices, strict=True))
@@ -227,7 +227,7 @@ def firings_between(transfer: RecurrenceTransfer) -> int | None:
 
 
 def most_firings_between(kernel: SpatialKernel, transfer: RecurrenceTransfer) -> int:
-    """At most so many firings of one PE lie between sending and receiving."""
+    """An upper bound on the firings of one PE between sending and receiving."""
     loops = [loop for loop, _ in transfer.delay]
     total = 0
     for at, (_, step) in enumerate(transfer.delay):
@@ -241,7 +241,7 @@ def _extent(loop: SpatialLoop) -> int:
 
 
 def inner_address(transfer: RecurrenceTransfer, firings: int) -> tuple[SpatialLoop, ...] | None:
-    """The innermost loops whose iterations are just the delay: they address its register file.
+    """The innermost loops whose trip counts multiply to the delay: they address its register file.
 
     ``None`` if there is no such set of loops.
     """
@@ -262,14 +262,14 @@ def position(loop: SpatialLoop) -> Expr:
     return simplify(Index(name=loop.name) - loop.minimum)
 
 
-# Legal schedules: that a kernel has one, and which, to suggest it where one is refused.
+# Legal schedules: whether a kernel has one, and which one to suggest after a refusal.
 #
-# ``check_causal``: where loops of a recurrence are unrolled, every value is computed before it is
-# used.  Where it is not, time can often be skewed: a PE starts later than the one before it, so
-# that what it needs is there.  The refusal then gives the schedule, found over the distances of all
-# reads.
+# ``check_causal`` proves that in a recurrence with unrolled loops every value is computed before it
+# is used.  If not, skewing time often helps: each PE starts later than the one before it, so that
+# its operands have arrived.  The refusal then suggests that schedule, found from the distances of
+# all reads.
 #
-# ``suggestion``: a schedule for a ``space_time_transform`` that is illegal as it was written.
+# ``suggestion`` finds a schedule to replace an illegal ``space_time_transform``.
 
 MOST_SUGGESTED = 2
 """Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
@@ -285,7 +285,7 @@ MOST_TRIED = 50
 class SpaceTimePlan:
     """A transformation of a kernel: old loops, new loops, each new one over the old ones.
 
-    ``skewed``: the user gave the skew of an old loop in time, not the new loops.
+    ``skewed``: the user gave the skew of an old time loop instead of new loops.
     """
 
     sources: tuple[SpatialLoop, ...]
@@ -303,7 +303,7 @@ def suggestion(
     plan: SpaceTimePlan,
     is_legal: Callable[[SpatialKernel, SpaceTimePlan], bool],
 ) -> str | None:
-    """The simplest schedule with the given places that is legal, found by trying."""
+    """The simplest legal schedule with the given places, found by enumeration."""
     steps = _steps(kernel, plan)
     if steps is None or len(plan.sources) > MOST_LOOPS:
         return None
@@ -327,7 +327,8 @@ def suggestion(
 def _candidates(plan: SpaceTimePlan) -> list[tuple[int, ...]]:
     """Coefficients of schedules, the simplest first.
 
-    Besides small numbers, a loop that is not placed may step over all iterations of those after it.
+    Besides small numbers, a loop that is not placed may step over all iterations of the loops
+    after it.
     """
     places = [expr for name, expr in plan.maps.items() if name != plan.time]
     placed = frozenset[str]().union(*map(index_names, places))
@@ -346,17 +347,18 @@ def _candidates(plan: SpaceTimePlan) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """A distance of a read: over the loops that are transformed, and in PEs along all others."""
+    """A distance of a read: over the transformed loops, and in PEs along all others."""
 
     sources: Mapping[str, int]
     hop: int
 
 
 def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
-    """The distances of all reads for which the schedule has to leave time.
+    """The distances of all reads that the schedule has to allow time for.
 
-    That is not so where a loop in time outside of the schedule advances, and in one iteration.
-    ``None`` if the distances are not known, or if no schedule of these loops can leave time.
+    Reads within one iteration, and those over which a time loop outside of the schedule advances,
+    need none.  ``None`` if the distances are unknown, or if no schedule of these loops can allow
+    enough time.
     """
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
@@ -380,7 +382,7 @@ def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
 
 
 def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bool:
-    """Whether a schedule gives a value time enough for its distance."""
+    """Whether a schedule allows a value enough time for its distance."""
     schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
     cycles = sum(schedule[name] * by for name, by in step.sources.items())
     places = (expr for name, expr in plan.maps.items() if name != plan.time)
@@ -388,7 +390,7 @@ def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bo
 
 
 def _advance(expr: Expr, step: Mapping[str, int]) -> int:
-    """How much an affine expression changes along a distance."""
+    """The change of an affine expression along a distance."""
     here = substitute(expr, {name: const(0) for name in index_names(expr)})
     there = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
     match simplify(there - here):
@@ -398,7 +400,7 @@ def _advance(expr: Expr, step: Mapping[str, int]) -> int:
 
 
 def _linear(loops: tuple[SpatialLoop, ...], coefficients: tuple[int, ...]) -> Expr | None:
-    """The sum of the loops with these factors, one with a positive factor first."""
+    """The sum of the loops with these factors, beginning with a positive factor."""
     total: Expr | None = None
     terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
     for loop, factor in terms:
@@ -417,9 +419,9 @@ MOST_TRIED = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedStarts:
-    """A schedule for unrolled loops: PEs do not start together.
+    """A schedule for unrolled loops in which PEs start one after the other.
 
-    Of neighbors along ``spaces[n]`` the second one is ``skews[n]`` iterations of ``time`` later.
+    Along ``spaces[n]`` each PE starts ``skews[n]`` iterations of ``time`` after its predecessor.
     """
 
     spaces: tuple[SpatialLoop, ...]
@@ -438,7 +440,7 @@ class DelayedStarts:
         return {**places, name: total}
 
     def text(self, kernel: SpatialKernel) -> str:
-        """The variable and the directive, as they are to be written."""
+        """The variable and the directive, as the user would write them."""
         maps = self.maps(kernel)
         new = list(maps)[-1]
         loops = ", ".join(loop.name for loop in (*self.spaces, self.time))
@@ -452,9 +454,9 @@ def check_causal(
     transfer: RecurrenceTransfer,
     everything: Sequence[RecurrenceTransfer],
 ) -> None:
-    """Raise ``UserError`` for a value that would be needed before it is computed.
+    """Raise ``UserError`` if a value would be needed before it is computed.
 
-    ``everything`` are the transfers of all reads, for which the hint has a legal schedule.
+    ``everything`` has the transfers of all reads, which the schedule in the hint must satisfy.
     """
     early = _early(transfer)
     if early is None:
@@ -477,15 +479,15 @@ def check_causal(
 
 
 def _early(transfer: RecurrenceTransfer) -> tuple[SpatialLoop, int] | None:
-    """The loop of which a value is used before it is computed, and by how much, if it is."""
+    """The loop along which a value is used too early, and by how much; ``None`` if it is not."""
     first = next(((loop, step) for loop, step in transfer.delay if step), None)
     return None if first is None or first[1] > 0 else first
 
 
 def delayed_starts(kernel: SpatialKernel) -> DelayedStarts | None:
-    """The schedule that unrolled loops need for values to be there; ``None`` if they need none.
+    """The skewed schedule that unrolled loops need; ``None`` if they need none.
 
-    ``None``, too, where there is none of this form.
+    Also ``None`` if no schedule of this form exists.
     """
     try:
         found = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
@@ -498,9 +500,9 @@ def delayed_starts(kernel: SpatialKernel) -> DelayedStarts | None:
 def _legal_schedule(
     kernel: SpatialKernel, loop: SpatialLoop, everything: Sequence[RecurrenceTransfer]
 ) -> DelayedStarts | None:
-    """Delays of the PEs by which every value comes in time; ``None`` without any.
+    """Delays of the PEs with which every value arrives in time; ``None`` if there are none.
 
-    The loop that was found wrong is skewed, or else the outermost one for which there are skews.
+    The offending loop is skewed if that helps, else the outermost one that can be.
     """
     spaces = kernel.kind(LoopExecution.UNROLLED)
     if kernel.timed is not None or not spaces:
@@ -515,7 +517,7 @@ def _legal_schedule(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """The skews times the ``hops`` have to be at least ``cycles``."""
+    """The constraint that skews times ``hops`` are at least ``cycles``."""
 
     hops: tuple[int, ...]
     cycles: int
@@ -527,7 +529,7 @@ class _Need:
 def _needs(
     everything: Sequence[RecurrenceTransfer], time: SpatialLoop, spaces: Sequence[SpatialLoop]
 ) -> list[_Need] | None:
-    """What skews of a loop have to give the transfers; ``None`` if none helps."""
+    """The constraints that the transfers put on skews of a loop; ``None`` if no skew helps."""
     needs: dict[_Need, None] = {}
     for transfer in everything:
         outer, step, inner = _delays(transfer, time)
@@ -545,7 +547,7 @@ def _needs(
 
 
 def _delays(transfer: RecurrenceTransfer, time: SpatialLoop) -> tuple[int, int, int]:
-    """How far a loop in time advances, and the first loop that does outside and inside of it."""
+    """How far a time loop advances, and the first advancing loops outside and inside of it."""
     names = [loop.name for loop, _ in transfer.delay]
     steps = [step for _, step in transfer.delay]
     at = names.index(time.name)
@@ -554,7 +556,7 @@ def _delays(transfer: RecurrenceTransfer, time: SpatialLoop) -> tuple[int, int, 
 
 
 def _skews(needs: Sequence[_Need], count: int) -> tuple[int, ...] | None:
-    """The smallest skews that meet all needs, positive ones first."""
+    """The smallest skews that meet all constraints, positive ones first."""
     longest = max((abs(hop) for need in needs for hop in need.hops), default=0)
     most = longest * sum(max(need.cycles, 0) for need in needs)
     while (2 * most + 1) ** count > MOST_TRIED:

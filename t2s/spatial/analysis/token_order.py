@@ -1,7 +1,7 @@
 """Proof that channels and buffers deliver tokens in the order in which they are consumed.
 
-Buffers may reorder: those are checked below.  Streams that are scattered or
-gathered have one order by construction (``pipeline.py``).
+Buffers may reorder, and are checked below.  Scattered and gathered streams have one order by
+construction (``pipeline.py``).
 
 A producer and a consumer may iterate differently, as long as every element of the channel array
 carries its tokens in one order on both sides.  Where their nests are the same that is evident;
@@ -51,10 +51,10 @@ def stream_loops(
 def axes(
     producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand
 ) -> tuple[SpatialLoop, ...]:
-    """The dimensions of the channel array: loops that are space on either side.
+    """The dimensions of the channel array: loops that are space at either end.
 
-    A function whose results are taken as they come has loops of its own: it knows nothing of a loop
-    of the consumer that its results are the same for, which has one iteration then.
+    A streamed function has loops of its own; a consumer's loop along which its results do not vary
+    has a single iteration in the array.
     """
     result: list[SpatialLoop] = []
     as_they_come = isinstance(operand.taken, StreamedResults)
@@ -113,7 +113,7 @@ def check_streams(program: SpatialProgram) -> None:
 def _check_same_loops(
     producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> None:
-    """A sender that did not follow the loops of its consumer has the same ones nevertheless."""
+    """Check that a sender that did not follow the loops of its consumer has the same loops."""
     streamed = isinstance(operand.taken, StreamedResults)
     vectors = [
         loop for loop in consumer.kind(LoopExecution.VECTOR) if _varies(consumer, operand, loop)
@@ -188,7 +188,7 @@ def _check(producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOper
     else:
         other = producer if culprit is consumer.reshaped else consumer
         reshaped = consumer if other is producer else producer
-        own = reshaped.digit is None  # else it has the loops of what it takes from or sends to
+        own = reshaped.digit is None  # otherwise its loops are those of its producer or consumer
         subject = f"{culprit.text} on {reshaped.name}: " if own else f"{culprit.text}: "
         location = culprit.location
     raise UserError(
@@ -208,7 +208,7 @@ def _check_results_have_a_place(
     operand: KernelOperand,
     order: Sequence[Expr],
 ) -> None:
-    """Where and when a result leaves follows from the result alone.
+    """Check that place and time at which a result leaves follow from the result alone.
 
     In a schedule of a reduction whose bounds depend on the result, the last step may be in another
     PE for each of them.
@@ -232,9 +232,9 @@ def _check_results_have_a_place(
 def _check_padding(
     producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand
 ) -> None:
-    """Both ends have to run the same iterations, padded ones as well."""
+    """Check that both ends run the same iterations, including padded ones."""
     names = [name for name, _ in producer.variables if name in dict(consumer.variables)]
-    # What is lanes at one end may be gathered from PEs at the other: all of them are compared.
+    # Lanes at one end may be gathered from PEs at the other, so all iterations are compared.
     common = {loop.definition for loop in producer.loops} & {
         loop.definition for loop in consumer.loops
     }
@@ -264,7 +264,7 @@ def _check_padding(
 
 
 def _ragged(producer: SpatialKernel, consumer: SpatialKernel) -> tuple[SpatialKernel, Directive]:
-    """The kernel that pads what the other one does not, and its directive."""
+    """The kernel that pads a loop that the other one does not, and its directive."""
     ends = ((consumer, producer), (producer, consumer))
     found = [(kernel, p) for kernel, _ in ends for p in kernel.paddings]
     for kernel, other in ends:
@@ -278,7 +278,7 @@ def _ragged(producer: SpatialKernel, consumer: SpatialKernel) -> tuple[SpatialKe
 def _at_first(
     producer: SpatialKernel, operand: KernelOperand, lanes_of_both: Collection[Expr]
 ) -> list[Expr]:
-    """One token for lanes that the consumer does not have, and one for each reduced result."""
+    """A single token for lanes that the consumer does not have, and for each reduced result."""
     return [
         equals(Index(name=loop.name), loop.minimum)
         for loop in producer.loops
@@ -288,7 +288,7 @@ def _at_first(
 
 
 def _culprit(producer: SpatialKernel, consumer: SpatialKernel) -> Directive | None:
-    """The directive that made the two nests differ: only one of the kernels has it."""
+    """The directive that made the two nests differ: the one that only one kernel has."""
     found = [k.reshaped for k in (producer, consumer) if producer.reshaped != consumer.reshaped]
     return next((directive for directive in found if directive is not None), None)
 
@@ -304,7 +304,7 @@ def _repeating(
 ) -> tuple[SpatialLoop, ...]:
     """The loops in which the consumer does not take the tokens again.
 
-    Those over which a buffer keeps a value are among them if it is ``buffered``.
+    With ``buffered``, loops over which a buffer keeps a value are among them.
     """
     return tuple(
         loop
@@ -352,7 +352,7 @@ def check_all_read(
     operand: KernelOperand,
     repeating: tuple[SpatialLoop, ...],
 ) -> None:
-    """Every value of a streamed function is taken exactly once.
+    """Check that every value of a streamed function is taken exactly once.
 
     ``repeating`` are the loops in which the consumer does not take the values again.  What the
     producer sends in padded iterations may be taken too; that both ends have the same of these is
@@ -398,13 +398,13 @@ def check_all_read(
     )
 
 
-# What fills a buffer and what is read from it, and proof that it restores its stream.
+# The writes and reads of a buffer, and the proof that it restores its stream.
 
 
 def split_at(
     kernel: SpatialKernel, name: str
 ) -> tuple[tuple[SpatialLoop, ...], tuple[SpatialLoop, ...]]:
-    """The serial loops down to and with the named one, and those inside of it."""
+    """The serial loops down to and including the named one, and those inside of it."""
     serial = kernel.kind(LoopExecution.SERIAL)
     position = [loop.name for loop in serial].index(name) + 1
     return serial[:position], serial[position:]
@@ -428,7 +428,7 @@ def fill_loops(
 
 
 def scattered(kernel: SpatialKernel) -> SpatialLoop | None:
-    """The loop along which the kernel scatters what it receives, if it does."""
+    """The loop along which the kernel scatters its operand, or ``None``."""
     stream = kernel.scattering
     return None if stream is None else kernel.loop(stream.loop)
 
@@ -439,7 +439,7 @@ def trips(loops: tuple[SpatialLoop, ...]) -> int:
 
 
 def check_buffers(program: SpatialProgram) -> None:
-    """Every removed loop has a buffer that replaces it, and every buffer restores its stream."""
+    """Check that a buffer replaces every removed loop, and that all buffers restore their streams."""
     for kernel in program.kernels:
         for operand in kernel.operands:
             producer = program.sender(operand)
@@ -449,7 +449,7 @@ def check_buffers(program: SpatialProgram) -> None:
 
 
 def _warn_if_slow(producer: SpatialKernel, kernel: SpatialKernel, buffer: RelayBuffer) -> None:
-    """Filling takes longer than sending: possible only for what is scattered."""
+    """Warn if filling takes longer than sending, which only happens with scattered values."""
     outer, inner = split_at(kernel, buffer.loop)
     writes, reads = trips(fill_loops(producer, kernel, outer)), trips(inner)
     if writes <= reads:
@@ -467,7 +467,7 @@ def _warn_if_slow(producer: SpatialKernel, kernel: SpatialKernel, buffer: RelayB
 
 
 def check_buffer(producer: SpatialKernel, kernel: SpatialKernel, operand: KernelOperand) -> None:
-    """What was removed from the producer of one operand is restored by its buffer."""
+    """Check that its buffer restores the loops removed from the producer of an operand."""
     if kernel.buffer is not None:
         _check_still_there(kernel, kernel.buffer)
     if operand.removal is not None and not producer.on_host:
@@ -477,7 +477,7 @@ def check_buffer(producer: SpatialKernel, kernel: SpatialKernel, operand: Kernel
 
 
 def _check_still_there(kernel: SpatialKernel, buffer: RelayBuffer) -> None:
-    """Later directives must have left the buffer's loop in time."""
+    """Check that later directives left the buffer's loop in time."""
     loop = kernel.loop(buffer.loop)
     if loop is not None and loop.kind is LoopExecution.SERIAL:
         return

@@ -1,1 +1,1 @@
-"""Directives: what the user asks for, and the pass that carries it out; one file each."""
+"""Directives, and the passes that carry them out; one file each."""

@@ -13,15 +13,15 @@ buffer fills and then sends, in W + R cycles.  Every value that is written is re
 R >= W and the filling of a double buffer is hidden, unless the values are scattered: then those of
 all PEs arrive at the first one, and where W > R the feeder waits W - R cycles, with a warning.
 
-**Feeders that nobody isolated**: ``buffer`` and ``scatter`` on a function that computes make one,
+**Implicit feeders**: ``buffer`` and ``scatter`` on a function that computes create a feeder; here
 for a function that takes A and B from loaders::
 
     C.buffer(A_loader, k).buffer(B_loader, k)
         A_loader -> C <- B_loader   ->   A_loader -> C_A_feeder -> C <- C_B_feeder <- B_loader
 
-The feeder has the loops of the function, less those along which values are forwarded or which the
-operand does not need, and the buffer or the stream is in the feeder.  That is the same as isolating
-a chain with a feeder in it; a function may have one for each of its operands.
+The feeder has the loops of the function except those along which values are forwarded or do not
+vary, and holds the buffer or the stream.  The result is the same as that of isolating a chain with
+a feeder in it; a function may have one for each of its operands.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
 def with_feeder(
     program: SpatialProgram, name: str, wanted: str, directive: Directive
 ) -> tuple[SpatialProgram, str]:
-    """The program and the kernel in which a directive about the operand ``wanted`` is carried out.
+    """The program, and the kernel that a directive about the operand ``wanted`` applies to.
 
-    That is a feeder for the operand if the named function computes with it, else the function.
+    If the named function computes with the operand that is a feeder, else the function itself.
     """
     kernel = program.kernel(name)
     if not isinstance(kernel.work, Calculation):

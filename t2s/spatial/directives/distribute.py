@@ -6,8 +6,8 @@ unrolled along ``ii`` and ``jj``, for the operand ``A[ii, k]``::
     Distribute         C.forward(A_feeder, jj), A_feeder.scatter(A_loader, ii)
     RemoveReuse(k)     A_loader.remove(every loop inside of k along which A_feeder's operand stays)
 
-isl decides which loops these are.  What they stand for is carried out by the passes of these
-directives, with their proofs.
+isl decides which loops these are.  The passes of ``Forward``, ``Scatter`` and ``Remove`` then carry
+them out, with their proofs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from t2s.spatial.ir import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribute(Directive):
-    """What the last stage of a chain sends gets to all PEs; becomes ``Forward`` and ``Scatter``.
+    """Bring the last stage's values to all PEs; becomes ``Forward`` and ``Scatter``.
 
     ``operand`` is that stage, ``scattering`` are the stages that may take one stream.
     """
@@ -45,7 +45,7 @@ class Distribute(Directive):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveReuse(Directive):
-    """A producer drops all loops inside of ``scope`` along which it would send the same values.
+    """Drop all loops of a producer inside ``scope`` along which it would send the same values.
 
     ``None``: all such loops that it has.  Becomes ``Remove``.
     """
@@ -56,7 +56,7 @@ class RemoveReuse(Directive):
 
 
 def distribute(program: SpatialProgram, name: str, directive: Distribute) -> SpatialProgram:
-    """Forward along the PEs that need the same values, scatter to those that need others."""
+    """Forward along PEs that need the same values, scatter along those that need different ones."""
     kernel = program.kernel(name)
     operand = next(o for o in kernel.operands if o.producer == directive.operand)
     along = [loop for loop in kernel.kind(LoopExecution.UNROLLED) if _needed_along(operand, loop)]
@@ -125,7 +125,7 @@ def _check_nested(
     around: list[str],
     directive: RemoveReuse,
 ) -> None:
-    """A memory keeps values for a part of the time for which those before it keep theirs."""
+    """Check that a memory keeps values for a part of the time that the memories before it do."""
     here: SpatialKernel | None = producer
     while here is not None and here.operands:
         operand = here.operands[0]
@@ -145,7 +145,7 @@ def _check_nested(
 
 
 def _needed_along(operand: KernelOperand, loop: SpatialLoop) -> bool:
-    """Whether PEs along the loop take the operand, and do not pass it on already."""
+    """Whether PEs along the loop take the operand without passing it on yet."""
     elsewhere = loop.name in operand.pinned or loop.name in operand.forwards
     return not elsewhere and not (operand.at_start and loop.reduction)
 
@@ -161,7 +161,7 @@ def _depends(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop) -
 def _check_one_stream(
     kernel: SpatialKernel, operand: KernelOperand, loops: list[SpatialLoop], directive: Distribute
 ) -> None:
-    """One stage has one stream along one loop."""
+    """Check that a stage has at most one stream along one loop."""
     stages, names = directive.scattering, [loop.name for loop in loops]
     if len(names) > 1:
         raise UnsupportedError(

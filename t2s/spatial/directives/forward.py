@@ -152,7 +152,7 @@ def _find(kernel: SpatialKernel, directive: Forward) -> KernelOperand:
 
 
 def _check_start(kernel: SpatialKernel, operand: KernelOperand, directive: Forward) -> None:
-    """What is needed at the start of a reduction goes to one PE along it."""
+    """Refuse to forward a value needed only at the start of a reduction: it goes to a single PE."""
     loop = directive.loop
     if operand.at_start and loop in {reduction.name for reduction in kernel.reduction_loops}:
         raise UserError(
@@ -166,7 +166,7 @@ def _check_start(kernel: SpatialKernel, operand: KernelOperand, directive: Forwa
 
 
 def _takes_the_same(kernel: SpatialKernel, loop: SpatialLoop) -> bool:
-    """Whether all PEs along a loop have the same iterations, and there are PEs all along it."""
+    """Whether the PEs exist all along a loop and have the same iterations."""
     bounds = [bound for other in kernel.loops for bound in (other.minimum, other.extent)]
     if kernel.active is None:
         return not any(loop.name in index_names(bound) for bound in bounds)
@@ -185,10 +185,10 @@ def _to_neighbors(
     loop: SpatialLoop,
     directive: Forward,
 ) -> SpatialProgram:
-    """Pass values on to the neighbors that need them; elsewhere they come from the producer.
+    """Pass values on to the neighbors that need them; other PEs get them from the producer.
 
-    Tokens pass in the order of the loops in time, which both neighbors have, so none is overtaken.
-    They go in the direction in which they enter at fewer PEs.
+    Both neighbors have the same loops in time, so tokens never overtake one another.  They travel
+    in the direction with fewer entry PEs.
     """
     _check_neighbors(kernel, operand, loop, directive)
     starting = list(kernel.reduction_loops) if operand.at_start else []
@@ -221,7 +221,7 @@ def _to_neighbors(
 def _entering(
     program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, passed: Expr | None
 ) -> tuple[SpatialProgram, KernelOperand]:
-    """The operand where it still comes from its producers, which send no more than that.
+    """The operand restricted to the iterations in which it still comes from its producers.
 
     Neighbors pass it on where ``passed`` holds.
     """
@@ -233,7 +233,7 @@ def _entering(
 
 
 def _neighbors(kernel: SpatialKernel, domain: LoopDomain, loop: SpatialLoop, step: int) -> Any:
-    """isl's set of the iterations whose neighbor, ``step`` before along a loop, is one too."""
+    """The iterations (an isl set) whose neighbor, ``step`` before along a loop, exists."""
     stepped = [other for other in kernel.loops if other.kind is not LoopExecution.VECTOR]
     by = [step if other is loop else 0 for other in stepped]
     return translated(domain.points, by).intersect(domain.points)
@@ -250,7 +250,7 @@ def _entering_pes(kernel: SpatialKernel, domain: LoopDomain, loop: SpatialLoop, 
 def _check_neighbors(
     kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop, directive: Forward
 ) -> None:
-    """All PEs that need a value need it in the same iteration, and from the producer alone."""
+    """Check that all PEs need a value in the same iteration, and only from the producer."""
     late = [x.name for x in kernel.reduction_loops if loop.name in index_names(x.minimum)]
     if operand.taken is None and not (operand.at_start and late):
         return
@@ -300,7 +300,7 @@ MOST_CYCLES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reuse:
-    """The same value is used ``cycles`` before by the PE that is ``hop`` before."""
+    """The PE ``hop`` before uses the same value ``cycles`` earlier."""
 
     hop: int
     cycles: int
@@ -351,7 +351,7 @@ def _find_reuse(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop
 
 
 def _back(moved: dict[str, int]) -> dict[str, Expr]:
-    """The loops that a value moves along, before it has moved."""
+    """The loops that a value moves along, at its previous position."""
     return {name: tidy(Index(name=name) - by) for name, by in moved.items()}
 
 
@@ -405,7 +405,7 @@ def _reading(kernel: SpatialKernel, operand: KernelOperand, member: Member) -> S
 def _narrow_producers(
     program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand
 ) -> SpatialProgram:
-    """All kernels that send or pass on the operand do so for the entering values only."""
+    """Restrict all kernels that send or pass on the operand to the entering values."""
     pending = [operand.producer]
     while pending:
         producer = program.kernel(pending.pop())

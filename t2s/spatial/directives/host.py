@@ -76,7 +76,7 @@ def check_deserializer(
 ) -> None:
     """A host function can take the results of ``function`` from the chain of ``directive``.
 
-    ``name`` is what the user gave the directive to: a kernel, or a member of a system.
+    ``name`` is the kernel, or the member of a system, that the user applied the directive to.
     """
     *chain, deserializer = directive.consumers
     subject = f"{directive.text} on {name}"
@@ -112,7 +112,7 @@ def _readers(program: SpatialProgram, function: str) -> list[str]:
 
 
 def check_directive_on_host(kernel: SpatialKernel, directive: Directive) -> None:
-    """What a user may ask of a function on the host."""
+    """Refuse directives that a function on the host cannot have."""
     if not kernel.on_host or directive.may_be_on_host:
         return
     chain = isinstance(directive, IsolateProducer | IsolateConsumer)
@@ -130,7 +130,7 @@ def check_directive_on_host(kernel: SpatialKernel, directive: Directive) -> None
 def check_operand_on_device(
     program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> None:
-    """What comes from memory is not a channel, so it is neither passed on nor buffered there."""
+    """Refuse to pass on or buffer an operand on the host, where it comes from memory."""
     producer = program.kernel(operand.producer)
     if not producer.on_host:
         return

@@ -1,4 +1,4 @@
-"""``isolate_producer`` and ``isolate_consumer``: a function is cut into functions and channels.
+"""``isolate_producer`` and ``isolate_consumer``: cut a function into functions and channels.
 
 Before -> after::
 
@@ -87,7 +87,7 @@ def with_operand(
 ) -> tuple[SpatialProgram, Local]:
     """Give a kernel an operand that a chain of new kernels sends; ``with_locals`` has to follow.
 
-    Returns what the operand is called in place of the value.
+    Returns the name of the operand that replaces the value.
     """
     value = occurrence.value
     source = value.source if isinstance(value, Read) else chain[0]
@@ -134,9 +134,9 @@ def with_operand(
 
 
 def _receiving(kernel: SpatialKernel, value: Expr, local: Local, source: str) -> Work:
-    """The work of a kernel that is about to receive a value as an operand.
+    """The work of a kernel that will receive a value as an operand.
 
-    A producer whose value is not a single element computes.
+    A producer whose value is more than a single element computes it.
     """
     work = kernel.work
     match work:
@@ -161,7 +161,7 @@ def with_locals(program: SpatialProgram, name: str, locals: Mapping[Expr, Local]
 
 
 def computing(value: Expr) -> Evaluation:
-    """The work of a producer whose value is not a single element: it loads all that it reads."""
+    """The work of a producer whose value is more than an element: it loads all its operands."""
     return Evaluation(value=value, vector_operands=tuple(read.source for read in reads(value)))
 
 
@@ -173,14 +173,14 @@ def storing(relay: SpatialKernel, target: StoreTarget, *, on_host: bool = False)
 
 
 def inherited(owner: str, loops: tuple[SpatialLoop, ...]) -> tuple[SpatialLoop, ...]:
-    """Loops copied from another kernel; their reasons say so."""
+    """Loops copied from another kernel, with that as their reason."""
     return tuple(replace(loop, reason=f"as in {owner}: {loop.reason}") for loop in loops)
 
 
 def _producer(
     kernel: SpatialKernel, occurrence: Occurrence
 ) -> tuple[SpatialKernel, Expr | None, tuple[str, ...]]:
-    """The kernel that evaluates a value for every iteration of ``kernel`` that needs it.
+    """The kernel that evaluates a value for each iteration of ``kernel`` that needs it.
 
     Also the condition under which ``kernel`` needs it, and the loops that this pins.
     """

@@ -249,7 +249,7 @@ def _reorder(kernel: SpatialKernel, names: tuple[str, ...], directive: Directive
 
 
 def _boxed(kernel: SpatialKernel, loop: SpatialLoop) -> tuple[SpatialKernel, SpatialLoop]:
-    """A loop whose bounds vary over all values it ever has; the others are not active."""
+    """Extend a loop with varying bounds to their hull; the extra iterations are inactive."""
     low, high = kernel.domain_of_iterations.range_of(Index(name=loop.name)) or (0, 0)
     index = Index(name=loop.name)
     inside = conjunction(
@@ -280,7 +280,7 @@ def unroll(kernel: SpatialKernel, directive: Unroll) -> SpatialKernel:
     return kernel
 
 
-# What all directives have in common that give a kernel other loops: new indices, and the proof.
+# Common to all directives that reshape a nest: substituting indices, and the proof.
 
 
 def substituted(kernel: SpatialKernel, values: dict[str, Expr]) -> SpatialKernel:
@@ -303,7 +303,7 @@ def substituted(kernel: SpatialKernel, values: dict[str, Expr]) -> SpatialKernel
 
 
 def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -> SpatialKernel:
-    """The kernel with the directive that reshaped it, if isl can prove that it may have done so.
+    """The kernel with its reshaping directive recorded, if isl proves the directive legal.
 
     The loops cover the domain (with its padding) exactly once, and a rounding reduction keeps its
     order unless the user wrote ``reassociate()``.  An isolated Func may have lost loops; it has to
@@ -319,7 +319,8 @@ def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -
     else:
         wanted = nest_of(before)
         target = [expr for _, expr in before.variables]
-    # the padded end of a fused loop is not a box: it may grow, and reach no further in any variable
+    # The padded end of a fused loop is not a box: padding may grow without reaching further in any
+    # variable.
     longer = bool(kernel.paddings) and _iterations(kernel) != _iterations(before)
     if longer or kernel.paddings != before.paddings:
         within = LoopDomain([dimension.interval for dimension in kernel.padded_domain])
@@ -331,7 +332,7 @@ def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -
 
 
 def _iterations(kernel: SpatialKernel) -> int:
-    """Of all loops of constant bounds together."""
+    """The product of the trip counts of all loops with constant bounds."""
     return prod(loop.constant[1] for loop in kernel.loops if loop.constant is not None)
 
 

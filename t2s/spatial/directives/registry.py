@@ -1,6 +1,6 @@
-"""Which pass carries out a directive: one line for each.
+"""The registry of directives and their passes, one line each.
 
-A pass takes the program, the kernel that the directive is about, and the directive.
+A pass takes the program, the kernel that the directive applies to, and the directive.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ D = TypeVar("D", bound=Directive)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectivePass(Generic[D]):
-    """A class of directives and what carries it out."""
+    """A class of directives and its pass."""
 
     directive: type[D]
     run: Callable[[SpatialProgram, str, D], SpatialProgram]
@@ -55,7 +55,7 @@ class DirectivePass(Generic[D]):
 def in_kernel(
     directive: type[D], rewrite: Callable[[SpatialKernel, D], SpatialKernel]
 ) -> DirectivePass[D]:
-    """A pass that rewrites one kernel and nothing else."""
+    """A pass that rewrites only one kernel."""
 
     def run(program: SpatialProgram, name: str, given: D) -> SpatialProgram:
         return program.with_kernel(rewrite(program.kernel(name), given))

@@ -4,8 +4,8 @@ Before -> after, for a loader of ``A[i, k]`` inside of ``for i: for k: for j``::
 
     A_loader.remove(j)     for i: for k: for j: send A[i, k]   ->   for i: for k: send A[i, k]
 
-The stream is shorter than the consumer expects, so the consumer has to keep the values for the
-iterations that were dropped, in a ``buffer`` (T2S-Tensor §IV.A, loop removal and data buffering).
+The stream becomes shorter than the consumer expects, so the consumer has to keep the values for the
+dropped iterations in a ``buffer`` (T2S-Tensor §IV.A, loop removal and data buffering).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
 
 
 def _check_counts(kernel: SpatialKernel, name: str, directive: Remove) -> None:
-    """No loop that stays has bounds that depend on the loop."""
+    """Check that no remaining loop has bounds that depend on the dropped one."""
     for other in kernel.loops:
         if name in index_names(other.minimum) | index_names(other.extent):
             raise UserError(

@@ -106,7 +106,7 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
 def _with_distributor(
     program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Scatter
 ) -> tuple[SpatialProgram, str]:
-    """A relay in front of a kernel that scatters along another loop, made if there is none."""
+    """The relay in front of a kernel that scatters along another loop, inserted if missing."""
     producer = program.kernel(operand.producer)
     if isinstance(producer.work, Relay) and producer.work.inserted:
         return program, producer.name
@@ -125,7 +125,7 @@ def _with_distributor(
 
 
 def _find(kernel: SpatialKernel, directive: Scatter) -> tuple[Relay, KernelOperand]:
-    """What a kernel that only passes its operand on does, and that operand."""
+    """The work and the operand of a kernel that only passes its operand on."""
     if not isinstance(kernel.work, Relay):
         raise UserError(
             f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
@@ -176,7 +176,7 @@ def one_stream(kernel: SpatialKernel, before: PassedStream, directive: Directive
 
 
 def check_same_nest(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
-    """Neither bounds of other loops nor the iterations there are depend on the stream's loop."""
+    """Check that neither other bounds nor the set of iterations depend on the stream's loop."""
     check_in_all_iterations(
         kernel, loop, directive, f"the same iterations in all PEs along {loop.name}"
     )
@@ -243,7 +243,7 @@ def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProg
 def _with_collector(
     program: SpatialProgram, kernel: SpatialKernel, directive: Gather
 ) -> tuple[SpatialProgram, str]:
-    """A relay behind a kernel that gathers along another loop already, made if there is none."""
+    """The relay behind a kernel that already gathers along another loop, inserted if missing."""
     follower = next(iter(consumers(program, kernel.name)))
     if isinstance(follower.work, Relay) and follower.work.inserted:
         return program, follower.name
@@ -261,7 +261,7 @@ def _with_collector(
 
 
 def _relay(program: SpatialProgram, kernel: SpatialKernel, directive: Gather) -> Relay:
-    """What a consumer in the middle of a chain does with the results that it takes."""
+    """The work of a consumer in the middle of a chain."""
     operand = next((o for o in kernel.operands if o.is_result), None)
     if operand is None:
         raise UserError(

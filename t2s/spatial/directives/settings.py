@@ -1,4 +1,4 @@
-"""Directives that change no loop: ``reassociate``, ``depth``, and those of other designs."""
+"""Directives that change no loops: ``reassociate``, ``depth``, and those of sparse products."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Depth(Directive):
 
 
 def reassociate(program: SpatialProgram, name: str, directive: Reassociate) -> SpatialProgram:
-    """The program as it is: the first kernel of a Func knows already (``kernels.py``)."""
+    """A no-op: the first kernel of a Func has it already (``kernels.py``)."""
     return program
 
 
@@ -36,7 +36,7 @@ def depth(kernel: SpatialKernel, directive: Depth) -> SpatialKernel:
 def refuse_sparse_directive(
     program: SpatialProgram, name: str, directive: SparseDirective
 ) -> SpatialProgram:
-    """Raise: a dense program has no matrix in a representation."""
+    """Refuse directives on sparse products in a dense program."""
     raise UserError(
         f"{directive.text} on {name}: {name} reads no sparse matrix",
         location=directive.location,

@@ -1,4 +1,4 @@
-"""``space_time_transform``: which PE computes an iteration, and when.
+"""``space_time_transform``: map iterations to PEs and times.
 
 Before -> after, for a convolution ``for i: for q`` with its sums moving through the array::
 
@@ -12,10 +12,10 @@ ones; the last one is time, the others are space, so several loops may be projec
 
 Proved by isl, or refused: the transformation is injective (no PE computes two iterations at one
 time), causal (every value takes at least one cycle to where it is needed) and local (it passes at
-most one PE in a cycle).  The inverse map, the bounds of the new loops and the iterations that are
-left out are isl's.  In hardware the schedule is kept by the links: a value that the schedule gives
-``d`` cycles to the next PE takes a channel of latency ``d``.  PEs start as soon as their operands
-are there; nothing waits for a clock.
+most one PE per cycle).  isl computes the inverse map, the bounds of the new loops and the holes in
+the nest.  In hardware the links enforce the schedule: a value that has ``d`` cycles to the next PE
+takes a channel of latency ``d``.  PEs start as soon as their operands arrive; there is no global
+counter.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def space_time_transform(kernel: SpatialKernel, directive: SpaceTimeTransform) -
 
 
 def with_delayed_starts(kernel: SpatialKernel, directive: Directive) -> SpatialKernel:
-    """A kernel with unrolled loops, with the schedule by which values are there in time.
+    """Give a kernel with unrolled loops the schedule with which values arrive in time.
 
-    It is unchanged if it needs no schedule, and if none is legal.  ``directive`` is the one that
+    It is unchanged if it needs no schedule, or none is legal.  ``directive`` is the one that
     unrolled the loops.
     """
     delays = None if _isolated(kernel) else delayed_starts(kernel)
@@ -217,7 +217,7 @@ def _transformed(kernel: SpatialKernel, plan: SpaceTimePlan) -> SpatialKernel:
 def _around(
     kernel: SpatialKernel, plan: SpaceTimePlan
 ) -> tuple[list[SpatialLoop], list[SpatialLoop]]:
-    """The loops outside and inside of those that are transformed."""
+    """The loops outside and inside of the transformed ones."""
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
     serial = [loop for loop in kernel.loops if loop.kind is not LoopExecution.VECTOR]
@@ -281,7 +281,7 @@ def _check_injective(kernel: SpatialKernel, plan: SpaceTimePlan, change: Transfo
 
 
 def _check_schedule(before: SpatialKernel, after: SpatialKernel, plan: SpaceTimePlan) -> None:
-    """Every value has time to get where it is needed."""
+    """Check that the schedule allows every value enough time to arrive."""
     for found, transfer in _violations(after, plan):
         raise _refusal(before, found, transfer, plan)
 
@@ -289,7 +289,7 @@ def _check_schedule(before: SpatialKernel, after: SpatialKernel, plan: SpaceTime
 def _violations(
     after: SpatialKernel, plan: SpaceTimePlan
 ) -> Iterator[tuple[MemberRead, RecurrenceTransfer]]:
-    """Transfers that the schedule gives too little time."""
+    """Transfers that the schedule allows too little time."""
     for found in member_reads(after):
         for transfer in transfers_of(after, found).transfers:
             cycles = _cycles(transfer, plan.time)
@@ -304,9 +304,9 @@ def _distance(transfer: RecurrenceTransfer) -> int:
 
 
 def _cycles(transfer: RecurrenceTransfer, time: str) -> int | None:
-    """Cycles that the schedule gives a value; ``None`` if another loop advances in between.
+    """Cycles that the schedule allows a value; ``None`` if another loop advances in between.
 
-    That is one outside of the schedule, or, for what stays in its PE at the same time, one inside.
+    That is a loop outside of the schedule, or, for a value that stays in its PE, one inside.
     """
     for at, (loop, step) in enumerate(transfer.delay):
         if loop.name == time:

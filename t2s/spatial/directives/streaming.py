@@ -1,4 +1,4 @@
-"""Taking what another function sends anyway: ``stream``, and producers that several Funcs share.
+"""Taking the tokens of another function: ``stream``, and producers that several Funcs share.
 
 Before -> after::
 
@@ -7,9 +7,9 @@ Before -> after::
     F.isolate_producer(A, P)     P: load A[i], send to F    ->   P: load A[i], send to F and to G
     G.isolate_producer(A, P)     G: ... A[i] ...                 G: ... receive ...
 
-The sender keeps its loops, so both have to agree about the values and their order.  That is checked
-when the design is complete (``analysis/token_order.py``): later directives may still change the
-nests.
+The sender keeps its loops, so both ends have to agree on the values and their order.  That is
+checked once the design is complete (``analysis/token_order.py``), because later directives may
+still change the nests.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def share(
     occurrence: Occurrence,
     directive: IsolateProducer,
 ) -> SpatialProgram:
-    """Receive what a producer, isolated from another function, sends."""
+    """Receive the tokens of a producer that was isolated from another function."""
     name = directive.producers[0]
     owner, known = _first_user(program, kernel, name, directive)
     removal = known.removal
@@ -137,7 +137,7 @@ def _first_user(
 
 
 def _taking(kernel: SpatialKernel, occurrence: Occurrence, operand: KernelOperand) -> SpatialKernel:
-    """The kernel with an operand in the place of a value."""
+    """The kernel with an operand in place of a value."""
     value, local = occurrence.value, Local(name=operand.name, type=operand.type)
 
     def rule(node: Term) -> Term | None:
@@ -214,7 +214,7 @@ def _reads(kernel: SpatialKernel, name: str) -> list[Read]:
 def _renames(
     function: Function, read: Read, directive: Directive, subject: str
 ) -> tuple[Rename, ...]:
-    """Which variable of the reader each variable of the function is."""
+    """The reader's variable for each variable of the function."""
     definition = function.updates[0] if function.updates else function.initial
     renames: list[Rename] = []
     for own, index in zip(definition.target, read.indices, strict=True):

@@ -155,7 +155,7 @@ def _named(kernel: SpatialKernel) -> set[str]:
 def _calculation(
     kernel: SpatialKernel, directive: Directive
 ) -> Evaluation | Reduction | Recurrences:
-    """What a kernel computes; an error for one that computes nothing."""
+    """The calculation of a kernel; an error if it has none."""
     if isinstance(kernel.work, Evaluation | Reduction | Recurrences):
         return kernel.work
     raise UserError(
@@ -234,9 +234,9 @@ def _widen_upstream(
 ) -> SpatialProgram:
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
     if operand.at_start and loop.reduction:
-        return program  # it has lost the loop already
+        return program  # the loop has been removed already
     if operand.taken is not None:
-        return program  # its producer does not follow
+        return program  # its producer keeps its own loops
     producer = program.kernel(operand.producer)
     own = counterpart(producer, kernel, loop, directive)
     for upstream in producer.operands:
@@ -267,7 +267,7 @@ def store_vectors(program: SpatialProgram, name: str, directive: VectorStore) ->
 
 
 def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
-    """Gathered results become vectors here, vectors that are computed are stored as always."""
+    """Turn gathered results into vectors; computed vectors are stored as usual."""
     kernel = program.kernel(name)
     gathered = _gathered_loops(program, kernel)
     if not gathered or kernel.vector_loop is not None or kernel.function != directive.function:
@@ -307,13 +307,13 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
 
 
 def _sender(program: SpatialProgram, kernel: SpatialKernel) -> SpatialKernel | None:
-    """Where a consumer takes its results from."""
+    """The kernel that sends a consumer its results."""
     operand = next((o for o in kernel.operands if o.is_result), None)
     return None if operand is None else program.kernel(operand.producer)
 
 
 def _gathered_loops(program: SpatialProgram, kernel: SpatialKernel) -> list[SpatialLoop]:
-    """The loops along which results are gathered on their way to a kernel, or in it."""
+    """The loops along which results are gathered before or in a kernel."""
     found: list[SpatialLoop] = []
     here: SpatialKernel | None = kernel
     while here is not None:
@@ -326,7 +326,7 @@ def _gathered_loops(program: SpatialProgram, kernel: SpatialKernel) -> list[Spat
 def _between(
     program: SpatialProgram, kernel: SpatialKernel, loop: SpatialLoop
 ) -> list[SpatialKernel] | None:
-    """The kernel and those before it down to the one that gathers along the loop, excluded."""
+    """The kernel and its predecessors, up to but excluding the one that gathers along the loop."""
     passing = [kernel]
     while True:
         sender = _sender(program, passing[-1])

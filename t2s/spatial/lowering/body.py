@@ -1,4 +1,4 @@
-"""The body of one kernel: receive operands, pass them on, compute or reduce, send or store."""
+"""The body of a kernel: receive operands, pass them on, compute or reduce, send or store."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def build_body(
 ) -> Body:
     """The body of a kernel.
 
-    ``origins`` are the minima of the Funcs that are kept in memory; ``plan`` is given for a feeder
-    with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
+    ``origins`` are the minima of the Funcs in memory; ``plan`` belongs to a feeder with a buffer;
+    ``active`` is the condition for iterations of its PEs (``None``: all).
     """
     builder = BodyBuilder(kernel, links, names, origins)
     if plan is None and kernel.stream is None:
@@ -180,7 +180,7 @@ def _from_neighbor(
     *,
     reverse: bool = False,
 ) -> tuple[Channel, Expr]:
-    """The channels between neighbors along a loop, and what comes from there where ``arrives``."""
+    """The channels between neighbors along a loop, and the value from there where ``arrives``."""
     element = builder.links.types[builder.links.incoming[operand.name]].element
     name = f"{operand.source}_along_{loop.name}"
     hop = hop_channel(builder, name, element, loop, absent, capacity, reverse=reverse)
@@ -217,7 +217,7 @@ def _store(builder: BodyBuilder, unit: StoreUnit) -> None:
 
 
 def _in_steps(builder: BodyBuilder) -> Iterator[Statement]:
-    """The statements, with large values in several steps."""
+    """The statements, with large values split by let-bindings."""
     for statement in builder.statements:
         match statement:
             case (
@@ -234,7 +234,7 @@ def _in_steps(builder: BodyBuilder) -> Iterator[Statement]:
 
 
 def _where_active(active: Expr | None, statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Nothing is received, sent, loaded or stored in iterations that there are not."""
+    """Guard the statements so that inactive iterations receive, send, load and store nothing."""
     if active is None:
         yield from statements
         return
@@ -252,11 +252,11 @@ def _addressed(builder: BodyBuilder, address: tuple[Expr, ...] | None) -> tuple[
     return tuple(builder.first_lane(index) for index in address or ())
 
 
-# One step of a reduction: the previous partial result, the new one, and where it goes.
+# A step of a reduction: the previous partial result, the new one, and where it goes.
 
 
 def reduce_step(builder: BodyBuilder, reduction: Reduction) -> None:
-    """One step of a reduction: previous partial result, new one, and where it goes."""
+    """A step of a reduction: previous partial result, new one, and where it goes."""
     kernel = builder.kernel
     stepped = stepped_loops(kernel)
     plan = plan_carry(_carry_loops(kernel))
@@ -322,8 +322,8 @@ def _over_lanes(
     """The term combined over the lanes.
 
     A factor that is the same in all lanes multiplies the sum: ``b * (x0 * y0 + ... + xn * yn)``.
-    Lanes that are not ``inside`` of the domain add nothing; then all factors stay in the lanes, so
-    that this holds for infinite ones too.
+    Lanes outside of the domain (not ``inside``) add nothing; then all factors stay in the lanes, so
+    that this holds for infinite factors too.
     """
     factors = [with_operands(builder, factor) for factor in _factors(term)]
     single = [factor for factor in factors if factor.type.lanes == 1]
@@ -338,7 +338,7 @@ def _over_lanes(
 
 
 def _factors(term: Expr) -> list[Expr]:
-    """The factors of a product, from left to right; a single one if it is none."""
+    """The factors of a product from left to right, or the value itself."""
     match term:
         case Apply(operator=Op.MULTIPLY, operands=(left, right)):
             return [*_factors(left), *_factors(right)]
@@ -350,7 +350,7 @@ def _masked_step(
 ) -> Expr:
     """A step that changes nothing where ``inside`` does not hold.
 
-    A neutral term does that outside of the recurrence, which the selection would lengthen.
+    A neutral term keeps the selection out of the recurrence, which it would lengthen.
     """
     value = builder.kernel.value
     lanes = previous.type.lanes
@@ -364,9 +364,9 @@ def _masked_step(
 def _or_neutral(inside: Expr, operator: Op, term: Expr) -> Expr:
     """The term, and the neutral element of the operator where ``inside`` does not hold.
 
-    Of a product that is summed up the factors are chosen, so that its multiplier still feeds its
-    adder: a DSP block holds both only if nothing comes between them.  For floats -0.0 * 0.0 is
-    -0.0, the neutral element; an integer product vanishes with one factor.
+    In a sum of products the factors are replaced, so that the multiplier still feeds the adder: a
+    DSP block holds both only if nothing is between them.  For floats -0.0 * 0.0 is -0.0, the
+    neutral element; for integers one zero factor is enough.
     """
     match operator, term:
         case Op.ADD, Apply(operator=Op.MULTIPLY, operands=(left, right)):

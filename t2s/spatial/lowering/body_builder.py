@@ -1,4 +1,4 @@
-"""What the bodies of kernels are built with: locals, operands, receives, sends and hops."""
+"""The builder of kernel bodies: locals, operands, receives, sends and hops."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from t2s.spatial.ir import LoopExecution, SpatialKernel, SpatialLoop, shifted
 class KernelLinks:
     """Channels of a kernel: incoming by operand name, outgoing, and their stream types.
 
-    ``results`` says of which Func the tokens of an outgoing channel are elements, ``parameters``
-    are the names of the design's scalars, which locals must not take.
+    ``results`` maps an outgoing channel to the Func whose elements it carries; ``parameters`` are
+    the names of the design's scalars, which locals must not take.
     """
 
     incoming: Mapping[str, str]
@@ -52,7 +52,7 @@ class KernelLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What a kernel becomes: statements, registers, and channels between its own PEs."""
+    """The lowered kernel: statements, registers, and channels between its own PEs."""
 
     statements: tuple[Statement, ...]
     registers: tuple[Register, ...]
@@ -61,10 +61,10 @@ class Body:
 
 @dataclass(slots=True)
 class BodyBuilder:
-    """A body in the making.
+    """A body under construction.
 
-    ``operands`` maps the locals of the kernel's value to what the body knows them as, ``carried``
-    lists the hops of a reduction with their channels, ``origins`` the minima of stored Funcs.
+    ``operands`` maps the locals of the kernel's value to values of the body, ``carried`` lists the
+    hops of a reduction with their channels, ``origins`` the minima of stored Funcs.
     """
 
     kernel: SpatialKernel
@@ -83,7 +83,7 @@ class BodyBuilder:
         self.locals = NameSupply([*loops, *self.links.parameters])
 
     def place(self, expr: Expr) -> Expr:
-        """Over the loops, at the first lane."""
+        """The expression over the loops, at the first lane."""
         return self.first_lane(self.kernel.place(expr))
 
     def first_lane(self, expr: Expr) -> Expr:
@@ -91,7 +91,7 @@ class BodyBuilder:
         return self.kernel.first_lane(expr)
 
     def let(self, wanted: str, value: Expr) -> Local:
-        """Bind a value to a local, under this name if it is free."""
+        """Bind a value to a local, with this name if it is free."""
         name = self.locals.fresh(wanted)
         self.statements.append(Let(target=name, value=value))
         return Local(name=name, type=value.type)
@@ -155,8 +155,8 @@ def hop_channel(
 ) -> Channel:
     """A channel from each PE to the next one along ``loop`` (if it is unrolled).
 
-    With ``reverse`` it leads to the one before.
-    ``fixed`` names unrolled loops along which only one PE takes part.
+    With ``reverse`` it leads to the previous one.  ``fixed`` names unrolled loops along which only
+    one PE takes part.
     """
     space = [
         other for other in builder.kernel.kind(LoopExecution.UNROLLED) if other.name not in fixed
@@ -190,7 +190,7 @@ def send(builder: BodyBuilder, value: Expr, condition: Expr | None) -> None:
 
 
 def in_all_lanes(builder: BodyBuilder, condition: Expr) -> Expr:
-    """A condition over the domain as one for each lane, or as one for all if it does not vary."""
+    """A condition over the domain as a vector over the lanes, or a scalar if it does not vary."""
     vector, lanes = builder.kernel.vector_loop, lanes_of(builder.kernel)
     if vector is None or lanes == 1:
         return builder.place(condition)
@@ -204,7 +204,7 @@ def in_all_lanes(builder: BodyBuilder, condition: Expr) -> Expr:
 
 
 def with_operands(builder: BodyBuilder, expr: Expr) -> Expr:
-    """The value over loops, with the received operands, widened to lanes where they are vectors."""
+    """The value over loops, with the received operands, widened where they are vectors."""
 
     def rule(node: Term) -> Term | None:
         if isinstance(node, Local) and node.name in builder.operands:
@@ -216,7 +216,7 @@ def with_operands(builder: BodyBuilder, expr: Expr) -> Expr:
 
 
 def widen(expr: Expr) -> Expr:
-    """Make operators on vectors take vectors: scalars beside them are broadcast."""
+    """Broadcast scalar operands of vector operators."""
 
     def rule(node: Term) -> Term | None:
         match node:
@@ -240,7 +240,7 @@ def widen(expr: Expr) -> Expr:
 
 
 def broadcast(expr: Expr, lanes: int) -> Expr:
-    """The value in every lane, unless it has that many lanes already."""
+    """Broadcast the value to all lanes, unless it is a vector already."""
     if expr.type.lanes == lanes:
         return expr
     return Broadcast(value=expr, type=expr.type.with_lanes(lanes))

@@ -1,8 +1,8 @@
 """The bodies of relays that keep values in a buffer, and of those whose PEs pass a stream on.
 
 **Streams** are scattered among the PEs, or gathered from them.  ``digit`` is the PE whose token a
-firing handles.  A PE sees its own tokens and those of the PEs behind it, seen from the end of the
-array that the stream enters or leaves at.
+firing handles.  A PE sees its own tokens and those of the PEs behind it, counted from the end of
+the array at which the stream enters or leaves.
 
 **A buffer** is filled and read by one counter.  The loops of the feeder are flattened into one
 counter ``step``.  It counts periods, one for each iteration of the loops down to the buffer's, and
@@ -10,8 +10,8 @@ the position in the period.  A double buffer reads in the period after the one t
 the other bank, so filling is placed at the end of its period: the first values leave after W
 cycles, not after a whole period.
 
-Where the values are scattered, all PEs count alike.  A PE receives in the positions of its own
-values and of those for the PEs behind it, keeps the former and passes the latter on.
+With scattered values all PEs count alike.  A PE receives at the positions of its own values and of
+those for the PEs behind it, keeps the former and passes the latter on.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _COUNTER_LIMIT = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferPlan:
-    """The counter of a buffered feeder, and what happens when.
+    """The counter of a buffered feeder, and its conditions.
 
-    ``filling`` and ``reading`` are conditions over the counter ``loop``; the addresses and banks
-    are zero-based.  ``sending`` gives the feeder's own loops, by name, while it reads, and
-    ``digit`` the PE for which the value that arrives is, if values are scattered.
+    ``filling`` and ``reading`` are conditions over the counter ``loop``; addresses and banks are
+    zero-based.  ``sending`` gives the feeder's own loops, by name, while it reads, and ``digit``
+    the PE that the arriving value is for, if values are scattered.
     """
 
     loop: GraphLoop
@@ -83,7 +83,7 @@ class BufferPlan:
 
 
 def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
-    """Work out the counter for the one, buffered operand of a kernel."""
+    """Plan the counter for the single, buffered operand of a kernel."""
     buffer = kernel.buffer
     if buffer is None:
         raise InternalError(f"{kernel.name} has no buffer")
@@ -173,7 +173,7 @@ def _check_counter(kernel: SpatialKernel, buffer: RelayBuffer, steps: int) -> No
 
 
 def _counted(position: Expr | None, loop: SpatialLoop) -> Expr:
-    """The value of a loop, given its position; a loop of one iteration need not be counted."""
+    """The value of a loop at a position; a loop of one iteration is not counted."""
     return loop.minimum if position is None else simplify(position + loop.minimum)
 
 
@@ -183,7 +183,7 @@ def _digits(flat: Expr, loops: Sequence[SpatialLoop]) -> tuple[Expr, ...]:
 
 
 def _ahead(position: Expr, number: int, length: int) -> Expr:
-    """The position ``number`` steps later, around the period: never negative."""
+    """The position ``number`` steps later, modulo the period: never negative."""
     if number == length:
         return position
     return simplify((position + number) % length)
@@ -256,7 +256,7 @@ def gathered_body(builder: BodyBuilder, stream: GatheredStream) -> None:
 
 
 def _lanes_body(builder: BodyBuilder, operand: KernelOperand, stream: GatheredStream) -> None:
-    """Put the PE's own result into its lane of the vector that comes from the PE behind it."""
+    """Put the PE's own result into its lane of the vector from the PE behind it."""
     loop, here = _along(builder, stream)
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
@@ -278,7 +278,7 @@ def _lanes_body(builder: BodyBuilder, operand: KernelOperand, stream: GatheredSt
 
 
 def _leave(builder: BodyBuilder, token: Local, hop: Channel, last: Expr, inside: Expr) -> None:
-    """To the consumer from the PE where the stream leaves, from the others towards it."""
+    """Send to the consumer from the PE where the stream leaves, from all others towards it."""
     builder.statements.append(Send(channel=hop.name, value=token, condition=inside))
     send(builder, token, last)
 

@@ -54,7 +54,7 @@ from t2s.spatial.lowering.body_builder import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A value that stays in its PE: the register file it waits in."""
+    """A value that stays in its PE, with the register file it waits in."""
 
     register: str
     address: tuple[Expr, ...]
@@ -103,7 +103,7 @@ class SystemBody:
     # ------------------------------------------------------------------------------- arriving
 
     def _arrival(self, transfer: RecurrenceTransfer) -> Expr | None:
-        """The value that a transfer brings; ``None`` if it is computed in this very iteration."""
+        """The value that a transfer brings; ``None`` if it is computed in this iteration."""
         if transfer.immediate and transfer.stays:
             return None
         firings = firings_between(transfer) if transfer.stays else None
@@ -176,14 +176,14 @@ class SystemBody:
         return found
 
     def _latency(self, transfer: RecurrenceTransfer) -> int:
-        """The cycles that a schedule gives a hop; 1 without a schedule."""
+        """The latency of a hop by the schedule; 1 without a schedule."""
         steps = [(loop, step) for loop, step in transfer.delay if step]
         if not transfer.stays and len(steps) == 1 and steps[0][0].name == self._system.timed:
             return max(1, steps[0][1])
         return 1
 
     def _capacity(self, transfer: RecurrenceTransfer, latency: int) -> int:
-        """Room for the values on their way, and for those that wait for others that take longer."""
+        """Room for values in flight, and for those that wait for others with a longer latency."""
         waiting = most_firings_between(self._kernel, transfer)
         hops = sum(abs(step) for _, step in transfer.hop) if transfer.immediate else 0
         skew = max(hops - 1, 1 if self._skewed and not transfer.stays else 0)
@@ -219,14 +219,14 @@ class SystemBody:
         return apply(member.combine, self._placed(member.initial), reduced)
 
     def _placed(self, expr: Expr) -> Expr:
-        """A member's value over the loops, with operands and what arrived in place of reads."""
+        """A member's value over the loops, with operands and arrived values in place of reads."""
 
         found: dict[str, Expr] = dict(self._builder.operands)
 
         def hide(node: Term) -> Term | None:
             if not isinstance(node, Read):
                 return None
-            name = f"<{len(found)}>"  # no identifier: it cannot be the name of an operand
+            name = f"<{len(found)}>"  # not an identifier, so it cannot be the name of an operand
             found[name] = self._source_value(node)
             return Local(name=name, type=node.type)
 
@@ -285,7 +285,7 @@ class SystemBody:
 
 
 def _streams(kernel: SpatialKernel, reads: Iterable[ReadTransfers]) -> int:
-    """How many different values go from PE to PE."""
+    """The number of different values that go from PE to PE."""
     moving = {t.source for split in reads for t in split.transfers if not t.stays}
     return len(moving) + sum(
         len(operand.hops) + len(operand.neighbors) for operand in kernel.operands
@@ -293,12 +293,12 @@ def _streams(kernel: SpatialKernel, reads: Iterable[ReadTransfers]) -> int:
 
 
 def _place(loop: SpatialLoop, low: int, step: int) -> Expr:
-    """The position along a loop, from the PE ``low`` on, of the PE that is ``step`` further."""
+    """The position along a loop, counted from PE ``low``, of the PE that is ``step`` further."""
     return shifted(Index(name=loop.name), step - low)
 
 
 def _is_neutral(operator: Op, initial: Expr) -> bool:
-    """Whether a reduction over lanes that starts from this value starts from nothing."""
+    """Whether this initial value of a reduction over lanes is the neutral element."""
     match operator, initial:
         case (Op.ADD, Const(value=0)) | (Op.MULTIPLY, Const(value=1)):
             return True

@@ -1,7 +1,7 @@
 """The last step of the front end: kernels become nodes, operands become channels.
 
-The perfect loop nests are kept as they are; what a PE does in only some iterations (start or end of
-a reduction, boundary of the array) becomes the condition of a statement.
+Perfect loop nests stay perfect: what a PE does in only some iterations (start or end of a
+reduction, boundary of the array) becomes the condition of a statement.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from t2s.spatial.lowering.body_relay import BufferPlan, plan_buffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """One operand: the channel to be, and its two ends."""
+    """An operand with its future channel and that channel's two ends."""
 
     channel: str
     producer: SpatialKernel
@@ -152,7 +152,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
 
 
 def presence(kernel: SpatialKernel) -> tuple[Expr | None, Expr | None]:
-    """Where there are PEs, and which iterations they skip: conditions over the loops."""
+    """Where PEs exist, and which iterations they run: conditions over the loops."""
     space = kernel.kind(LoopExecution.UNROLLED)
     names = frozenset(loop.name for loop in space)
     bounds = [b for loop in kernel.loops for b in (loop.minimum, loop.extent)]
@@ -168,7 +168,7 @@ def presence(kernel: SpatialKernel) -> tuple[Expr | None, Expr | None]:
 
 
 def _of_the_definition(kernel: SpatialKernel, active: Expr | None) -> Expr | None:
-    """Which iterations the definition has, over the loops: those that are made, unless padded."""
+    """The iterations of the definition, over the loops: all but padded ones."""
     inside = in_domain(kernel)
     if inside is None:
         return active
@@ -189,7 +189,7 @@ def _loops(kernel: SpatialKernel) -> tuple[GraphLoop, ...]:
 
 
 def _never_negative(kernel: SpatialKernel, loop: SpatialLoop) -> Expr:
-    """The extent of a loop; padded iterations of the loops around it may have passed its end."""
+    """The extent of a loop, clamped at 0 for padded iterations of the enclosing loops."""
     if loop.constant is not None:
         return loop.extent
     around = [other.interval for other in kernel.loops[: kernel.loops.index(loop)]]
@@ -292,7 +292,7 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
 
 
 def _tensors(program: SpatialProgram, origins: Origins, ordered: set[str]) -> tuple[Tensor, ...]:
-    """The arrays in memory as they are: not what is streamed, or only there in another order."""
+    """The arrays in memory in their natural order: neither streamed nor ordered by the host."""
     temporal = program.temporal
 
     def tensor(array: InputArray | Function, role: TensorRole) -> Tensor:
@@ -324,17 +324,17 @@ def _tensors(program: SpatialProgram, origins: Origins, ordered: set[str]) -> tu
     return tuple(tensor for tensor in inputs + stored if tensor.name not in gone)
 
 
-# Barriers: a Func that is kept in memory is complete before it is read.
+# Barriers: a Func in memory is complete before it is read.
 #
 # The store units of the Func send a control token in their last iteration, and its load units wait
-# for one in their first.  Between them a one-PE node collects a token from every store unit and
-# then gives one to every load unit; it passes over the places of an array that have no unit.
+# for one in their first.  Between them a node of one PE collects a token from every store unit and
+# then sends one to every load unit; it skips the places of an array that have no unit.
 
 _CONTROL = StreamType(element=BOOL, kind=StreamKind.CONTROL)
 
 
 def add_barriers(graph: Graph, channel_names: NameSupply) -> Graph:
-    """Put a barrier between the store of every tensor and each node that loads it."""
+    """Put a barrier between the stores of every tensor and each node that loads it."""
     node_names = NameSupply(node.name for node in graph.nodes)
     kept = {t.name for t in graph.tensors if t.role is not TensorRole.INPUT}
     for load in graph.pe_arrays:
@@ -439,7 +439,7 @@ class _Units:
     """The units of a node and the end of each.
 
     ``present`` is the condition over the space for a unit that iterates at all; ``at_start`` and
-    ``at_end`` hold in the one iteration of a unit that is its first, and its last.
+    ``at_end`` hold in the first and in the last iteration of a unit.
     """
 
     node: PEArray
@@ -479,7 +479,7 @@ class _Units:
 
 
 def _where(nest: LoopDomain, corner: Expr | None, points: Any) -> Expr | None:
-    """The condition for points of a nest: that of its corner where it says the same."""
+    """The condition for points of a nest: that of its corner if it is equivalent."""
     cornered = nest if corner is None else nest.restricted(corner)
     return corner if bool(cornered.points.is_equal(points)) else condition(nest, points)
 
@@ -489,7 +489,7 @@ def _is_last(loop: Loop) -> Expr:
     return equals(Index(name=loop.name) + 1, end)
 
 
-# Lowering of functions on the host: they become layouts of tensors, and leave the device.
+# Functions on the host become layouts of tensors.
 
 
 def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor, ...]]:
@@ -508,7 +508,7 @@ def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor,
 
 
 def _unit(kernel: SpatialKernel, host: SpatialKernel) -> SpatialKernel | None:
-    """A relay next to a kernel on the host, as the unit that loads or stores what that orders."""
+    """Turn the relay next to a kernel on the host into a unit that loads or stores in its order."""
     work: Work
     match host.work, kernel.work:
         case LoadUnit(value=value), _ if host.name in (o.producer for o in kernel.operands):
@@ -567,8 +567,8 @@ def _wrapped(
 ) -> list[Expr]:
     """Subscripts that padded iterations would take out of the array, brought back into it.
 
-    Padding in memory is behind an array, so ``A[5 - i]`` would leave it at the front.  Nobody uses
-    what is loaded there, and the host has to find an element for it all the same.
+    Padding in memory is behind an array, so ``A[5 - i]`` would leave it at the front.  The loaded
+    value is unused, but the host has to find an element for it.
     """
     domain = LoopDomain(
         [Interval(name=loop.name, minimum=const(0), extent=const(loop.fixed[1])) for loop in loops]
@@ -585,8 +585,8 @@ def _wrapped(
 def layout_loops(kernel: SpatialKernel) -> tuple[SpatialLoop, ...]:
     """The dimensions of the array in memory, outermost first.
 
-    PEs that work at the same time, and the lanes of vectors, are innermost: what is used at one
-    time lies together.  Raises ``UnsupportedError`` for loops without constant bounds.
+    PEs and vector lanes are innermost, so that elements used at the same time are adjacent.
+    Raises ``UnsupportedError`` for loops without constant bounds.
     """
     for loop in kernel.loops:
         if loop.constant is None:
