@@ -1,10 +1,10 @@
 """Devices: the numbers that turn a graph into cycles, seconds and blocks of an FPGA.
 
 A ``Device`` holds operator latencies, the memory system, the clock and the resources of a chip or
-board.  Latencies are in cycles of the device's clock.  Of the FPGA boards, clocks, memory
-bandwidths and resource counts are published figures (T2S-Tensor, Table II, and the boards' data
-sheets); the latencies of operators and memory are estimates of ours, and so is all of the CGRAs.
-All are data: a design that closed timing with other depths is described by
+board.  Latencies are in cycles of the device's clock.  For FPGA boards, clocks, memory bandwidths
+and resource counts are published figures (T2S-Tensor, Table II, and the boards' data sheets); the
+latencies of operators and memory, and all numbers of the CGRAs, are our estimates.  All are data: a
+design that closed timing with other depths is described by
 ``dataclasses.replace(DEVICES["arria10"], ...)`` and passed as the device.
 """
 
@@ -24,12 +24,11 @@ from t2s.core.types import INT32, BFloat, Float, Int, Kind, Type, UInt
 from t2s.core.validate import as_int
 from t2s.simulator.memory.spec import Banked, Dram, find_memory
 
-# What the blocks of an FPGA do: the numbers that resource estimates are made of.
+# The blocks of an FPGA: the numbers behind resource estimates.
 #
 # A ``Fabric`` says how many DSP blocks an operator takes and what shapes a RAM block has.  The
-# shapes and the hard floating-point operators are those of the vendor's data sheets; the costs of
-# all operators that are built from several blocks, and of load and store units, are estimates of
-# ours.
+# shapes and the hard floating-point operators are from the vendor's data sheets; the costs of
+# operators built from several blocks, and of load and store units, are our estimates.
 
 DspTable = Mapping[tuple[Op, Type], Fraction]
 
@@ -44,7 +43,7 @@ class Fabric:
         which means logic.
     fused: types whose DSP block has a multiplier and an adder that takes its product.
     ram_shapes: the (words, bits) that one RAM block can be configured to.
-    logic_words: memories of at most so many words are made of logic and take no RAM block.
+    logic_words: memories of at most this many words are made of logic and take no RAM block.
     burst_words: words of the FIFO that each load and each store unit has for bursts.
     """
 
@@ -108,7 +107,7 @@ LatencyTable = Mapping[tuple[Op, "TypeFamily"], int]
 
 
 class TypeFamily(Enum):
-    """Types that are computed by the same kind of operator."""
+    """Types that share a kind of operator."""
 
     BOOL = "bool"
     INTEGER = "integer"
@@ -142,9 +141,9 @@ class Device:
         bandwidth to bytes per cycle depends on it.
     operator_latencies: cycles by (operator, type family); 0 where there is no entry.
     conversion_latency: cycles of a cast between a float and any other number type.
-    load_latency: cycles from a load's firing until the value is there.
+    load_latency: cycles from a load's firing until its value arrives.
     store_latency: cycles from a store's firing until the value is in memory.
-    bytes_per_cycle_per_unit: what one load or store unit moves per cycle; ``None`` is unlimited.
+    bytes_per_cycle_per_unit: bandwidth of one load or store unit; ``None`` is unlimited.
     memory_bytes_per_second: bandwidth shared by all load and store units; ``None`` is unlimited.
     memory: a DRAM in place of constant latencies and bandwidth (``load_latency``,
         ``store_latency`` and ``memory_bytes_per_second``, which then have no effect); ``None`` is
@@ -152,7 +151,7 @@ class Device:
     banked: the banks on the chip that tensors in ``MemorySpace.SHARED`` are in; without any, their
         accesses take no time.
     dsp_blocks, ram_blocks: resources of the chip; ``None`` where the notion does not apply.
-    fabric: what these blocks can do; ``None`` where the notion does not apply.
+    fabric: the capabilities of these blocks; ``None`` where the notion does not apply.
     """
 
     name: str
@@ -340,7 +339,7 @@ _ON_CGRA_FMA = (*_ADDITIVE, Op.MULTIPLY, Op.FUSED_MULTIPLY_ADD)
 
 
 def _cgra(size: int) -> Device:
-    """A grid of cells, a quarter of them with an FMA; all else that a cell does takes no time."""
+    """A grid of cells, a quarter of them with an FMA; other operations of a cell take no time."""
     return Device(
         name=f"cgra{size}",
         description=f"a CGRA of {size} x {size} cells, {size * size // 4} of them with an FMA on "
@@ -401,7 +400,7 @@ DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device
 
 
 def find_device(device: str | Device) -> Device:
-    """The device of that name, or the device itself; ``UserError`` lists the names."""
+    """The device of that name, or the device itself; a ``UserError`` lists the names."""
     if isinstance(device, Device):
         return device
     if not isinstance(device, str) or device not in DEVICES:

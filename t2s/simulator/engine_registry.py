@@ -1,7 +1,7 @@
-"""What an engine is, and the engines by name; each is imported when it first runs.
+"""The engine interface, and the registry of engines; each is imported when it first runs.
 
-An engine runs a ``SimProgram`` and measures it.  Engines differ in speed only: every engine gives
-the same values, cycles and stall counters.
+An engine runs a ``SimProgram`` and measures it.  Engines differ only in speed: all give the same
+values, cycles and stall counters.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """Runs programs.
 
-    A deadlock, a cycle limit and an interrupt from the keyboard are not raised: they are in the
-    result, with everything measured so far and without outputs.
+    Deadlocks, cycle limits and Ctrl-C are not raised, but reported in the result, together with the
+    measurements so far and without outputs.
     """
 
     @property
     def name(self) -> str:
-        """The name that users choose the engine by."""
+        """The name of the engine for ``engine=``."""
 
     def run(
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
@@ -106,7 +106,7 @@ def _say_that_the_plain_engine_runs(missing: str) -> None:
 
 
 def _native(name: str, program: SimProgram) -> Engine:
-    """The native engine; as much of it as a program needs is imported."""
+    """The native engine, of which only the parts that a program needs are imported."""
     if program.graph.machines or program.timed_places:
         return _imported("t2s.simulator.native_engine", "NativeEngine", name)
     return _imported("t2s.simulator.native_arrays", "ArraysEngine", name)

@@ -1,4 +1,4 @@
-"""The limits of a run, and its observers: a progress bar on the terminal."""
+"""Limits and observers of a run, and a progress bar for the terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from t2s.core.validate import as_int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where a run is cut short: after ``max_cycles`` cycles, or nowhere.
+    """The cycle limit of a run; ``None`` for no limit.
 
-    With ``give_up`` an engine may stop earlier, as soon as it is certain that the run takes more
-    than ``max_cycles``; what it has measured until then is not promised.
+    With ``give_up`` an engine may stop as soon as it is certain that the run takes more than
+    ``max_cycles``; its measurements are unspecified then.
     """
 
     max_cycles: int | None = None
@@ -39,12 +39,13 @@ def checked_limits(max_cycles: int | None) -> Limits:
 
 
 class Observer(Protocol):
-    """Is told of the progress of a run, a few times per second."""
+    """Receives the progress of a run, a few times per second."""
 
     def advanced(self, *, cycle: int, done: int, total: int) -> None:
         """``cycle`` cycles are simulated; ``done`` of ``total`` units of work are finished.
 
-        A unit is the time or the value of a firing, or both where an engine finds them together.
+        A unit of work is the time or the value of a firing, or both if an engine computes them
+        together.
         """
 
 

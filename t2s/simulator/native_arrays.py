@@ -1,9 +1,9 @@
 """The native engine for PE arrays: values from machine code, times from a compiled kernel.
 
-Values of graphs with static control do not depend on time, so the two are computed apart
-(``values.compute``).  Times come from one of two kernels: the array kernel (``times.array``) or
-the table kernel (``times.table_kernel``).  ``native_engine`` is the whole engine; where a program
-has neither machines nor a memory that asks for addresses, this is all that has to be loaded.
+Values of graphs with static control do not depend on time, so the two are computed separately
+(``values.compute``).  Times come from one of two kernels: the array kernel (``times.array``) or the
+table kernel (``times.table_kernel``).  ``native_engine`` is the whole engine; a program with
+neither machines nor an address-dependent memory needs only this part.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHORT_CHUNK = 400_000
 
 
 class TimingKernel(Enum):
-    """What computes the times of a run."""
+    """The kernel that computes the times of a run."""
 
     ARRAY = "array"
     TABLE = "table"
@@ -53,8 +53,8 @@ class TimingKernel(Enum):
 class ArraysEngine:
     """The engine of PE arrays, called ``native``, or by the kernel that finds the times.
 
-    The array kernel is compiled for the design and then far faster, and skips what repeats; the
-    table kernel is there at once.  Which is better depends on the number of firings.
+    The array kernel is compiled for the design; it is then far faster, and skips repetitions.  The
+    table kernel is available at once.  The number of firings decides which one is better.
     """
 
     name: str = "native"
@@ -103,7 +103,7 @@ def run_arrays(
 
 
 def _is_wide(program: SimProgram) -> bool:
-    """Whether PEs are so many, and fire so seldom, that preparing each of them is most of it."""
+    """Whether there are so many PEs with so few firings that preparing them dominates."""
     wide = program.pe_count > MANY_PES
     return wide and program.total_firings < FEW_FIRINGS * program.pe_count
 
@@ -126,7 +126,7 @@ def table_times(
 
 
 def _check_size(program: SimProgram) -> None:
-    """The table kernel holds a few bytes for each firing."""
+    """Check that the table kernel, which needs a few bytes for each firing, fits into memory."""
     for node in program.nodes:
         firings = int(program.control.firings[node.instances].max(initial=0))
         if firings > MOST_LISTED_FIRINGS:
@@ -147,7 +147,7 @@ def _report(machine: ArrayMachine, observer: Observer | None) -> None:
 
 
 def _tell(program: SimProgram, observer: Observer | None, cycle: int, done: int) -> None:
-    """Tell the observer of the times and values found so far."""
+    """Report the progress of times and values to the observer."""
     if observer is not None:
         total = program.total_firings * (1 if program.inputs is None else 2)
         observer.advanced(cycle=cycle, done=done, total=total)

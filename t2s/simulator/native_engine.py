@@ -1,7 +1,7 @@
 """The native engine: PE arrays, machines, and memories of every kind.
 
-``native_arrays`` has values and times of PE arrays; those of machines are in
-``times.machine_times``, and the memories in ``times.table_memories``.
+``native_arrays`` computes values and times of PE arrays, ``times.machine_times`` those of machines;
+``times.table_memories`` has the memories.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from t2s.simulator.times.table_times import TableTimes
 
 @dataclass(frozen=True, slots=True)
 class NativeEngine:
-    """The default engine, or another one by the kernel that finds the times of PE arrays."""
+    """The default engine; ``kernel`` may fix the kernel for the times of PE arrays."""
 
     name: str = "native"
 
@@ -42,10 +42,10 @@ class NativeEngine:
 def run_measured(
     program: SimProgram, limits: Limits, observer: Observer | None = None
 ) -> tuple[SimResult, Counts]:
-    """The times of a program, and for every channel element the most slots ever in use.
+    """The times of a program, and the peak number of slots in use for every channel element.
 
-    With capacities of that many slots (datapath included) every firing is at the same cycle.  The
-    kernel of programs with a DRAM does not count slots.
+    Capacities of that many slots (datapath included) leave every firing at its cycle.  The kernel
+    of programs with a DRAM does not count slots.
     """
     if program.timed_places:
         raise InternalError("slots in use are not counted with a DRAM or shared banks")
@@ -67,6 +67,6 @@ def retime(
     capacities: Mapping[str, int] | None = None,
     limits: Limits | None = None,
 ) -> SimResult:
-    """The times of a program whose trace is known, with other capacities (in tokens)."""
+    """The times of a traced program with other capacities (in tokens)."""
     changed = replace(program.with_capacities(capacities or {}), trace=trace)
     return NativeEngine().run(changed, limits or Limits())

@@ -1,7 +1,7 @@
 """Pseudo-random stalls of the units that access memory: the same in every engine and backend.
 
-Real memory answers late now and then: refreshes, other traffic, a crossing of clock domains.  A
-design is robust if such stalls change its cycle count and nothing else.
+Real memory is sometimes late: refreshes, other traffic, clock domain crossings.  A design is robust
+if such stalls change only its cycle count.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FIRST_MIX, SECOND_MIX = 0x7FEB352D, 0x846CA68B
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomStalls:
-    """Stalls of load and store units, in about one of ``one_in`` cycles.
+    """Stalls of load and store units, in about one of every ``one_in`` cycles.
 
-    In a cycle in which ``holds`` is true a PE of a node that loads or stores does not fire; where
-    its channels would have let it, the cycle counts as one that it waits for memory.  The stalls
-    of a run follow from ``seed`` alone, and are the same in every engine.
+    When ``holds`` is true a PE of a node that loads or stores does not fire; if its channels would
+    have allowed it, the cycle counts as waiting for memory.  The stalls depend only on ``seed``,
+    and are the same in every engine.
 
     Attributes
     ----------
     seed: 0 to 2**32 - 1; another seed stalls in other cycles.
-    one_in: from 2, stalled half of the time, to 2**31 - 1.
+    one_in: 2 (stalled half of the time) to 2**31 - 1.
     """
 
     seed: int = 1
@@ -64,7 +64,7 @@ class RandomStalls:
 
 
 def check_stalls(stalls: object) -> RandomStalls | None:
-    """The stalls that a user gave; ``UserError`` for anything but them and ``None``."""
+    """The value of ``stalls=``; ``UserError`` unless it is a ``RandomStalls`` or ``None``."""
     if stalls is None or isinstance(stalls, RandomStalls):
         return stalls
     raise UserError(

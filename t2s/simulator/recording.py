@@ -45,7 +45,7 @@ def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> 
     """The first and the last cycle of a recording; a first cycle of 0 means the start of the run.
 
     Raises ``UserError`` for a window that is not in the run or that is too large, and for a run
-    whose machines did nobody knows what.
+    without a record of what its machines did.
     """
     if program.graph.machines and program.trace is None:
         raise UserError(
@@ -104,7 +104,7 @@ def edges_of(first: int, last: int) -> list[Counts]:
 
 
 def needed_library(name: str, what: str) -> object:
-    """A module of an optional library; ``UserError`` with what to install if it is not there."""
+    """Import an optional library; a ``UserError`` tells what to install if it is missing."""
     try:
         return import_deferring_sigint(name)
     except ImportError:
@@ -119,10 +119,9 @@ def needed_library(name: str, what: str) -> object:
 
 # The signals of every FIFO in every cycle of a window: valid, push, pop and occupancy.
 #
-# They follow from the firings: the control says of each firing into which FIFOs it sends and from
-# which it takes.  A token is valid as many cycles after its firing as its channel's latency says,
-# so the window is looked at from so many cycles before it on.  What has to be in a FIFO at its
-# start is counted by the run.
+# They follow from the firings: the control has the FIFOs that each firing sends to and takes from.
+# A token is valid one channel latency after its firing, so signals are computed from that many
+# cycles before the window on.  The run counts the tokens in each FIFO at its start.
 
 Bits = NDArray[np.bool_]
 
@@ -132,10 +131,10 @@ class ChannelSignals:
     """Signals by channel element and cycle, from the first one of a window to its last one.
 
     ``push`` and ``pop`` are firings that send into a FIFO and take from it, ``valid`` is whether
-    its receiver sees a token, and ``held`` the number of tokens in it, those on their way included,
-    before what the cycle does; all of shape (elements, cycles).  ``known`` says of each element
-    whether ``valid`` means something: when a token of a sender that uses a DRAM or
-    shared banks is there is the memory's business.
+    its receiver sees a token, and ``held`` the number of tokens in it at the start of the cycle,
+    those in flight included; all of shape (elements, cycles).  ``known`` tells for each element
+    whether ``valid`` is meaningful: it is not for senders that use a DRAM or shared banks, whose
+    tokens arrive when the memory answers.
     """
 
     program: SimProgram
@@ -192,7 +191,7 @@ def channel_signals(
 
 
 def _shifted(counts: Counts, cycles: int) -> Counts:
-    """Counts as they were so many cycles ago; 0 before the first one."""
+    """Counts delayed by some cycles; 0 before the first one."""
     found = np.zeros_like(counts)
     if cycles < counts.shape[1]:
         found[:, cycles:] = counts[:, : counts.shape[1] - cycles]
@@ -200,7 +199,7 @@ def _shifted(counts: Counts, cycles: int) -> Counts:
 
 
 def _note(program: SimProgram, pe: int, at: Counts, slots: Counts, push: Bits, pop: Bits) -> None:
-    """Note the tokens of the slots of a PE, which it steps through at some of the cycles."""
+    """Record the tokens of a PE's slots, given the cycles of its steps."""
     control = program.control
     codes = _codes(program, pe, slots)
     for code in np.unique(codes).tolist():
@@ -220,7 +219,7 @@ def _codes(program: SimProgram, pe: int, slots: Counts) -> Counts:
 
 
 def _known(program: SimProgram) -> Bits:
-    """Whether a channel's tokens take as long as its latency says."""
+    """Whether a channel's latency alone determines when its tokens arrive."""
     timed = program.timed_places
     places = {tensor.name: tensor.place for tensor in program.graph.tensors}
     waits: dict[str, bool] = {}
@@ -235,7 +234,7 @@ def _known(program: SimProgram) -> Bits:
 #
 # A track for each PE, below one for its node, has a slice for every stretch of cycles in which the
 # PE is busy, waiting, starved or blocked; idle cycles are gaps.  A busy slice says how many firings
-# it is and the number of the first one (from 0), a starved or blocked one what the PE waits for.  A
+# it is and the number of the first one (from 0), a starved or blocked one the cause of the wait.  A
 # track for each channel counts the tokens that are sent and not yet received.
 #
 # A cycle is a nanosecond of the trace: cycle ``c`` goes from ``c`` ns to ``c + 1`` ns.
@@ -373,7 +372,7 @@ class PerfettoTrace:
 
 
 def _pieces(timelines: Sequence[Timeline], pe: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Stretches of a PE that are not idle: state, cause, first and last cycle, first firing."""
+    """The non-idle stretches of a PE: state, cause, first and last cycle, first firing."""
     states = np.concatenate([line.cycles[:, pe].argmax(axis=0) for line in timelines])
     causes = np.concatenate([line.causes[pe] for line in timelines])
     start, firing = timelines[0].first, int(timelines[0].before[pe])
@@ -390,7 +389,7 @@ def _pieces(timelines: Sequence[Timeline], pe: int) -> Iterator[tuple[int, int, 
 def perfetto_trace(
     program: SimProgram, timelines: Sequence[Timeline], path: Path, nodes: frozenset[str]
 ) -> bytes:
-    """What to write into a file about some nodes; compressed if its name ends with ``.gz``."""
+    """The content of a trace file about some nodes; compressed if its name ends with ``.gz``."""
     content = PerfettoTrace(program, nodes).write(timelines)
     return gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
 
@@ -400,8 +399,8 @@ def perfetto_trace(
 # A scope for each channel, or for each FIFO of a channel that is an array, has the wires ``valid``
 # (the receiver sees a token), ``push`` (a firing sends), ``pop`` (a firing takes) and the vector
 # ``occupancy`` (tokens in the FIFO, those on their way included).  Cycle ``c`` begins at ``c``
-# times ``CYCLE_TIME``, as in the waveforms of ``t2s.verilate``.  ``valid`` is ``x`` where only the
-# memory knows when a token is there.
+# times ``CYCLE_TIME``, as in the waveforms of ``t2s.verilate``.  ``valid`` is ``x`` for tokens that
+# arrive when the memory answers.
 
 CYCLE_TIME = 10
 """Nanoseconds of the file for a cycle: a round number, so that a time says which cycle it is in."""
@@ -410,7 +409,7 @@ _PLAIN = "!#&'()*+,-/:;<=>?@[]^_{|}~."
 
 
 def vcd_name(name: str) -> str:
-    """A name without spaces and control characters, another one for each name."""
+    """A name without spaces and control characters, unique for each name."""
     return quote(name, safe=_PLAIN)
 
 

@@ -1,9 +1,9 @@
 """The reference engine: cycle by cycle, straight from the time rule, values and times together.
 
-It is the oracle of the other engines, so it uses nothing that they use to be fast: it asks
-``graph.semantics`` what a firing does with its ports, fires the body itself, and looks at every PE
-in every cycle to say what the PE does in it.  The models of a DRAM and of shared banks are those of
-the native engine, run uncompiled; the tests check them against others.
+It is the oracle of the other engines, so it shares none of their shortcuts: it takes the ports of a
+firing from ``graph.semantics``, evaluates the body itself, and classifies every PE in every cycle.
+The models of DRAMs and shared banks are those of the native engine, run uncompiled; the tests check
+them against independent ones.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class PythonEngine:
             outputs = run.outputs() if ending is Ending.FINISHED else {}
             traced = run.traced()
             result = assemble(traced, run.tally(ending), outputs, self.name, kernel="plain")
-            # what machines do is known as far as they came: another run computes it again
+            # the trace ends where this run did, so another run has to compute it again
             return result if traced is program else replace(result, program=program)
 
 
 def memories_of(program: SimProgram, limits: Limits) -> ReferenceMemories | None:
-    """The memories in which the time of an access depends on where it is, if there are such."""
+    """The memories whose access times depend on addresses, if there are any."""
     return ReferenceMemories(program, limits) if program.timed_places else None
 
 
@@ -73,7 +73,7 @@ Told = Callable[[int, int, Mapping[str, Array], Mapping[str, Array]], None]
 
 
 def watch_firings(program: SimProgram, until: int, told: Told) -> None:
-    """Run a program with its inputs to the end of a cycle, and tell of every firing."""
+    """Run a program to the end of a cycle, and report every firing."""
     limits = Limits(max_cycles=until)
     with np.errstate(all="ignore"):
         run = _Run(program, limits, None)
@@ -251,7 +251,7 @@ class _Run:
         self._next(pe)
 
     def _leaving(self, pe: PlainPE, now: int) -> int:
-        """Ask memories for what the firing needs; when its tokens leave."""
+        """Send the memory requests of a firing; return when its tokens leave."""
         memories = self.memories
         if pe.stores and (memories is None or not memories.is_unit(pe.number)):
             self.last_store = now
@@ -260,7 +260,7 @@ class _Run:
         return memories.ask(pe.number, now, [fifo.settle for _, fifo in pe.sends])
 
     def _settle(self) -> None:
-        """Let the cycles pass until the last store is complete; nothing fires in them."""
+        """Advance to the completion of the last store; nothing fires any more."""
         last = max((pe.last for pe in self.pes), default=0)
         stored = 0
         if self.memories is not None:
@@ -289,7 +289,7 @@ class _Run:
         return with_traces(self.program, codes, unfinished)
 
     def _stuck(self) -> tuple[Stuck, ...]:
-        """PEs that wait for what no firing on the way will bring."""
+        """PEs that wait for tokens or slots that nothing will provide."""
         stuck: list[Stuck] = []
         for instance, pe in enumerate(self.pes):
             port = pe.unknown() if pe.current is not None else None
@@ -320,14 +320,14 @@ class _Run:
         )
 
 
-# What the plain engine keeps of every channel element, PE and machine.
+# The state of channel elements, PEs and machines.
 
 
 @dataclass(slots=True)
 class Fifo:
-    """One channel element: tokens with the cycle they are ready, and when each was received.
+    """A channel element: tokens with the cycle they are ready, and when each was received.
 
-    That cycle is ``UNKNOWN``, or behind it, of tokens that have not left the sender.
+    Tokens that have not left the sender are ready at ``UNKNOWN`` or later.
     """
 
     position: int
@@ -350,7 +350,7 @@ class Fifo:
         return self.received_at[freeing] + 1 if freeing < len(self.received_at) else None
 
     def settle(self, leaving: int) -> None:
-        """Say when the first token leaves of which that was unknown."""
+        """Set the departure time of the first token for which it was unknown."""
         at = next(n for n, (ready, _) in enumerate(self.tokens) if ready >= UNKNOWN)
         self.tokens[at] = leaving + self.latency, self.tokens[at][1]
 
@@ -380,10 +380,10 @@ class PlainPE:
     queued: bool = False
 
     def look(self) -> None:
-        """Find out what the next firing needs, as far as the tokens that are there tell."""
+        """Determine the needs of the next firing, as far as the available tokens tell."""
 
     def unknown(self) -> tuple[Fifo, bool] | None:
-        """The first port, and whether it sends, that waits for what has not been brought about."""
+        """The first port, and whether it sends, whose time is not determined yet."""
         self.look()
         for _, fifo in self.receives:
             if fifo.ready() is None:
@@ -421,7 +421,7 @@ class PlainPE:
 
 @dataclass(slots=True)
 class MachinePE(PlainPE):
-    """A machine: what its next firing needs is known when the tokens are that it depends on."""
+    """A machine: the needs of its next firing depend on the tokens at its inputs."""
 
     state: MachineState = field(kw_only=True)
     memory: dict[str, Array] = field(kw_only=True)
@@ -431,7 +431,7 @@ class MachinePE(PlainPE):
     codes: list[int] = field(default_factory=list)
 
     def look(self) -> None:
-        """Take the decision, once all heads that it needs have been sent (ready or not)."""
+        """Decide on the rule once all needed heads have been sent (ready or not)."""
         if self.decision is not None or self.state.ended:
             return
         heads = {name: fifo.tokens[0][1] for name, fifo in self.inputs.items() if fifo.tokens}

@@ -1,6 +1,6 @@
 """Memories of the reference engine: the models of ``memory``, uncompiled, on lists.
 
-What machines ask of a memory follows from their values, so these are recorded before the run.
+The requests of machines follow from their values, so these are recorded before the run.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class ReferenceMemories:
         self._asked = self._rest = 0
         for state in (self._units, self._banks):
             if state is not None:
-                state.stretch = 1 << 62  # all requests lie ready
+                state.stretch = 1 << 62  # all requests are prepared
                 state.provide()
                 for name, words in state.tables()._asdict().items():
                     setattr(self._memory, name, words.tolist())
 
     def is_unit(self, pe: int) -> bool:
-        """Whether the DRAM says when what a PE stores is there."""
+        """Whether the DRAM determines when the stores of a PE complete."""
         return self._units is not None and self._memory.unit_of[pe] >= 0
 
     def free(self, pe: int) -> int:
-        """The cycle from which the next firing of a PE may ask, as far as is known."""
+        """The first cycle in which the next firing of a PE may send requests, as far as known."""
         free = 0
         if self._units is not None:
             free = int(units.may_ask(self._memory, pe))
@@ -69,9 +69,9 @@ class ReferenceMemories:
         return free
 
     def ask(self, pe: int, now: int, settle: Sequence[Settle]) -> int:
-        """Ask for what a firing needs; when its tokens leave.
+        """Send the requests of a firing; return when its tokens leave.
 
-        Where that is not known, it is ``UNKNOWN`` and ``settle`` is told later.
+        If that is not known yet, it is ``UNKNOWN``, and ``settle`` is called later.
         """
         leaves = now
         if self.is_unit(pe):
@@ -104,7 +104,7 @@ class ReferenceMemories:
         memory.tally[banks.CHANGED] = 0
 
     def flush(self, now: int, last: int) -> None:
-        """Go on after the last firing of all, at ``last``, until all is served and written."""
+        """Continue after the last firing, at ``last``, until all requests are done."""
         while self._banks is not None and self._memory.tally[banks.UNDER_WAY]:
             self.advance(now)
             now += 1
@@ -124,7 +124,7 @@ class ReferenceMemories:
         return int(self._memory.tally[banks.LAST_STORED]) if self._banks is not None else 0
 
     def counts(self) -> tuple[MemoryCounts | None, SharedCounts | None]:
-        """What was measured."""
+        """The counters."""
         for state in (self._units, self._banks):
             if state is not None:
                 for name, words in state.tables()._asdict().items():
@@ -136,7 +136,7 @@ class ReferenceMemories:
 
 
 def recorded_program(program: SimProgram, limits: Limits) -> SimProgram:
-    """The program with a trace of what its machines ask of memories, as far as tokens allow."""
+    """The program with a trace of its machines' memory requests, as far as tokens allow."""
     addressed = with_addresses(program.graph, program.timed_places)
     if not addressed.channels:
         return program

@@ -1,4 +1,4 @@
-"""The ways into the simulator: ``simulate``, ``simulate_cycles``; rerunning; the fix of a deadlock.
+"""Entry points of the simulator: ``simulate``, ``simulate_cycles``, reruns, deadlock remedies.
 
 >>> result = simulate(graph, {"A": a, "B": b}, device="arria10")   # doctest: +SKIP
 >>> result.outputs["C"], result.cycles, result.utilization         # doctest: +SKIP
@@ -29,7 +29,7 @@ from t2s.simulator.report.result import SimResult
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """The ``RunContext`` of a graph without a design: all it can do is run again."""
+    """The ``RunContext`` of a bare graph, which can only run again."""
 
     def rerun(
         self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None
@@ -70,16 +70,16 @@ def simulate(
     parameters: the scalars that the design takes at run time.
     device: a name from ``DEVICES``, or a ``Device``.
     engine: ``"native"``, or ``"python"`` for the slow oracle.
-    max_cycles: cut the run short after so many cycles; the result says so and has no outputs.
+    max_cycles: cycle limit; the result of a truncated run says so and has no outputs.
     progress: show a bar: ``True`` always, ``False`` never, ``None`` for long runs in a terminal.
-    stalls: hold up load and store units now and then, as real memory does.
+    stalls: random stalls of load and store units, as real memory causes them.
     context: what the design adds to the result.
 
     Raises
     ------
-    UserError: something is wrong with the graph or the inputs; before the first cycle.
-    DeadlockError: nothing can fire, but something should; has the partial ``result``.
-    TokensLeftError: the run ended, but not all tokens were received; has the ``result``.
+    UserError: the graph or the inputs are invalid; raised before the first cycle.
+    DeadlockError: nothing can fire, but PEs are unfinished; has the partial ``result``.
+    TokensLeftError: the run ended, but tokens are left in channels; has the ``result``.
     """
     program = build_program(
         graph, device, inputs, parameters, check_stalls(stalls), context or GraphContext()
@@ -100,7 +100,7 @@ def simulate_cycles(
     stalls: RandomStalls | None = None,
     context: RunContext = _GRAPH,
 ) -> SimResult:
-    """The times of ``simulate``, to the cycle, without inputs and without outputs.
+    """The exact times of ``simulate``, without inputs and outputs.
 
     Only the parameters that loop bounds, conditions and indices depend on have to be given.
     """
@@ -112,11 +112,10 @@ def simulate_cycles(
         return run_to_the_end(program, engine, limits, observer)
 
 
-# Running a program for its end, and running it again with other channels.
+# Running a program to its end, and running it again with other channels.
 #
 # The values of a graph of blocking nodes do not depend on time, so a run with other capacities or
-# latencies of channels needs no values: ``retime`` runs the times of a program again.  It is the
-# one place where that is done; what engine does it, and how, is the engine's.
+# latencies of channels needs only the times: ``retime`` computes them again.
 
 
 def retime(
@@ -130,8 +129,8 @@ def retime(
 ) -> SimResult:
     """The times of a program with other capacities (and latencies) of some channels, by name.
 
-    Both are those of the FIFO alone, and at least 1.  The result has no outputs; a deadlock, a
-    limit and an interrupt are in the result, nothing is raised for them.
+    Both are those of the FIFO alone, and at least 1.  The result has no outputs; it reports
+    deadlocks, limits and interrupts, which are not raised.
     """
     changed = program.with_capacities(capacities)
     if latencies:
@@ -148,10 +147,10 @@ def retime_on(
     limits: Limits | None = None,
     observer: Observer | None = None,
 ) -> SimResult:
-    """A run again on another device, such as one with another memory, without its values.
+    """Repeat a run on another device, such as one with another memory, without values.
 
-    ``capacities`` and ``latencies`` are those of ``retime``.  Raises ``UserError`` if nobody knows
-    what the machines of the run did, or where they access a memory that the device has.
+    ``capacities`` and ``latencies`` are those of ``retime``.  Raises ``UserError`` if the run has
+    no trace of its machines, or of their accesses to a memory of the device.
     """
     program = with_device(run.program, device)
     trace = program.trace
@@ -176,7 +175,7 @@ def _unknown(run: SimResult, what: str, hint: str) -> UserError:
 def run_to_the_end(
     program: SimProgram, engine: str, limits: Limits, observer: Observer | None
 ) -> SimResult:
-    """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
+    """Run a program; raises ``DeadlockError`` and ``TokensLeftError`` like ``simulate``."""
     result = find_engine(engine).run(program, limits, observer)
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock, result.machine_trace)
@@ -189,10 +188,10 @@ def run_to_the_end(
 def _with_remedy(
     program: SimProgram, report: DeadlockReport, trace: Trace | None
 ) -> DeadlockReport:
-    """The report with sufficient capacities; as it is if the user interrupts the search.
+    """The report with sufficient capacities; unchanged if the user interrupts the search.
 
-    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.  What
-    machines do it finds out once; where they stop by themselves there is nothing to search for.
+    All engines agree on deadlocks, so the fast one searches.  It traces machines once; if they stop
+    by themselves there is nothing to search for.
     """
     if program.graph.machines:
         try:
@@ -216,11 +215,11 @@ def _with_remedy(
         return report
 
 
-# The capacities that free a deadlock: a search of runs, in which only their ends matter.
+# The search for capacities that resolve a deadlock.
 #
-# Whether a run ends depends on capacities monotonically: more space never keeps a firing from being
-# made.  So capacities from which none can be lowered alone are found from above, one by one or many
-# at a time, and what could not be lowered once cannot be lowered later.
+# Termination is monotonic in the capacities: more space never prevents a firing.  So the search
+# finds capacities of which none can be lowered alone from above, one by one or many at a time, and
+# a capacity that could not be lowered once cannot be lowered later.
 
 MOST_RUNS = 400
 MOST_FIRINGS = 400_000_000
@@ -236,18 +235,18 @@ Capacities = dict[str, int]
 
 
 class _Enough(Exception):
-    """The search has taken what it may take."""
+    """The search has used up its budget."""
 
 
 def with_remedy(program: SimProgram, report: DeadlockReport, retime: Retime) -> DeadlockReport:
-    """The report with sufficient capacities, each as small as it can be while the others stay.
+    """The report with sufficient capacities, each as small as possible given the others.
 
-    1. Channels that block on the cycle are given all the space they could use, and those that
+    1. Channels that block on the cycle of waits get all the space they could use, then those that
        block on the next cycle, until the run ends.
-    2. As many of them as possible go back to where they were, in groups: few channels change.
-    3. The smallest depth is found that is enough for all of the rest, and then for each of them.
+    2. As many of them as possible get their old capacity back, in groups, so that few change.
+    3. The smallest depth that suffices for all of the rest is found, and then one for each.
 
-    Where the search may take no more runs it ends with what it has, which is not ``minimal`` then.
+    When the search has used up its budget of runs it returns the best so far, not ``minimal`` then.
     """
     search = _Search(program, retime)
     try:
@@ -273,7 +272,7 @@ def with_remedy(program: SimProgram, report: DeadlockReport, retime: Retime) -> 
 
 @dataclass(slots=True)
 class _Search:
-    """``found`` are the best sufficient capacities so far; channels not in it are as given."""
+    """``found`` has the best sufficient capacities so far; other channels keep theirs."""
 
     program: SimProgram
     retime: Retime
@@ -288,7 +287,7 @@ class _Search:
         }
 
     def give_space(self, report: DeadlockReport) -> DeadlockReport | None:
-        """Give space until the run ends; otherwise the deadlock that no space frees."""
+        """Add space until the run ends; return the deadlock that no space resolves, if any."""
         everything = {name: self._all_tokens(name) for name in self.before}
         current: DeadlockReport | None = report
         while current is not None:
@@ -301,7 +300,7 @@ class _Search:
         return None
 
     def level(self) -> None:
-        """Lower all capacities to the smallest one that is enough for all of them."""
+        """Lower all capacities to the smallest common one that suffices."""
 
         def cut(depth: int) -> Capacities:
             return {name: max(self.before[name], min(depth, most)) for name, most in tops.items()}
@@ -316,7 +315,7 @@ class _Search:
                 low = middle + 1
 
     def take_back(self, names: Sequence[str]) -> None:
-        """Give as many of these channels as possible, but not all, what they had before."""
+        """Restore the old capacity of as many of these channels as possible, but not all."""
         if len(names) < 2:
             return
         middle = len(names) // 2
@@ -325,9 +324,9 @@ class _Search:
                 self.take_back(part)
 
     def lower(self) -> None:
-        """Lower every capacity as far as it goes, the others held."""
+        """Lower every capacity as far as possible, the others fixed."""
         for name, high in self.found.items():
-            # most are as small as they can be, for level() has lowered them
+            # most are minimal already, because level() lowered them
             lowest = self.before[name] + 1
             if high > lowest and self._suffice({**self.found, name: high - 1}):
                 self._bisect(name, lowest)
@@ -339,7 +338,7 @@ class _Search:
                 low = middle + 1
 
     def _suffice(self, capacities: Capacities) -> bool:
-        """Whether a run with these capacities ends; if so, they are the best so far."""
+        """Whether a run with these capacities ends; if so, record them as the best so far."""
         ends = self._run(capacities).deadlock is None
         if ends:
             self.found = capacities
@@ -354,7 +353,7 @@ class _Search:
         return result
 
     def _all_tokens(self, name: str) -> int:
-        """A capacity that never blocks: all tokens that an element ever carries."""
+        """A capacity that never blocks: the number of all tokens of an element."""
         timing = next(timing for timing in self.program.channels if timing.channel.name == name)
         most = int(self.program.control.sent[timing.elements].max(initial=1))
         return max(most, timing.channel.capacity)

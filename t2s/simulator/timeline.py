@@ -1,12 +1,12 @@
-"""What every PE did in every cycle of a window: busy, waiting, starved, blocked or idle.
+"""Timelines: the state of every PE (busy, waiting, starved, blocked, idle) over a window.
 
-In goes a program that has run, and a window of its cycles with a number of bins.  The run is
-repeated up to the end of the window, and its counters are read at the edges of the bins; what a PE
-did in a bin is the difference.  So a window is exact wherever it lies, nothing is kept of the rest
-of the run, and a window of a run of 10^9 cycles costs no more than its fast-forward.  With a bin
-for each cycle, a bin says what the PE did in that cycle.
+A window of a finished run is divided into bins.  The run is repeated up to the end of the window,
+its counters are read at the edges of the bins, and their differences are the cycles in each state.
+So a window is exact wherever it lies, the rest of the run is not recorded, and a window of a run of
+10^9 cycles costs no more than its fast-forward.  With one bin per cycle, a bin is the state in that
+cycle.
 
-Cycles count from 1.  A window of cycles ``(first, last)`` has both in it.
+Cycles count from 1.  A window of cycles ``(first, last)`` includes both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Window = tuple[int, int]
 
 
 class PEState(IntEnum):
-    """What a PE did in a cycle.  An empty slot of a schedule is not a firing: the PE waits."""
+    """The state of a PE in a cycle.  In an empty slot of a schedule the PE waits."""
 
     BUSY = 0
     WAITING = 1
@@ -62,18 +62,18 @@ class Timeline:
         ``edges[b] + 1`` to ``edges[b + 1]``.
     cycles: for each ``PEState``, PE and bin the cycles in that state, shape (5, PEs, bins); over
         the states they add up to the cycles of the bin.
-    causes: for each PE and bin the number of the channel that it starved on or was blocked by
-        for most cycles, ``MEMORY`` or ``NO_CAUSE``; shape (PEs, bins).
-    slots: steps of the loops of each PE before each edge, firings and empty slots of its schedule;
-        shape (PEs, edges).
+    causes: for each PE and bin, the number of the channel that it starved on or was blocked by for
+        the most cycles, ``MEMORY`` or ``NO_CAUSE``; shape (PEs, bins).
+    slots: steps of the loops of each PE before each edge, firings and empty slots; shape (PEs,
+        edges).
     before: firings of each PE before the window.
-    held, fullest: tokens that are sent and not yet received, of all FIFOs of each channel and of
-        the fullest of them, at each edge; shape (channels, edges).
-    left: these tokens before the window, of each channel element.
-    starved, blocked: cycles of the window that the receiver of each channel element starved on it,
-        and that its sender was blocked on it.
-    bursts: bursts that a DRAM has read, those that it has written, and those that found their row
-        open, before each edge; shape (3, edges), all 0 without a DRAM.
+    held, fullest: tokens sent and not yet received, in all FIFOs of each channel and in the fullest
+        of them, at each edge; shape (channels, edges).
+    left: these tokens before the window, for each channel element.
+    starved, blocked: cycles of the window in which the receiver of each channel element starved on
+        it, and in which its sender was blocked on it.
+    bursts: bursts read, written, and with a row hit, before each edge; shape (3, edges), all 0
+        without a DRAM.
     """
 
     program: SimProgram
@@ -122,11 +122,11 @@ class Timeline:
         raise KeyError(node)
 
     def main_states(self) -> Counts:
-        """The state in which each PE was for most cycles of each bin, the first of equal ones."""
+        """The most frequent state of each PE in each bin; the first one of equals."""
         return np.asarray(np.argmax(self.cycles, axis=0))
 
     def cause(self, pe: int, bin: int) -> str | None:
-        """What a PE waited for in a bin: ``memory`` or a channel's name; ``None`` for nothing."""
+        """The cause of a PE's stalls in a bin: ``memory``, a channel's name, or ``None``."""
         match int(self.causes[pe, bin]):
             case -1:
                 return None
@@ -136,7 +136,7 @@ class Timeline:
                 return self.program.channels[number].channel.name
 
     def rows(self) -> Iterator[tuple[NodeTiming, int]]:
-        """The node of each PE, and its place among the node's PEs."""
+        """The node of each PE, and its position among the node's PEs."""
         for timing in self.program.nodes:
             for place in range(timing.pe_count):
                 yield timing, place
@@ -151,7 +151,7 @@ class Timeline:
 def checked_window(
     cycles: Window | None, of_run: int, *, bins: int | None, pe_count: int
 ) -> Counts:
-    """The edges of the bins of a window; without ``bins`` one for each cycle, as far as they go.
+    """The edges of the bins of a window; by default a bin for each cycle, as far as they go.
 
     Raises ``UserError`` for a window that is not one of cycles 1 to ``of_run``, and for more bins
     than a timeline may have.

@@ -1,50 +1,51 @@
 """Banked memories that ports share through a shuffle network, and how machines use them.
 
-A vector of addresses enters at a port, one in a cycle.  The network takes its words to the memory
-units that hold them, each unit serves words of several vectors at once, and a vector that loads is
-answered when all its words are served and those that entered its port before are answered.
+A port takes one vector of addresses per cycle.  The network routes its words to the memory units
+that hold them, and each unit serves words of several vectors at once.  A load vector is answered
+when all its words are served and all earlier vectors of its port are answered.
 
 **The network** is a butterfly of ranks of merge units with two inputs and two outputs each.  An
-output makes a vector of what the heads of both inputs have for it, the older head first; a word
-keeps its lane or moves by ``lane_moves`` at most, and what finds no lane stays in its head for the
-next cycle.  A head goes when nothing is left of it.  Links hold ``link_depth`` vectors.
+output forms a vector from the words that the heads of both inputs have for it, the older head
+first; a word keeps its lane or moves by at most ``lane_moves``, and a word without a free lane
+stays in its head for the next cycle.  A head leaves when all its words have.  Links hold
+``link_depth`` vectors.
 
 **A unit** has banks with one access each per cycle and a queue of vectors.  In each of ``rounds``
-every lane that has not been served in this cycle proposes its oldest word whose bank is still free,
-and every bank takes the oldest proposal.  Vectors leave the queue in order.  A word waits while
-an older vector in the queue has a word of the same address, and one of the two is stored: the
-network keeps the order of what goes from a port to a unit, so loads and stores of a word, which are
-all of one machine, come in the order in which they were asked for.
+every lane that was not served in this cycle proposes its oldest word whose bank is still free, and
+every bank takes the oldest proposal.  Vectors leave the queue in order.  A word waits while an
+older vector in the queue accesses the same address and one of the two is a store: the network keeps
+the order between a port and a unit, so loads and stores of a word, which all come from one machine,
+happen in the order in which they were requested.
 
-This is a model of ours of what is published of Capstan (MICRO 2021): the shares of the banks' peak
-that its abstract gives for random addresses, 32 % in order and 80 % out of order, follow from it,
-and what is not published is a parameter.  Replies meet no conflicts.
+This is our model of what is published about Capstan (MICRO 2021).  It reproduces the shares of peak
+throughput that the paper's abstract gives for random addresses, 32 % in order and 80 % out of
+order; unpublished details are parameters.  Replies meet no conflicts.
 
-**Machines.**  A machine that loads from or stores to tensors in ``MemorySpace.SHARED`` asks with a
-vector of addresses for each access: a gather or scatter with those of its lanes, any other access
-with those of the elements that it moves, one in each lane.  An access by more lanes than the memory
-has asks with several vectors, and an element is a word, whatever its type.
+**Machines.**  A machine that loads from or stores to tensors in ``MemorySpace.SHARED`` sends a
+vector of addresses for each access: a gather or scatter those of its lanes, any other access those
+of the elements that it moves, one in each lane.  An access with more lanes than the memory takes
+several vectors, and an element is a word, whatever its type.
 
 * These machines are numbered in the order of the graph, the machines of a node in row-major order;
   number ``n`` uses port ``n % ports`` of the network.
-* A firing asks with all its vectors, in the order of its accesses.  A port takes one vector in each
-  cycle, the one that was asked first; of one cycle, that of the machine with the lower number.
-* Loads are answered in the order in which their port was asked.  The tokens of a firing leave when
-  its loads of level 0 are answered, and later by the time that those of level 1 take, and so on, as
-  with a DRAM (``units``); a level takes as long as its slowest load, from whichever memory.  Tokens
-  never leave before those of earlier firings.
-* The next firing waits until the cycle after the answers of those loads that decide what the
-  machine is then.
-* At most ``outstanding`` vectors of a machine are under way.  They are counted in order: from the
-  first one that is not answered, or, of a store, not stored, to the last one.  A firing that would
-  make them more waits until the cycle after so many are done; one that asks for more than that at
-  once waits until none is under way.
+* A firing sends all its vectors, in the order of its accesses.  A port takes one vector per cycle,
+  the oldest one; among those of one cycle, that of the machine with the lower number.
+* Loads are answered in the order in which their port took them.  The tokens of a firing leave when
+  its loads of level 0 are answered, later by the duration of those of level 1, and so on, as with
+  a DRAM (``units``); a level takes as long as its slowest load, from either memory.  Tokens never
+  leave before those of earlier firings.
+* The next firing waits until the cycle after the answers of the loads that determine the next state
+  of the machine.
+* At most ``outstanding`` vectors of a machine are in flight, counted in order: from the first one
+  that is not answered (or, for a store, not stored) to the last one.  A firing that would exceed
+  the bound waits until the cycle after enough of them are done; one with more vectors than the
+  bound waits until none is in flight.
 
 **The code** is in the subset of Python that compiles (``llvm/kernels.py``), over flat arrays: the
 native engine runs it as machine code, the reference engine as it is, on lists.  Lanes are bits of
-masks.  A word on its way is the number of its vector's slot and of the lane in which it was asked
-for, its unit and its bank, from the left.  When a machine's tokens leave is noted for whoever runs
-the machines: ``changed`` lists those of which something became known in a cycle.
+masks.  A word in flight is encoded as, from the left, its vector's slot, its original lane, its
+unit and its bank.  ``changed`` lists the machines whose tokens got a departure time in a cycle, for
+the engine that runs the machines.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ MAGIC = 0x077CB531
 
 
 def numbers_of_bits() -> Signed:
-    """The numbers of bits by what ``MAGIC`` makes of them."""
+    """The table from ``MAGIC`` products to bit numbers (a de Bruijn sequence)."""
     found = np.zeros(32, np.int64)
     for bit in range(32):
         found[(MAGIC << bit & 0xFFFFFFFF) >> 27] = bit
@@ -180,7 +181,7 @@ def _lowest(numbers: Signed, mask: Word) -> Word:
 
 @within
 def _enter(memory: Any, port: Word, now: Word) -> None:
-    """Let the oldest vector that waits for a port enter it, if there is room."""
+    """Let the oldest waiting vector enter a port, if there is room."""
     ports, links, slots, banks = memory.ports, memory.links, memory.slots, memory.banks
     record, link = PORT_WORDS * port, 2 * port
     if ports[record + P_WAITING] == 0 or links[link + COUNT] == banks[LINK]:
@@ -228,7 +229,7 @@ def _address(memory: Any, word: Word) -> Word:
 
 @within
 def _has_to_wait(memory: Any, unit: Word, older: Word, word: Word) -> bool:
-    """Whether one of so many older vectors has the word too, and one of the two is stored."""
+    """Whether one of the older vectors accesses the same word and one of the two is a store."""
     banks, lanes = memory.banks, memory.banks[LANES]
     stores, address = _stores(memory, word), _address(memory, word)
     at = memory.queues[2 * unit + HEAD]
@@ -275,7 +276,7 @@ def _take(memory: Any, unit: Word) -> None:
 
 @inlined
 def _grant(memory: Any, unit: Word, free: Word, idle: Word) -> Word:
-    """For each free bank the oldest word that an idle lane proposes; how many, in ``granted``."""
+    """Grant each free bank the oldest word that an idle lane proposes; return their number."""
     places, place_words, banks = memory.places, memory.place_words, memory.banks
     lanes, queue = banks[LANES], 2 * unit
     at, count = memory.queues[queue + HEAD], np.int64(0)
@@ -340,7 +341,7 @@ def _serve(memory: Any, unit: Word, now: Word) -> None:
 
 @inlined
 def _copy(memory: Any, entry: Word, new: Word, want: Word, shift: Word) -> Word:
-    """Move wanted words of the older head; the lanes that have the bit of the next rank."""
+    """Move the selected words of the older head; return the lanes with the bit of the next rank."""
     lanes, words, numbers = memory.banks[LANES], memory.entry_words, memory.numbers
     entry, new, ones = entry * lanes, new * lanes, np.int64(0)
     while want:
@@ -356,7 +357,7 @@ def _copy(memory: Any, entry: Word, new: Word, want: Word, shift: Word) -> Word:
 def _merge(
     memory: Any, entry: Word, new: Word, want: Word, taken: Word, shift: Word
 ) -> tuple[Word, Word, Word]:
-    """Move wanted words of the younger head to lanes that are not taken.
+    """Move the selected words of the younger head to free lanes.
 
     Returns the lanes that they left, those that they went to, and of these the ones that have the
     bit of the next rank.
@@ -389,7 +390,7 @@ def _merge(
 
 @inlined
 def _move_to(memory: Any, rank: Word, output: Word) -> None:
-    """Let a merge unit make a vector, if there is anything for its output."""
+    """Let a merge unit form a vector, if any word is for its output."""
     links, entries, banks = memory.links, memory.entries, memory.banks
     ports, depth = banks[PORTS], banks[LINK]
     bit, base = np.int64(1) << rank, rank * ports
@@ -423,7 +424,7 @@ def _move_to(memory: Any, rank: Word, output: Word) -> None:
 
 @within
 def _move(memory: Any, rank: Word) -> None:
-    """Let all merge units of a rank make a vector each, and heads go of which nothing is left."""
+    """Let all merge units of a rank form a vector each, and drop empty heads."""
     links, banks = memory.links, memory.banks
     ports, depth = banks[PORTS], banks[LINK]
     for output in range(ports):
@@ -450,12 +451,12 @@ def step(memory: Any, now: Word) -> None:
         _move(memory, rank)
 
 
-# What follows from vectors whose words are served: answers, tokens that leave, free places.
+# Completion of vectors: answers, departing tokens, free slots.
 
 
 @within
 def _complete(memory: Any, slot: Word, time: Word) -> None:
-    """A vector is answered, or stored: those done, in order, free places of its machine."""
+    """Mark a vector as answered or stored, and free the slots of its machine in order."""
     slots, sharers = memory.slots, memory.sharers
     slots[SLOT * slot + S_DONE] = time
     sharer = slots[SLOT * slot + S_SHARER]
@@ -479,7 +480,7 @@ def _complete(memory: Any, slot: Word, time: Word) -> None:
 
 @within
 def _answer(memory: Any, slot: Word, time: Word) -> None:
-    """A load is answered."""
+    """Answer a load."""
     slots, sharers, firings, deciding = (
         memory.slots,
         memory.sharers,
@@ -507,7 +508,7 @@ def _answer(memory: Any, slot: Word, time: Word) -> None:
 
 @within
 def _finish(memory: Any, slot: Word, time: Word, now: Word) -> None:
-    """All words of a vector are served; a load is answered at ``time``, or later."""
+    """Finish a vector whose words are all served; a load is answered at ``time`` or later."""
     slots, ports, rings = memory.slots, memory.ports, memory.rings
     memory.tally[UNDER_WAY] -= 1
     if slots[SLOT * slot + S_WHAT] & STORE:
@@ -531,7 +532,7 @@ def _finish(memory: Any, slot: Word, time: Word, now: Word) -> None:
 
 @inlined
 def answered(memory: Any, sharer: Word) -> Word:
-    """Where the first waiting firing of a machine is, if its loads are answered; else -1."""
+    """The slot of a machine's first waiting firing, if its loads are answered; else -1."""
     record, sharers = SHARER * sharer, memory.sharers
     if sharers[record + FIRINGS] == 0:
         return np.int64(-1)
@@ -541,7 +542,7 @@ def answered(memory: Any, sharer: Word) -> Word:
 
 @within
 def leave(memory: Any, sharer: Word, at: Word) -> Word:
-    """When the tokens of a firing leave that is ``answered``; it waits no more."""
+    """The departure time of the tokens of an ``answered`` firing, which is then forgotten."""
     record, sharers, firings = SHARER * sharer, memory.sharers, memory.firings
     leaves = firings[at + F_FIRED]
     for level in range(memory.banks[LEVELS]):
@@ -554,12 +555,12 @@ def leave(memory: Any, sharer: Word, at: Word) -> Word:
     return leaves
 
 
-# Asking with the vectors of a firing.
+# Sending the vectors of a firing.
 
 
 @within
 def _insert(memory: Any, begin: Word, size: Word, first: Word, count: Word, slot: Word) -> None:
-    """Put a vector into a ring, behind those of earlier cycles and of machines before its own.
+    """Insert a vector into a ring, ordered by cycle and then by machine.
 
     Machines that wait for bandwidth fire before the others of a cycle.
     """
@@ -579,7 +580,7 @@ def _insert(memory: Any, begin: Word, size: Word, first: Word, count: Word, slot
 
 @within
 def _queue(memory: Any, port: Word, slot: Word, what: Word) -> None:
-    """Let a vector wait to enter a port, and a load for its answer."""
+    """Queue a vector in front of a port, and a load for its answer."""
     ports = memory.ports
     size, begin = ports[port + P_SIZE], ports[port + P_BEGIN]
     _insert(memory, begin, size, ports[port + P_FIRST], ports[port + P_WAITING], slot)
@@ -592,7 +593,7 @@ def _queue(memory: Any, port: Word, slot: Word, what: Word) -> None:
 
 @within
 def _make(memory: Any, sharer: Word, firing: Word, now: Word) -> Word:
-    """Ask with the machine's next vector; what is said of it."""
+    """Send the machine's next vector; return its flags."""
     record, banks, slots = SHARER * sharer, memory.banks, memory.slots
     sharers, lanes = memory.sharers, banks[LANES]
     at = sharers[record + VECTOR_AT]
@@ -622,7 +623,7 @@ def _make(memory: Any, sharer: Word, firing: Word, now: Word) -> Word:
 
 @inlined
 def _place(memory: Any, record: Word, number: Word) -> Word:
-    """Where the words are of the waiting firing with this number, of a machine's."""
+    """The slot of a machine's waiting firing with this number."""
     sharers = memory.sharers
     at = sharers[record + FIRST_FIRING] + number
     if at >= sharers[record + FIRINGS_SIZE]:
@@ -634,9 +635,9 @@ def _place(memory: Any, record: Word, number: Word) -> Word:
 def _ask(
     memory: Any, sharer: Word, tag: Word, sends: bool, now: Word, leaving: Word, held: Word
 ) -> Word:
-    """Ask with the vectors of a firing; when its tokens leave, or ``UNKNOWN``.
+    """Send the vectors of a firing; return when its tokens leave, or ``UNKNOWN``.
 
-    For other memories they leave at ``leaving``, and the next firing may be at ``held``.
+    Other memories let them leave at ``leaving``, and allow the next firing at ``held``.
     """
     record, sharers, firings = SHARER * sharer, memory.sharers, memory.firings
     firing = _place(memory, record, sharers[record + FIRINGS])
@@ -666,7 +667,7 @@ def _ask(
 
 @inlined
 def may_ask(memory: Any, sharer: Word) -> Word:
-    """The cycle from which a machine may ask with the vectors of its next firing."""
+    """The first cycle in which a machine may send the vectors of its next firing."""
     record, banks, sharers = SHARER * sharer, memory.banks, memory.sharers
     if sharers[record + UNDECIDED] > 0:
         return UNKNOWN
@@ -679,15 +680,15 @@ def may_ask(memory: Any, sharer: Word) -> Word:
 
 
 def asks_beside(waits: Callable[..., Word]) -> Callable[..., Word]:
-    """A function by which a machine asks with the vectors of a firing, beside another memory.
+    """The function that sends the vectors of a firing, next to another memory.
 
-    ``waits(memory, pe, now, column)`` are the cycles that the firing waits for the other memory: by
-    level, and behind that by level of those loads that decide.
+    ``waits(memory, pe, now, column)`` gives the cycles that the firing waits for the other memory:
+    columns by level, followed by columns by level for the loads that decide.
     """
 
     @inlined
     def ask(memory: Any, pe: Word, tag: Word, sends: bool, now: Word) -> Word:
-        """When the tokens of a firing leave, or ``UNKNOWN``; ``tag`` says whose they are."""
+        """The departure time of a firing's tokens, or ``UNKNOWN``; ``tag`` identifies them."""
         sharer, levels = memory.sharer_of[pe], memory.banks[LEVELS]
         record = SHARER * sharer
         firing = _place(memory, record, memory.sharers[record + FIRINGS])
@@ -706,5 +707,5 @@ def asks_beside(waits: Callable[..., Word]) -> Callable[..., Word]:
 
 @inlined
 def no_wait(memory: Any, pe: Word, now: Word, column: Word) -> Word:
-    """Where the other memory has a constant latency, it is part of the channels'."""
+    """No extra wait: the channels include the constant latency of the other memory."""
     return np.int64(0)

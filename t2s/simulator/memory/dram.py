@@ -12,21 +12,20 @@ open banks are precharged.  The buses for row and for column commands are taken 
 row commands of different banks not to be in each other's way, so that the only conflicts are those
 of the named times and of the data bus.
 
-**The write queue**, where there is one: writes of a channel wait in it, in order, and are done for
-whoever asked as soon as they have a place.  When it is full the oldest ``write_batch`` of them are
-written one after the other, ahead of what is asked for later; a place is free again when its data
-have moved.  A read of a burst that waits there takes its data from there, at once.  What is left at
-the end of the run is written then.
+**The write queue** (optional): writes of a channel wait in it, in order, and count as done as soon
+as they have a slot.  When it is full, the oldest ``write_batch`` of them are written one after the
+other, ahead of later requests; a slot is free again when its data have moved.  A read of a burst in
+the queue is forwarded from there at once.  At the end of the run the rest is written.
 
-**The read queue**, where there is one: reads do not wait for each other.  A read goes ahead of
-those whose rows are not open yet, where the data bus is free between theirs, and so does its
-activation; but requests of one bank stay in order, and no read goes ahead of a write.
+**The read queue** (optional): reads do not wait for one another.  A read, and its activation,
+overtakes reads whose rows are not open yet if the data bus is free between theirs; but requests of
+one bank stay in order, and no read overtakes a write.
 
-**Controllers in front of the channels**, where there are some, know the bursts that they have read
-last: a queue that asks for one of them is filled from there, and so is anybody who asks before its
-data have moved.  A burst of which a part is stored is read first and *changed*; it stays until
-another changed burst needs its place, or the run ends, and is written back then.  Without such
-controllers it is read and written each time.
+**Controllers in front of the channels** (optional) cache the bursts that they read last: a
+streaming queue that asks for one of them is filled from the cache, and so is any request that
+arrives before the data have moved.  A partial store first reads its burst and makes it *dirty*; it
+stays until another dirty burst needs its slot, or the run ends, and is then written back.  Without
+such controllers it is read and written each time.
 
 **The code** is in the subset of Python that compiles (``llvm/kernels.py``), over flat arrays, and
 nothing is allocated: the native engine runs it as machine code, the reference engine as it is, on
@@ -57,10 +56,10 @@ ACTIVATIONS = 16
 
 
 class Request(IntEnum):
-    """What is asked of a burst.
+    """The kind of access to a burst.
 
-    ``UPDATE`` stores a part of it: what is not stored has to be read first.  ``STREAM`` reads it
-    for a queue, which may be filled from what others have read.
+    ``UPDATE`` stores a part of it, so the rest has to be read first.  ``STREAM`` reads it for a
+    queue, which may be filled from bursts that others have read.
     """
 
     READ = 0
@@ -171,7 +170,7 @@ def _refresh(
     parameters: Signed, state: Signed, counts: Signed, channel: Word, first: Word, rank: Word,
     clock: Word,
 ) -> None:  # fmt: skip
-    """Refresh a rank whose first bank is at ``first``; while it idles, as often as is due."""
+    """Refresh a rank whose first bank is at ``first``; if it was idle, as often as was due."""
     banks = parameters[GROUPS] * parameters[BANKS]
     start = state[rank + DUE]
     closed = start
@@ -240,7 +239,7 @@ def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Wo
 
 @within
 def _queue_of(parameters: Signed, channel: Word) -> Word:
-    """Where the write queue of a channel is."""
+    """The offset of a channel's write queue."""
     ranks = parameters[CHANNELS] * parameters[RANKS]
     groups = ranks * parameters[GROUPS]
     before = 4 * groups * (parameters[BANKS] + 1) + RANK_WORDS * ranks + 4 * parameters[CHANNELS]
@@ -249,7 +248,7 @@ def _queue_of(parameters: Signed, channel: Word) -> Word:
 
 @within
 def _controllers(parameters: Signed) -> Word:
-    """Where the controllers are."""
+    """The offset of the controllers."""
     before = _queue_of(parameters, parameters[CHANNELS])
     if parameters[READ_QUEUE]:
         before += parameters[CHANNELS] * read_room(parameters)
@@ -262,7 +261,7 @@ def _activation(
     parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word,
     at_activations: Word,
 ) -> Word:  # fmt: skip
-    """When the bank can open another row; ``at_activations`` is -1 without a read queue."""
+    """The first clock to open a row of the bank; ``at_activations`` is -1 without a read queue."""
     activate = max(clock, state[at_bank + B_ACTIVATE])
     if state[at_bank + ROW] >= 0:
         activate = max(activate, max(clock, state[at_bank + B_PRECHARGE]) + parameters[TRP])
@@ -325,7 +324,7 @@ def _move(
 def _access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
-    """The clock in which the last data of a burst have moved."""
+    """Access a burst; return the clock in which its last data have moved."""
     channel, rank, group, bank, row = _locate(parameters, burst)
     groups, banks = parameters[GROUPS], parameters[BANKS]
     ranks = parameters[CHANNELS] * parameters[RANKS]
@@ -398,7 +397,7 @@ def _drain(
 
 @within
 def _write(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word) -> Word:
-    """Write a burst, or let it wait for that in the queue; when it has a place there."""
+    """Write or enqueue a burst; return the clock in which it is done or has a slot."""
     places = parameters[QUEUE]
     if places == 0:
         return _access(parameters, state, counts, clock, burst, np.int64(1))
@@ -417,7 +416,7 @@ def _write(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst
 def _write_back(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word
 ) -> None:
-    """Write a burst for which nobody waits."""
+    """Write a burst whose completion nothing waits for."""
     queue = _queue_of(parameters, _locate(parameters, burst)[0])
     end = _write(parameters, state, counts, clock, burst)
     state[queue + Q_WRITTEN] = max(state[queue + Q_WRITTEN], end)
@@ -425,9 +424,9 @@ def _write_back(
 
 @within
 def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Word:
-    """Write what is changed, and what waits in the queues.
+    """Write the dirty bursts, and those in the write queues.
 
-    The clock in which the last write of all that nobody waits for has moved, 0 without any.
+    Returns the clock in which the last of these writes has moved, 0 without any.
     """
     first = _controllers(parameters)
     known = parameters[CONTROLLERS] * parameters[OPEN_BURSTS]
@@ -447,10 +446,10 @@ def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Wor
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, request: Word
 ) -> Word:
-    """The clock in which a burst is done, if it is asked for at ``clock``: its data have moved.
+    """Request a burst at ``clock``; return the clock in which its data have moved.
 
-    A write is done when it is in the write queue, where there is one.  Requests have to come in
-    the order of their clocks.
+    A write is done when it is in the write queue, if there is one.  Requests have to come in the
+    order of their clocks.
     """
     first, place = np.int64(0), np.int64(-1)
     if parameters[CONTROLLERS]:
@@ -478,7 +477,7 @@ def access(
 
 @within
 def _read(parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word) -> Word:
-    """Read a burst: what waits to be written, if it can."""
+    """Read a burst, from the write queue if it is there."""
     if parameters[QUEUE]:
         channel = _locate(parameters, burst)[0]
         queue = _queue_of(parameters, channel)
@@ -501,17 +500,16 @@ def access_all(
         )
 
 
-# Bursts that controllers in front of the channels have read: burst ``b`` is that of controller
-# ``b % controllers``.  A burst that is read takes the place of the one that is not changed, or else
-# of the one that is, whose data have moved first.
+# The burst cache: burst ``b`` belongs to controller ``b % controllers``.  A burst that is read
+# replaces the clean one, or else the dirty one, whose data moved first.
 #
-# In each place of a controller there are a burst, or -1; when its data have moved; and whether it
-# has to be written back.
+# A slot of a controller has a burst, or -1; the clock in which its data have moved; and whether it
+# is dirty.
 
 
 @within
 def known_place(parameters: Signed, state: Signed, controllers: Word, burst: Word) -> Word:
-    """Where its controller knows a burst; -1 if it does not."""
+    """The slot of a burst in its controller's cache; -1 for a miss."""
     size = OPEN_WORDS * parameters[OPEN_BURSTS]
     first = controllers + size * (burst % parameters[CONTROLLERS])
     for place in range(first, first + size, OPEN_WORDS):
@@ -524,7 +522,7 @@ def known_place(parameters: Signed, state: Signed, controllers: Word, burst: Wor
 def open_burst(
     parameters: Signed, state: Signed, controllers: Word, burst: Word, end: Word, changed: Word
 ) -> Word:
-    """A burst is read that is known nowhere; the one that has to be written back for it, or -1."""
+    """Cache a burst after a miss; return the evicted dirty burst, or -1."""
     size = OPEN_WORDS * parameters[OPEN_BURSTS]
     found = first = controllers + size * (burst % parameters[CONTROLLERS])
     for place in range(first + OPEN_WORDS, first + size, OPEN_WORDS):
@@ -541,26 +539,26 @@ def open_burst(
 
 @within
 def forget_burst(state: Signed, place: Word) -> None:
-    """What is known of a burst is old."""
+    """Invalidate the cached data of a burst."""
     state[place + O_BURST], state[place + O_END], state[place + O_CHANGED] = -1, 0, 0
 
 
-# Commands that go ahead of others: what a controller with a read queue knows of them.
+# Commands that overtake others: the bookkeeping of a controller with a read queue.
 #
-# The times of a command do not change once they are found, so a younger one comes between those
-# that are known, at the first clock that keeps its distance from each of them.  Only the last ones,
-# in the order of time, are known; a younger command comes behind those that are forgotten.
+# The time of a command is final once it is determined, so a younger command is placed between the
+# recorded ones, at the first clock that keeps its distance from each of them.  Only the last ones,
+# in the order of time, are recorded; a younger command comes after all forgotten ones.
 #
-# What is known lies in the order of time, in twice as much room as it needs: whoever is forgotten
-# leaves a place free before the others, and these move when there is none behind them.  Commands
-# come late for the most part, so searches begin at the newest.
+# Records are in the order of time, in twice the room they need: forgetting one frees a slot at the
+# front, and the records move when there is none at the end.  Most commands come late, so searches
+# begin at the newest.
 
 
 @within
 def activation_between(
     parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
 ) -> Word:
-    """The first clock for an activation between those that are known of the rank."""
+    """The first clock for an activation between the recorded ones of the rank."""
     count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
     activate = max(activate, state[queue + A_FLOOR])
     far = max(parameters[TRRD_L], parameters[TRRD_S])
@@ -598,7 +596,7 @@ def activation_between(
 def note_activation(
     parameters: Signed, state: Signed, activate: Word, group: Word, queue: Word
 ) -> None:
-    """Put an activation among those of its rank, and forget the first one if there are too many."""
+    """Record an activation of a rank, and forget the oldest one if there are too many."""
     count, first = state[queue + A_COUNT], queue + A_HEAD + 2 * state[queue + A_FIRST]
     if count == ACTIVATIONS:
         far = max(parameters[TFAW], max(parameters[TRRD_L], parameters[TRRD_S]))
@@ -625,19 +623,19 @@ def note_activation(
 
 @inlined
 def read_room(parameters: Signed) -> Word:
-    """Words of the reads that are known of a channel, and of twice as many as these."""
+    """Words of the recorded reads of a channel, and of twice as many."""
     return R_HEAD + 2 * READ_WORDS * parameters[READ_QUEUE]
 
 
 @inlined
 def _first_read(state: Signed, reads: Word) -> Word:
-    """Where the oldest read is that is known of a channel; the others follow in order of time."""
+    """The offset of a channel's oldest recorded read; the others follow in order of time."""
     return reads + R_HEAD + READ_WORDS * state[reads + R_FIRST]
 
 
 @inlined
 def _farthest(parameters: Signed) -> Word:
-    """Clocks after which a read does not matter to another one."""
+    """Clocks after which a read no longer constrains another one."""
     far = parameters[BURST] + parameters[TURN]
     return max(far, max(parameters[TCCD_L], parameters[TCCD_S]))
 
@@ -646,7 +644,7 @@ def _farthest(parameters: Signed) -> Word:
 def read_between(
     parameters: Signed, state: Signed, column: Word, rank: Word, group: Word, reads: Word
 ) -> Word:
-    """The first clock for a read between those that are known of the channel."""
+    """The first clock for a read between the recorded ones of the channel."""
     column = max(column, state[reads + R_FLOOR])
     far = _farthest(parameters)
     first = _first_read(state, reads)
@@ -671,7 +669,7 @@ def read_between(
 
 @within
 def note_read(parameters: Signed, state: Signed, column: Word, group: Word, reads: Word) -> None:
-    """Put a read among those of its channel, and forget the first one if there are too many."""
+    """Record a read of a channel, and forget the oldest one if there are too many."""
     count, first = state[reads + R_COUNT], _first_read(state, reads)
     if count == parameters[READ_QUEUE]:
         far = _farthest(parameters)

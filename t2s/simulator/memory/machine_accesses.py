@@ -1,23 +1,23 @@
-"""What machines load from and store to memories: accesses of each rule, and vectors of addresses.
+"""The memory accesses of machines, by rule, and their vectors of addresses.
 
-A memory is a *place* of tensors whose accesses take a time that depends on addresses: the device's
-memory if it is a DRAM, and the shared banks on the chip if it has such.
+A memory here is a *place* of tensors whose access times depend on addresses: the device's memory if
+it is a DRAM, and the shared banks on the chip if it has any.
 
-Which elements the firings of a machine touch follows from values, and values do not depend on
-time.  So they are found before the times: ``with_addresses`` adds a channel to a graph for the
-first access of a machine's rules, one for the second, and so on, into which every firing puts the
-address of that access; any engine of values then gives the addresses as the tokens of these
-channels.  A gather or scatter by a vector of indices puts a vector of addresses, into channels for
-accesses of that many lanes.
+The elements that a machine touches follow from values, and values do not depend on time.  So they
+are computed before the times: ``with_addresses`` adds a channel to a graph for the first access of
+a machine's rules, one for the second, and so on, into which every firing puts the address of that
+access; any engine for values then yields the addresses as the tokens of these channels.  A gather
+or scatter by a vector of indices puts a vector of addresses, into channels for that number of
+lanes.
 
-What a firing is to memory (see ``requests`` for the lines that follow from it):
+Properties of accesses (see ``requests`` for the lines that follow from them):
 
 * An access has a *level*: 0 if its address is known when the firing begins, 1 if it needs what an
   access of level 0 loads, and so on.
-* An access *decides* if what the machine is afterwards (its registers, its sorted memories, its
-  mode) depends on what is loaded: the next firing waits until that is here.
-* A rule *runs on* if it needs no token and none of its accesses decides: what it does follows from
-  registers.
+* An access *decides* if the next state of the machine (registers, sorted memories, mode) depends on
+  the loaded value: the next firing waits for it.
+* A rule *runs on* if it needs no token and none of its accesses decides, so that its addresses
+  follow from registers.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RuleAccesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressedGraph:
-    """A graph whose machines say where they access memory.
+    """A graph whose machines emit the addresses of their memory accesses.
 
     ``channels`` are those of the addresses, by machine: bytes from the start of the tensor, int64
     (elements of tensors in shared banks, int32), a token for the first access of every firing that
@@ -99,12 +99,12 @@ DEVICE_MEMORY = frozenset({MemorySpace.MEMORY})
 def accesses_of_rules(
     graph: Graph, node: Machine, places: frozenset[MemorySpace] = DEVICE_MEMORY
 ) -> tuple[RuleAccesses, ...]:
-    """What each rule of a machine does with tensors in these places, by its code."""
+    """The accesses of each rule of a machine to tensors in these places, by its code."""
     return _numbered([_RuleReader(graph, places).read(path) for path in node.paths()])
 
 
 def _numbered(rules: Sequence[RuleAccesses]) -> tuple[RuleAccesses, ...]:
-    """The same with the channels of the accesses: own ones for each place and number of lanes."""
+    """Number the channels of the accesses, separately for each place and number of lanes."""
     counts = [Counter(map(_kind, rule.accesses)) for rule in rules]
     first, end = dict[tuple[str, int], int](), 0
     for kind in sorted({kind for count in counts for kind in count}):
@@ -146,12 +146,12 @@ def ports_of(rules: Sequence[RuleAccesses]) -> tuple[tuple[str, bool], ...]:
 
 
 def levels_of(rules: Sequence[RuleAccesses]) -> int:
-    """How many loads of a firing come one after the other, at most."""
+    """The length of the longest chain of dependent loads of a firing."""
     return max((a.level for rule in rules for a in rule.accesses), default=0) + 1
 
 
 class _RuleReader:
-    """Follows what is loaded through the statements of a rule.
+    """Follows loaded values through the statements of a rule.
 
     ``loads`` are the accesses, by number, that a local depends on.
     """
@@ -181,7 +181,7 @@ class _RuleReader:
         return frozenset().union(*(self._loads.get(name, frozenset()) for name in names))
 
     def _decide(self, *exprs: Expr | None) -> None:
-        """What the machine is afterwards depends on these."""
+        """Note that the next state of the machine depends on these accesses."""
         self._deciding |= self._of(*(expr for expr in exprs if expr is not None))
 
     def _follow(self, statement: Statement) -> None:
@@ -209,7 +209,7 @@ class _RuleReader:
     def _access(
         self, tensor: str, store: bool, bytes: int, before: frozenset[int], lanes: int = 1
     ) -> frozenset[int]:
-        """Note an access, whose address depends on others; what depends on it."""
+        """Note an access, and the accesses that its address depends on."""
         place = self._graph.tensor(tensor).place
         if place not in self._places:
             return before
@@ -228,7 +228,7 @@ class _RuleReader:
 
 
 def _lanes(indices: tuple[Expr, ...]) -> int:
-    """At how many addresses an access is."""
+    """The number of addresses of an access."""
     return indices[-1].type.lanes if indices else 1
 
 
@@ -294,7 +294,7 @@ def _channel(node: Machine, sink: str, name: str, type: Type) -> Channel:
 
 
 def _sink(node: Machine, name: str, channels: tuple[str, ...]) -> Machine:
-    """A machine that ends at once, without taking anything."""
+    """A machine that ends at once without taking a token."""
     end = Choice(inside=Rule(name="end"))
     return Machine(
         name=name,
@@ -312,7 +312,7 @@ def _putting(
     channels: tuple[str, ...],
     places: frozenset[MemorySpace],
 ) -> Machine:
-    """The machine, whose rules put the addresses of their accesses."""
+    """The machine with rules that put the addresses of their accesses."""
     accesses = {
         path.rule.name: rule.accesses for path, rule in zip(node.paths(), rules, strict=True)
     }
@@ -342,7 +342,7 @@ def _putting(
 
 
 def _address(graph: Graph, statement: Statement, places: frozenset[MemorySpace]) -> Expr | None:
-    """Where in the tensor an access begins, if the statement is one."""
+    """The offset in the tensor at which an access begins; ``None`` if the statement is not one."""
     match statement:
         case Load(tensor=name, indices=indices) | Store(tensor=name, indices=indices):
             tensor = graph.tensor(name)
@@ -365,7 +365,7 @@ def _offset(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
 
 
 def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
-    """Where the elements are that a vector names in a row; -1 for those of no lane."""
+    """The offsets of the elements that a vector selects in a row; -1 for idle lanes."""
     type = row.type.with_lanes(index.type.lanes)
     wide = Cast(value=index, type=type)
     hole, stride = (Broadcast(value=const(n, row.type), type=type) for n in (HOLE, bytes))
@@ -373,7 +373,7 @@ def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
     return Select(condition=equals(wide, hole), if_true=hole, if_false=place, type=type)
 
 
-# Vectors of addresses, kept small: most lanes of most vectors touch nothing.
+# Vectors of addresses in compact form: most lanes of most vectors are idle.
 
 _BLOCK = 1 << 10
 """Vectors between two of those of which it is known how many addresses come before them."""
@@ -384,26 +384,26 @@ _FEW_LANES = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneRows:
-    """Some vectors: the bits of their lanes, and the addresses."""
+    """Some vectors: masks of their lanes, and the addresses."""
 
     chosen: NDArray[np.uint8]
     addresses: Array
 
     def counts(self) -> NDArray[np.int64]:
-        """How many addresses each vector has."""
+        """The number of addresses of each vector."""
         return np.asarray(np.bitwise_count(self.chosen).sum(axis=1, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneAddresses:
-    """Addresses of vectors: a sequence of rows of ``lanes``, with -1 where a lane touches nothing.
+    """Addresses of vectors: a sequence of rows of ``lanes``, with -1 for idle lanes.
 
     Attributes
     ----------
-    lanes: of each vector.
-    chosen: which lanes have addresses, a row of bits for each vector, eight in a byte.
-    addresses: theirs, vector by vector.
-    before: how many of these come before each ``_BLOCK``-th vector.
+    lanes: lanes of each vector.
+    chosen: the lanes that have addresses, as a row of bits for each vector, eight to a byte.
+    addresses: their addresses, vector by vector.
+    before: the number of addresses before each ``_BLOCK``-th vector.
     """
 
     lanes: int
@@ -415,7 +415,7 @@ class LaneAddresses:
         return len(self.chosen)
 
     def __getitem__(self, rows: slice) -> Array:
-        """The vectors from one on up to another one."""
+        """A range of the vectors."""
         begin, end, step = rows.indices(len(self))
         if step != 1:
             raise ValueError("vectors of addresses are read one after the other")
@@ -427,7 +427,7 @@ class LaneAddresses:
         return found
 
     def first(self, vectors: int) -> LaneRows:
-        """The first so many vectors."""
+        """The first ``count`` vectors."""
         chosen = self.chosen[:vectors]
         return LaneRows(chosen=chosen, addresses=self.addresses[: _bits(chosen)])
 
@@ -461,7 +461,7 @@ def lane_addresses(lanes: int, parts: Sequence[LaneRows]) -> LaneAddresses:
 
 
 def narrowed(addresses: Array) -> Array:
-    """The same numbers in 32 bits, if all of them fit."""
+    """The numbers in 32 bits if all of them fit."""
     fits = not len(addresses) or int(addresses.max()) <= np.iinfo(np.int32).max
     return addresses.astype(np.int32 if fits else np.int64)
 

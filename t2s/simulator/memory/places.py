@@ -1,4 +1,4 @@
-"""Where tensors lie in memories: addresses in the device's memory, and words in shared banks."""
+"""The placement of tensors: addresses in the device's memory, and words in shared banks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ALIGNMENT = 4096
 def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
     """The address of every tensor by name, and the first address behind all of them.
 
-    Those in shared banks have none.  Of an open tensor it is the one if it were empty; see
-    ``bases_of``.
+    Tensors in shared banks have none.  For an open tensor it is the address that it would have if
+    empty; see ``bases_of``.
     """
     found: dict[str, int] = {}
     end = 0
@@ -38,9 +38,9 @@ def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
 
 
 def bases_of(graph: Graph, dram: Dram) -> tuple[Mapping[str, int], int]:
-    """The address of every tensor by name, and the bytes that there are for each open one.
+    """The address of every tensor by name, and the bytes available to each open one.
 
-    Open tensors, whose lengths are unknown before the run, share what the others leave.
+    Open tensors, whose lengths are unknown before the run, share the remaining space.
     """
     fixed, end = addresses_of(graph)
     waiting = [tensor.name for tensor in graph.tensors if tensor.open]
@@ -51,7 +51,7 @@ def bases_of(graph: Graph, dram: Dram) -> tuple[Mapping[str, int], int]:
 
 
 def too_long(graph: Graph, tensor: str, dram: Dram, room: int) -> UserError:
-    """The error of an open tensor for which the memory has no room."""
+    """The error for an open tensor that does not fit into memory."""
     return UserError(
         f"{tensor!r} of {graph.name!r} does not fit into memory {dram.name!r}",
         location=graph.tensor(tensor).location or user_location(),
@@ -63,15 +63,14 @@ def too_long(graph: Graph, tensor: str, dram: Dram, room: int) -> UserError:
 
 # Words in shared banks.
 #
-# Shared tensors lie one behind the other in the order of the graph, each at a multiple of the
-# lanes; an open one has 2^24 words of addresses, whatever its extent.
+# Shared tensors follow one another in the order of the graph, each aligned to the number of lanes;
+# an open one gets 2^24 words of addresses, whatever its extent.
 #
-# A swizzled tensor begins and ends at a multiple of all banks, and its words take turns in the
-# units, by a hash: the unit of a word is the exclusive or of all digits of its address in base
-# ``ports``, so neighbors are in different units, and so are words that are a power of two apart.
-# The digits above the lowest one are the address within the unit.  Its bank is the exclusive or of
-# every second digit of that, from the lowest one on, or, where ``banks`` is not a power of two, its
-# remainder.
+# A swizzled tensor is aligned to the total number of banks, and a hash distributes its words over
+# the units: the unit of a word is the exclusive or of all digits of its address in base ``ports``,
+# so neighbors are in different units, and so are words a power of two apart.  The digits above the
+# lowest one are the address within the unit.  Its bank is the exclusive or of every second digit of
+# that, from the lowest one on, or, if ``banks`` is not a power of two, its remainder.
 
 _MOST_WORDS = 1 << 31
 _OPEN_WORDS = 1 << 24
@@ -84,7 +83,7 @@ def uses_shared_banks(graph: Graph) -> bool:
 
 
 def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
-    """The first word of every shared tensor by name; ``UserError`` if there are too many words."""
+    """The first word of every shared tensor by name; ``UserError`` if they do not fit."""
     found: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
@@ -107,7 +106,7 @@ def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
 
 
 def most_loads(graph: Graph, node: Machine, banked: Banked) -> int:
-    """The most vectors that a firing of a machine loads from shared banks."""
+    """The largest number of vectors that a firing of a machine loads from shared banks."""
     counts = (
         sum(-(-words // banked.lanes) for words in _shared_words(graph, path.statements))
         for path in node.paths()

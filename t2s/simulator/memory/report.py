@@ -1,4 +1,4 @@
-"""What came of memories in a run: bandwidth, rows and refreshes of a DRAM; conflicts of banks."""
+"""Measurements of memories: bandwidth, row hits and refreshes of a DRAM; bank conflicts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from t2s.simulator.memory.spec import Banked, Dram
 
 @dataclass(slots=True)
 class ChannelCounts:
-    """What a channel has done: bursts read and written, by what became of their row, refreshes.
+    """Counters of a channel: bursts read and written, row hits and misses, refreshes.
 
-    ``forwarded`` counts reads that found their data in the write queue, and ``joined`` requests of
-    a burst that its controller knew; they never reached a bank.
+    ``forwarded`` counts reads served by the write queue, and ``joined`` requests served by the
+    burst cache; neither reached a bank.
     """
 
     reads: int = 0
@@ -31,7 +31,7 @@ class ChannelCounts:
 
 @dataclass(slots=True)
 class UnitCounts:
-    """Lines that a unit has read and written, and the cycles from asking to done of all of them."""
+    """Lines that a unit read and wrote, and the sum of their latencies in cycles."""
 
     reads: int = 0
     writes: int = 0
@@ -40,7 +40,7 @@ class UnitCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryCounts:
-    """What an engine measures: by channel, and by instance of the PEs that are units."""
+    """The counters of an engine: by channel, and by unit (a PE instance)."""
 
     channels: tuple[ChannelCounts, ...]
     units: Mapping[int, UnitCounts]
@@ -48,11 +48,11 @@ class MemoryCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRow:
-    """The units of one node: lines read and written, and what they waited for.
+    """The units of one node: lines read and written, latencies and waits.
 
-    ``latency`` is the sum over all lines of the cycles from asking for a line to having it (or to
-    having written it); ``waited`` counts PE-cycles in which nothing but the bound on requests under
-    way kept a unit from firing.
+    ``latency`` is the sum over all lines of the cycles from the request to its completion;
+    ``waited`` counts PE-cycles in which only the bound on outstanding requests kept a unit from
+    firing.
     """
 
     node: str
@@ -76,7 +76,7 @@ class MemoryReport(NotebookDisplay):
     Attributes
     ----------
     dram: the memory.
-    seconds: how long the run took.
+    seconds: the duration of the run.
     channels: counters of every channel.
     units: one row per node that loads or stores.
     """
@@ -88,7 +88,7 @@ class MemoryReport(NotebookDisplay):
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all bursts, whether units used all of them or not."""
+        """Bytes of all bursts, including bytes that no unit used."""
         return sum(c.reads + c.writes for c in self.channels) * self.dram.burst_bytes
 
     @property
@@ -103,24 +103,24 @@ class MemoryReport(NotebookDisplay):
 
     @property
     def _offered(self) -> Fraction:
-        """Bursts that the bus of a channel has time for in the run."""
+        """Bursts that the bus of a channel could move during the run."""
         return self.seconds * self.dram.clock_hz / self.dram.burst_clocks
 
     @property
     def busiest_share(self) -> float:
-        """The share of the run in which the data bus of the busiest channel moves bursts."""
+        """The share of the run in which the data bus of the busiest channel moved data."""
         bursts = max((c.reads + c.writes for c in self.channels), default=0)
         return float(bursts / self._offered) if self._offered else 0.0
 
     @property
     def row_hits(self) -> float:
-        """The share of bursts whose row was open; 0 if there was no burst."""
+        """The share of bursts whose row was open; 0 without bursts."""
         bursts = sum(c.reads + c.writes for c in self.channels)
         return sum(c.hits for c in self.channels) / bursts if bursts else 0.0
 
     @property
     def channel_table(self) -> Table:
-        """Bursts and what became of their rows, by channel."""
+        """A table of bursts and row hits by channel."""
         peak = float(self.dram.peak_bytes_per_second) / 1e9
         offered = self._offered
         rows = tuple(
@@ -146,7 +146,7 @@ class MemoryReport(NotebookDisplay):
 
     @property
     def unit_table(self) -> Table:
-        """Lines and waits, by node."""
+        """A table of lines and waits by node."""
         rows = tuple(
             (
                 row.node,
@@ -180,21 +180,21 @@ def _share(part: int, whole: int) -> str:
     return f"{part:,} ({part / whole:.1%})" if whole else "0"
 
 
-# What came of shared banks in a run: words through the network, conflicts, use of the banks.
+# Measurements of shared banks: words through the network, conflicts, utilization of the banks.
 
 
 @dataclass(slots=True)
 class BankedCounts:
-    """What a banked memory has done.
+    """Counters of a banked memory.
 
     Attributes
     ----------
-    cycles: in which it had words to serve.
-    vectors: that entered the network, by port.
-    served: words, by unit.
-    held: cycles that vectors waited before they entered their port, summed over vectors.
-    waited: cycles that words took longer to their bank than without any conflict, summed over
-        words: in the network, and in the queue of the unit.
+    cycles: cycles in which it had words to serve.
+    vectors: vectors that entered the network, by port.
+    served: words served, by unit.
+    held: cycles that vectors waited in front of their port, summed over vectors.
+    waited: cycles that words lost by conflicts in the network and in the queue of the unit, summed
+        over words.
     """
 
     cycles: int = 0
@@ -206,7 +206,7 @@ class BankedCounts:
 
 @dataclass(slots=True)
 class BankedPortCounts:
-    """Vectors that a machine has loaded and stored with, words, and cycles from ask to answer."""
+    """Vectors that a machine loaded and stored with, their words, and their total latency."""
 
     loads: int = 0
     stores: int = 0
@@ -216,7 +216,7 @@ class BankedPortCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCounts:
-    """What an engine measures: of the banks, and by instance of the machines that use them."""
+    """The counters of an engine: of the banks, and by machine instance."""
 
     banks: BankedCounts
     machines: Mapping[int, BankedPortCounts]
@@ -224,11 +224,11 @@ class SharedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharerRow:
-    """The machines of one node: vectors that they asked with, and what these took.
+    """The machines of one node: their vectors, latencies and waits.
 
-    ``words`` are those of all vectors; ``latency`` is the sum over all loads of the cycles from
-    the firing to the answer; ``waited`` counts machine-cycles in which nothing but memory kept a
-    machine from firing.
+    ``words`` are those of all vectors; ``latency`` is the sum over all loads of the cycles from the
+    firing to the answer; ``waited`` counts machine-cycles in which only memory kept a machine from
+    firing.
     """
 
     node: str
@@ -253,7 +253,7 @@ class BankedReport(NotebookDisplay):
     ----------
     banked: the banks and their network.
     cycles: of the run.
-    counts: what the banks have done.
+    counts: counters of the banks.
     sharers: one row per node whose machines use them.
     """
 
@@ -264,28 +264,28 @@ class BankedReport(NotebookDisplay):
 
     @property
     def words(self) -> int:
-        """Words that were served."""
+        """Words served."""
         return sum(self.counts.served)
 
     @property
     def words_per_cycle(self) -> float:
-        """Words per cycle in which there were any to serve."""
+        """Words per cycle, over the cycles with words to serve."""
         return self.words / self.counts.cycles if self.counts.cycles else 0.0
 
     @property
     def bank_utilization(self) -> float:
-        """Words per bank and cycle of the run."""
+        """Words per bank and cycle, over the whole run."""
         offered = self.cycles * self.banked.ports * self.banked.banks
         return self.words / offered if offered else 0.0
 
     @property
     def mean_wait(self) -> float:
-        """Cycles that a word lost by conflicts in the network and in its unit."""
+        """Mean cycles that a word lost by conflicts in the network and in its unit."""
         return self.counts.waited / self.words if self.words else 0.0
 
     @property
     def table(self) -> Table:
-        """Words, conflicts and use of the banks."""
+        """A table of words, conflicts and utilization of the banks."""
         counts, banked = self.counts, self.banked
         vectors = sum(counts.vectors)
         busiest = max(counts.served, default=0)
@@ -313,7 +313,7 @@ class BankedReport(NotebookDisplay):
 
     @property
     def sharer_table(self) -> Table:
-        """Vectors and waits, by node."""
+        """A table of vectors and waits by node."""
         rows = tuple(
             (
                 row.node,

@@ -1,22 +1,21 @@
-"""The lines that units ask a DRAM for, for many firings at once.
+"""The lines that units request from a DRAM, computed for many firings at once.
 
-Which lines the firings of a PE ask for depends on the indices of loops only, not on times, so a
-stretch of firings is evaluated in one go, a piece of the run after the other (``units`` says by
-which rules).  Those of a machine follow from its trace.
+The lines that the firings of a PE request depend on loop indices only, not on times, so they are
+evaluated for a stretch of firings at a time (``units`` has the rules).  Those of a machine follow
+from its trace.
 
-A machine that loads from or stores to the device's memory is a unit (see ``units``), too.  For each
-tensor that it loads, and for each that it stores, it keeps the line that it touched last; an access
-*begins* the lines that are not that one.  An access by a vector of indices touches the distinct
-lines of its lanes, in the order of the lanes; a lane of -1 touches none.
+A machine that accesses the device's memory is a unit (see ``units``), too.  For each tensor that it
+loads, and for each that it stores, it remembers the line that it touched last; an access *begins*
+all other lines.  A gather or scatter touches the distinct lines of its lanes, in the order of the
+lanes; a lane of -1 touches none.
 
-* A line that a load begins is asked for by the firing that begins it, for nobody knew its address
-  before.  But firings in a row that *run on* (``machine_accesses``) follow from registers, so the
-  first of them asks for the first ``load_lines`` lines that they begin in a tensor, and the one
-  that begins the next line for as many again: a scanner asks for a fiber as soon as it knows where
-  that is.
-* Stored lines are collected: when ``store_lines`` lines of a tensor are begun and another one
-  begins, all of them are written; the last firing of a machine that ends writes the rest.  But
-  those of a tensor that is stored ``in_parts`` are updated (``dram``), each by the firing that
+* The firing that begins a line by a load requests it, because its address was unknown before.  But
+  consecutive firings that *run on* (``machine_accesses``) follow from registers, so the first of
+  them requests the first ``load_lines`` lines that they begin in a tensor, and the one that begins
+  the next line as many again: a scanner requests a fiber as soon as it knows its position.
+* Stored lines are collected: when ``store_lines`` lines of a tensor have begun and another one
+  begins, all of them are written; the last firing of a machine that ends writes the rest.  But the
+  lines of a tensor that is stored ``in_parts`` are updated (``dram``), each by the firing that
   begins it.
 
 The requests of a firing are made tensor by tensor, in the order in which the machine's rules name
@@ -63,7 +62,7 @@ def most_requests(node: PEArray, dram: Dram) -> int:
 
 
 def accessed_bytes(statement: Load | Store) -> int:
-    """What one access of a statement moves."""
+    """The bytes that one access of a statement moves."""
     return (statement.type if isinstance(statement, Load) else statement.value.type).bytes
 
 
@@ -125,7 +124,7 @@ class _Statement:
         return firings[access[new]], line[new]
 
     def requests(self, begin: int, end: int) -> Begun:
-        """What firings ``begin`` to ``end - 1`` ask for: 4 times the line, plus 1 for a write."""
+        """Requests of firings ``begin`` to ``end - 1``: 4 times the line, plus 1 for a write."""
         number = self.first + np.arange(len(self.lines))
         if self.store:
             asking = (number // self.group + 1) * self.group - self.first
@@ -138,13 +137,13 @@ class _Statement:
         return leader[chosen], 4 * self.lines[chosen]
 
     def rest(self, last: int) -> Begun:
-        """What the last firing of a unit writes: lines that nothing has written yet."""
+        """The lines that the last firing of a unit has yet to write."""
         number = self.first + np.arange(len(self.lines))
         lines = self.lines[(number // self.group + 1) * self.group >= self.first + len(number)]
         return np.full(len(lines), last), 4 * lines + 1
 
     def forget(self, end: int) -> None:
-        """Drop the groups that are complete: asked for and begun, or written, before ``end``."""
+        """Drop the groups that were requested and begun, or written, before ``end``."""
         begun = int(np.searchsorted(self.firings, end))
         done = max(0, (self.first + begun - 1) // self.group * self.group - self.first)
         self.first += done
@@ -152,7 +151,7 @@ class _Statement:
         self.positions = self.positions[done:]
 
     def needed(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The request for the line that a load began last, for each of the firings; or -1."""
+        """For each firing, the request for the line that a load began last, or -1."""
         latest = np.searchsorted(self.firings, firings, side="right") - 1
         return np.where(latest >= 0, self.positions[np.maximum(latest, 0)], -1)
 
@@ -182,14 +181,14 @@ class RequestStream:
 
     @property
     def left(self) -> int:
-        """Firings that are not yet produced."""
+        """Firings that have not been produced yet."""
         return self.domain.firings - self.produced
 
     def take(self, count: int) -> tuple[Array, Array, Array]:
-        """What the next firings, at most ``count``, ask for.
+        """The requests of the next firings, at most ``count``.
 
-        For each firing the number of its requests and which request of the unit it needs (-1 is
-        none), in a column; and the requests, each 4 times its line, plus 1 for a write.
+        For each firing the number of its requests, and in a column the request of the unit that it
+        needs (-1 for none); and the requests, each 4 times its line, plus 1 for a write.
         """
         begin, end = self.produced, self.produced + min(count, self.left)
         with np.errstate(all="ignore"):
@@ -211,7 +210,7 @@ class RequestStream:
         return counts.astype(np.int32), needed[:, np.newaxis], requests[order]
 
     def _evaluate(self, item: _Statement, end: int) -> None:
-        """Know what a statement begins before ``end``, of a load the rest of the last group too."""
+        """Evaluate the lines begun before ``end``, and the rest of a load's last group."""
         item.evaluate(self.domain, self.pe, max(item.evaluated, end))
         if item.store:
             return
@@ -242,7 +241,7 @@ class RequestStream:
 
 
 def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:
-    """The environment of the firings in which a condition holds."""
+    """The index values of the firings in which a condition holds."""
     return {
         name: values if np.ndim(values) == 0 else values[active]
         for name, values in environment.items()
@@ -267,7 +266,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Accesses:
-    """All accesses of a run in order: their firing, port, first and last line, and what else."""
+    """All accesses of a run in order: firing, port, first and last line, and so on."""
 
     firing: Numbers
     port: Numbers
@@ -288,14 +287,14 @@ class _Accesses:
 
 
 class _AccessTable:
-    """What is known of the accesses of rules, which are numbered: their *kinds*.
+    """The properties of the accesses of rules, by number (their *kind*).
 
     Attributes
     ----------
-    code, number: the rule, and how many of its accesses come before.
+    code, number: the rule, and the position among its accesses.
     channel: see ``RuleAccess``.
     port, level, bytes, decides: see ``_Accesses``.
-    base: where the tensor begins.
+    base: the address of the tensor.
     """
 
     def __init__(
@@ -317,14 +316,14 @@ class _AccessTable:
         self.level, self.bytes, self.decides, self.base = columns[4:]
 
     def kinds_in(self, channel: int, codes: int) -> NDArray[np.int32]:
-        """The kind of the access that each code has in a channel; -1 for none."""
+        """For each code, the kind of its access in a channel; -1 for none."""
         found = np.full(max(1, codes), -1, np.int32)
         here = np.flatnonzero(self.channel == channel)
         found[self.code[here]] = here
         return found
 
     def of(self, column: Numbers, kinds: Array) -> Numbers:
-        """A column for many accesses; takes no memory if all kinds are alike in it."""
+        """A column for many accesses; broadcast, without memory, if all kinds agree."""
         if len(column) and (column == column[0]).all():
             return np.broadcast_to(column[0], kinds.shape)
         return column[kinds]
@@ -332,7 +331,7 @@ class _AccessTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lines:
-    """What begins in a tensor: lines, by whom they are asked for, and, by access, the latest."""
+    """The lines begun in a tensor, the firings that request them, and the latest line by access."""
 
     line: Numbers
     asked_by: Numbers
@@ -365,18 +364,19 @@ class MachineRequests:
 
     @property
     def left(self) -> int:
-        """Firings that are not yet produced; the last one is of none, for a machine that waits."""
+        """Firings not produced yet; the last entry is empty, for a machine that waits."""
         return self._count + 1 - self.produced
 
     @property
     def most(self) -> int:
-        """The most requests of one firing."""
+        """The largest number of requests of a firing."""
         return int(self.asked.max(initial=0))
 
     def take(self, count: int) -> tuple[Array, Array, Array]:
-        """What the next firings, at most ``count``, ask for, as of a PE.
+        """The requests of the next firings, at most ``count``, as for a PE.
 
-        Of what they need there is a column for each level, and then for each level of what decides.
+        The needed requests have a column for each level, and then one for each level of deciding
+        loads.
         """
         here = slice(self.produced, self.produced + min(count, self.left))
         asked, begin = self.asked[here], self._made
@@ -386,7 +386,7 @@ class MachineRequests:
         return asked, needed, self.requests[begin : self._made]
 
     def _used_columns(self) -> list[int]:
-        """The columns of what firings need that are not always empty."""
+        """The columns of needed requests that are not always empty."""
         loads = [a for rule in self._rules for a in rule.accesses if not a.store]
         deciding = {self._levels + a.level for a in loads if a.decides}
         return sorted({a.level for a in loads} | deciding)
@@ -427,7 +427,7 @@ class MachineRequests:
         )
 
     def _check_room(self, table: _AccessTable, kind: Array, ends: Numbers) -> None:
-        """An open tensor is at most as long as the room that is left."""
+        """Check that open tensors fit into the remaining memory."""
         tensors = [tensor for tensor, _ in self._ports]
         for number, tensor in enumerate(tensors):
             if not self._graph.tensor(tensor).open:
@@ -436,9 +436,10 @@ class MachineRequests:
                 raise too_long(self._graph, tensor, self._dram, self._room)
 
     def _distinct_lines(self, vectors: LaneAddresses, bases: Numbers) -> tuple[Numbers, Numbers]:
-        """Of each vector, how many lines its lanes touch, and the first address in each of these.
+        """For each vector, the number of lines its lanes touch, and the first address in each.
 
-        An element never lies in two lines.  Most vectors have one lane: the others are sorted.
+        An element never straddles two lines.  Most vectors have one lane; only the others are
+        sorted.
         """
         rows = vectors.first(len(bases))
         counts, offsets = rows.counts(), rows.addresses.astype(np.int64)
@@ -462,7 +463,7 @@ class MachineRequests:
         return counts, offsets[kept]
 
     def _plan(self, accesses: _Accesses, starts: Numbers, ended: bool) -> None:
-        """Number all requests, and say which of them each firing needs."""
+        """Number all requests, and find those that each firing needs."""
         firings = self._count
         found: list[_Lines] = []
         chosen: list[_Accesses] = []
@@ -500,14 +501,14 @@ class MachineRequests:
             at += len(item.line)
 
     def _request(self, tensor: str, store: bool) -> Request:
-        """What is asked of the lines of a port."""
+        """The request kind for the lines of a port."""
         found = self._graph.tensor(tensor)
         if store:
             return Request.UPDATE if found.in_parts else Request.WRITE
         return Request.STREAM if found.streamed else Request.READ
 
     def _need(self, firing: Numbers, column: Numbers, needed: Array) -> None:
-        """Firings, in order, need these requests, too."""
+        """Add these requests to those that firings need, in order."""
         column = np.searchsorted(self._columns, column)
         if (firing[1:] > firing[:-1]).all():
             self.needed[firing, column] = np.maximum(self.needed[firing, column], needed)
@@ -515,14 +516,14 @@ class MachineRequests:
             np.maximum.at(self.needed, (firing, column), needed)
 
     def _starts(self, codes: Array) -> Numbers:
-        """For each firing that runs on, the first one of those in a row; -1 for the others."""
+        """For each firing that runs on, the first firing of its sequence; -1 for the others."""
         runs_on = np.array([rule.runs_on for rule in self._rules], np.bool_)[codes]
         begins = runs_on & ~np.append(False, runs_on[:-1])
         latest = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
         return np.where(runs_on, latest, -1)
 
     def _begun(self, here: _Accesses, request: Request, starts: Numbers, last: int) -> _Lines:
-        """The lines that the accesses of one port begin, and who asks for them."""
+        """The lines that the accesses of one port begin, and the firings that request them."""
         touched, access = here.first, None
         if (here.last > here.first).any():
             span = here.last - here.first + 1

@@ -1,4 +1,4 @@
-"""The machines of a program that share banks: the vectors of all their firings; their state."""
+"""The machines that share banks: the vectors of all their firings, and their state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def vectors_of(graph: Graph, access: RuleAccess, banked: Banked) -> int:
 
 
 def swizzled(address: Address, banked: Banked) -> Address:
-    """The word in whose place a word of a swizzled tensor is; of one address or of an array."""
+    """The physical word of a word of a swizzled tensor, for one address or an array."""
     ports, banks = banked.ports, banked.banks
     above = address // ports
     unit, bank = _folded(address, ports, ports), above % banks
@@ -57,7 +57,7 @@ def swizzled(address: Address, banked: Banked) -> Address:
 
 
 def _folded(number: Address, base: int, step: int) -> Address:
-    """The exclusive or of digits of a base that is a power of two, a ``step`` apart."""
+    """The exclusive or of every ``step``-th digit in a base that is a power of two."""
     found = number % base
     while base > 1 and np.any(number := number // step):
         found = found ^ number % base
@@ -66,7 +66,7 @@ def _folded(number: Address, base: int, step: int) -> Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _VectorAccess:
-    """An access of a rule, and how many vectors of a firing come before it."""
+    """An access of a rule, and the number of vectors of its firing before it."""
 
     code: int
     before: int
@@ -112,11 +112,11 @@ class BankedVectors:
 
     @property
     def stores(self) -> bool:
-        """Whether any vector may be one that stores."""
+        """Whether any vector may be a store."""
         return any(item.access.store for item in self._accesses)
 
     def take(self, count: int) -> tuple[Array, Numbers, Numbers]:
-        """Of the next firings, at most ``count``: how many vectors, what they are, their words."""
+        """The numbers, kinds and words of the vectors of the next firings, at most ``count``."""
         begin, end = self.produced, self.produced + min(count, self.left)
         self.produced = end
         codes = self._codes[begin:end].astype(np.int64)
@@ -142,7 +142,7 @@ class BankedVectors:
     def _put(
         self, item: _VectorAccess, offsets: Numbers, at: Numbers, what: Numbers, words: Numbers
     ) -> None:
-        """Put the words of an access into the vectors that begin at ``at``."""
+        """Write the words of an access to the vectors that begin at ``at``."""
         lanes = self._banked.lanes
         found = self._words(item.access, offsets)
         missing = item.vectors * lanes - found.shape[1]
@@ -226,7 +226,7 @@ class BankedUnits:
                 )
 
     def _place_sharers(self, program: SimProgram, kept: int) -> int:
-        """Give every machine its port and its rings; the words of all rings of firings."""
+        """Give every machine its port and its rings; return the words of all rings of firings."""
         sender = program.control.sender
         sent = np.zeros(program.pe_count, np.int64)
         np.add.at(sent, sender[sender >= 0], program.ring_sizes[sender >= 0])
@@ -242,7 +242,7 @@ class BankedUnits:
         return end * (banks.F_WAITS + self.levels)
 
     def _new_arrays(self, program: SimProgram, slots: int, waiting: int) -> dict[str, Signed]:
-        """The arrays of the kernel that stay as long as the run."""
+        """The kernel's arrays that live as long as the run."""
         banked = self.banked
         links = (banked.ranks + 1) * banked.ports
         entries, places = links * banked.link_depth, banked.ports * banked.queue_depth
@@ -269,7 +269,7 @@ class BankedUnits:
         return {name: np.zeros(max(1, size), np.int64) for name, size in sizes.items()}
 
     def tables(self) -> banks.Banks:
-        """The state as the kernel takes it, until the next ``provide``."""
+        """The state in the kernel's form, valid until the next ``provide``."""
         return banks.Banks(
             sharer_of=self.sharer_of,
             sharers=self.sharers.reshape(-1),
@@ -283,7 +283,7 @@ class BankedUnits:
         )
 
     def provide(self) -> None:
-        """Have more vectors ready."""
+        """Prepare more vectors."""
         count = len(self.streams)
         columns = [banks.ASKED_AT, banks.VECTOR_AT]
         taken = self.sharers[:count, columns] - self.begin
@@ -309,7 +309,7 @@ class BankedUnits:
             )
 
     def lasts(self) -> int:
-        """Cycles before a machine may run out; 0 at the beginning and if one has."""
+        """Cycles before a machine may run out of vectors; 0 at the start and if one has."""
         if not self.more.any():
             return 1 << 40
         asked = self.sharers[: len(self.streams), banks.ASKED_AT]
@@ -317,11 +317,11 @@ class BankedUnits:
 
     @property
     def last_stored(self) -> int:
-        """The cycle in which the last store was complete."""
+        """The cycle in which the last store completed."""
         return int(self._arrays["tally"][banks.LAST_STORED])
 
     def tally(self) -> SharedCounts:
-        """What was measured."""
+        """The counters."""
         tally = self._arrays["tally"].tolist()
         counts = self.sharers[:, banks.LOADED : banks.LATENCY + 1].tolist()
         return SharedCounts(

@@ -1,4 +1,4 @@
-"""What a dynamic RAM is: organization, timing, address mapping; and memories by name.
+"""Descriptions of DRAMs (organization, timing, address mapping), and memories by name.
 
 All times are in cycles of the memory's command clock (data moves on both edges of it, so a burst of
 8 beats takes 4 cycles); the names are those of the JEDEC standards (JESD79-4 for DDR4, JESD235 for
@@ -75,7 +75,7 @@ class Timing:
 
 
 class Coordinate(Enum):
-    """A part of the place of a burst."""
+    """A coordinate of a burst."""
 
     CHANNEL = "channel"
     RANK = "rank"
@@ -90,7 +90,7 @@ AddressMapping = tuple[tuple[Coordinate, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramPlace:
-    """Where a burst is; ``bank`` counts within its group."""
+    """The coordinates of a burst; ``bank`` counts within its group."""
 
     channel: int
     rank: int
@@ -107,12 +107,12 @@ class Units:
     Attributes
     ----------
     line_bursts: bursts of a line.  Units read and write whole lines; for each load of its body a
-        unit keeps the last line, so that further elements of it cost nothing.
-    load_lines: lines that a unit asks for at once; it knows its addresses in advance.
-    store_lines: lines in which a unit collects what it stores, to write them at once; a store to
-        the line of the one before joins that line.
-    outstanding: requests (lines) of a unit that may be under way.
-    path_cycles: cycles of the device's clock from the memory to the unit, there and back.
+        unit keeps the last line, so that further elements of it cost nothing. load_lines: lines
+        that a unit requests at once; it knows its addresses in advance. store_lines: lines that a
+        unit collects before it writes them at once; a store to the line of
+            the previous one joins that line.
+        outstanding: requests (lines) of a unit that may be in flight.
+        path_cycles: round trip between unit and memory, in cycles of the device's clock.
     """
 
     line_bursts: int = 1
@@ -126,25 +126,23 @@ class Units:
 class Dram:
     """A dynamic RAM with its controller.
 
-    Attributes
-    ----------
-    name, description: for reports.
-    clock_hz: command clocks per second.
-    channels, ranks, groups, banks, rows, columns: of what there is in the whole memory, in a
-        channel, a rank, a bank group, a bank, and bursts in a row; powers of two.
-    burst_bytes, burst_clocks: what one read or write moves, and how long that takes.
-    mapping: which bits of the number of a burst are which coordinate, lowest bits first.
+    Attributes ---------- name, description: for reports. clock_hz: command clocks per second.
+    channels, ranks, groups, banks, rows, columns: channels of the memory, ranks of a channel,
+    groups
+        of a rank, banks of a group, rows of a bank, bursts of a row; powers of two.
+    burst_bytes, burst_clocks: the size of a read or write, and its time on the data bus.
+    mapping: the coordinates that the bits of a burst number stand for, lowest bits first.
     rotate_banks: the number of the bank group is rotated by the column and the row, that of the
         bank by row // 4 + row // 16 + ..., so that strided bursts lie in different groups, and
         rows that are any power of two apart in different groups or banks.
-    write_queue, write_batch: bursts that the controller of a channel holds back to write them
-        together, and how many of them it writes when there are that many; 0 and 0 is not a queue.
-    read_queue: reads under way that the controller of a channel knows of: a younger read goes ahead
-        of those that wait for their row; 0 keeps the order of the requests.
-    controllers, open_bursts: controllers in front of the channels, through whose number
-        ``b % controllers`` burst ``b`` is asked for, and the bursts that each of them knows: those
-        that it has read last, from which further reads take their data, and those of which a part
-        was stored, which are written back when others need their places; 0 and 0 is none.
+    write_queue, write_batch: writes that the controller of a channel holds back, and the number of
+        them that it writes when the queue is full; 0 and 0 for no queue.
+    read_queue: reads in flight that the controller of a channel may reorder: a younger read
+        overtakes those that wait for their row; 0 keeps the order of the requests.
+    controllers, open_bursts: controllers in front of the channels, of which ``b % controllers``
+        handles burst ``b``, and the bursts that each of them caches: those that it read last,
+        which serve further reads, and those that were partially stored, which are written back
+        on eviction; 0 and 0 for none.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -193,7 +191,7 @@ class Dram:
         return self.clock_hz * self.burst_bytes * self.channels / self.burst_clocks
 
     def place(self, burst: int) -> DramPlace:
-        """Where burst number ``burst`` (address / burst_bytes) is."""
+        """The coordinates of burst number ``burst`` (address / burst_bytes)."""
         found = dict.fromkeys(Coordinate, 0)
         known = dict.fromkeys(Coordinate, 0)
         for coordinate, bits in self.mapping:
@@ -219,7 +217,7 @@ class Dram:
         )
 
     def _check_kinds(self) -> None:
-        """Every field is of its kind, whatever it says; mappings become tuples."""
+        """Check the types of all fields; mappings become tuples."""
         for what in ("name", "description"):
             text = getattr(self, what)
             if not isinstance(text, str) or not text.isprintable() or (what == "name" and not text):
@@ -313,13 +311,13 @@ def _is_count(value: object) -> bool:
 
 
 def _integers(part: Timing | Units | Dram) -> dict[str, int]:
-    """The fields that hold integers, numpy's among them, as Python's."""
+    """Convert integer fields, numpy integers included, to Python integers."""
     found = {item.name: as_int(getattr(part, item.name)) for item in fields(part)}
     return {name: number for name, number in found.items() if number is not None}
 
 
 def _is_piece(piece: object) -> bool:
-    """Whether this is a coordinate and a number of bits."""
+    """Whether ``piece`` is a pair of a coordinate and a number of bits."""
     match piece:
         case (Coordinate(), int() as bits) if not isinstance(bits, bool):
             return 0 <= bits <= MOST_ROW_BITS
@@ -336,12 +334,12 @@ def _refusal(memory: object, what: str, expected: str, given: str) -> UserError:
 
 
 def mapping_of(*pieces: tuple[Coordinate, int]) -> AddressMapping:
-    """A mapping, lowest bits first, without its empty pieces."""
+    """A mapping, lowest bits first, without empty pieces."""
     return tuple((coordinate, bits) for coordinate, bits in pieces if bits)
 
 
 def bits_of(mapping: Iterable[tuple[Coordinate, int]]) -> int:
-    """Bits of the number of a burst."""
+    """Number of bits of a burst number."""
     return sum(bits for _, bits in mapping)
 
 
@@ -532,7 +530,7 @@ MEMORIES: Mapping[str, Dram] = MappingProxyType({memory.name: memory for memory 
 def find_memory(memory: str | Dram) -> Dram | None:
     """The memory of that name, or the memory itself; ``None`` for the ideal one.
 
-    ``UserError`` lists the names.
+    A ``UserError`` lists the names.
     """
     if isinstance(memory, Dram):
         return memory
@@ -564,15 +562,15 @@ class Banked:
 
     Attributes
     ----------
-    ports: of the network, a power of two; it has as many memory units.
+    ports: ports of the network, a power of two, and as many memory units.
     lanes: words of a vector.
-    banks: of a unit; word ``a`` is in bank ``a % banks`` of unit ``a // banks % ports``.
-    queue_depth: vectors that a unit works on.
-    rounds: of its allocator, in a cycle.
-    lane_moves: lanes by which a rank of the network may move a word.
+    banks: banks of a unit; word ``a`` is in bank ``a % banks`` of unit ``a // banks % ports``.
+    queue_depth: vectors in the queue of a unit.
+    rounds: allocation rounds of a unit per cycle.
+    lane_moves: the largest lane shift of a word in a rank of the network.
     link_depth: vectors that each link of the network holds.
-    reply_cycles: from serving the last word of a vector to the answer.
-    outstanding: vectors of one machine that may be under way.
+    reply_cycles: cycles from serving the last word of a vector to its answer.
+    outstanding: vectors of one machine that may be in flight.
     """
 
     ports: int = 16

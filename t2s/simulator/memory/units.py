@@ -1,30 +1,30 @@
-"""Units in front of a DRAM: when they may ask, when the tokens of their firings leave; their state.
+"""Units in front of a DRAM: when they may send requests, when tokens leave; and their state.
 
-A *unit* is a PE whose body loads or stores.  It asks the memory for whole lines:
+A *unit* is a PE whose body loads or stores.  It requests whole lines:
 
-* The elements that a load of the body loads, firing after firing, *begin* a line where they are not
-  in the line of the one before.  A unit knows these lines in advance: with every
-  ``load_lines``-th of them it asks for that one and for those that follow.  The tokens of a firing
-  leave when the lines that its loads began last are there, and so are those of earlier firings.
-* What a store of the body stores begins lines in the same way.  When ``store_lines`` lines are
-  begun and another one begins, all of them are written; the last firing of a unit writes the rest.
-* At most ``outstanding`` requests of a unit are under way; a firing that would ask for more waits.
-  A firing that asks for more than that at once waits until none is under way.
+* A load *begins* a line if its element is not in the line of the previous firing's element.  A unit
+  knows these lines in advance: at every ``load_lines``-th of them it requests that one and those
+  that follow.  The tokens of a firing leave when the lines that its loads began last have arrived,
+  and those of earlier firings have left.
+* A store begins lines in the same way.  When ``store_lines`` lines have begun and another one
+  begins, all of them are written; the last firing of a unit writes the rest.
+* At most ``outstanding`` requests of a unit are in flight; a firing that would exceed this waits.
+  A firing with more requests than that waits until none is in flight.
 
 The requests of a firing reach the memory in the order of the body, those of one cycle in the order
-of the PEs, each at the first clock of the memory that does not begin before the cycle.  A request
-is done in the first cycle that does not begin before the end of its data, plus the way.
+of the PEs, each at the first memory clock that does not begin before the cycle.  A request is done
+in the first cycle that does not begin before the end of its data, plus the round trip.
 
-Of a machine (``requests`` says which lines it asks for):
+For a machine (``requests`` determines its lines):
 
-* The tokens of a firing leave when its loads of level 0 are there, and later by the time that those
-  of level 1 take, and so on: an access whose address another one loads comes after it.  (Both are
-  asked for at once, so that requests come in the order of time.)  Tokens never leave before those
+* The tokens of a firing leave when its loads of level 0 have arrived, later by the duration of
+  those of level 1, and so on: an access whose address is loaded comes after that load.  (Both are
+  requested at once, so that requests come in the order of time.)  Tokens never leave before those
   of earlier firings.
-* The next firing waits until those loads are here that decide what the machine is then.
+* The next firing waits for the loads that determine the next state of the machine.
 
-The functions are in the subset that compiles, as those of ``dram``; the requests of the firings to
-come lie ready, a stretch at a time.
+The functions are in the subset that compiles, like those of ``dram``; requests of future firings
+are prepared a stretch at a time.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ WRITE, UPDATE = int(Request.WRITE), int(Request.UPDATE)
 class DramUnits(NamedTuple):
     """A DRAM and its units, by flat tables.
 
-    ``unit_of`` is the unit of every PE, -1 where it is none; ``units`` has a record for
-    each.  The requests of the firings to come lie ready: ``asked`` (how many each firing makes),
-    ``needed`` (the unit's requests whose lines its tokens wait for, in ``LEVELS`` columns, and
-    those that its next firing waits for, in as many) and ``requests``.  ``done`` keeps when the
-    last requests of each unit are done.
+    ``unit_of`` is the unit of every PE, -1 for none; ``units`` has a record for each.  Requests of
+    future firings are prepared in ``asked`` (the number of each firing), ``needed`` (the unit's
+    requests that its tokens wait for, in ``LEVELS`` columns, and those that its next firing waits
+    for, in as many) and ``requests``.  ``done`` has the completion times of each unit's last
+    requests.
     """
 
     unit_of: Signed
@@ -106,7 +106,7 @@ def scaled(time: Word, up: Word, down: Word) -> Word:
 
 @inlined
 def may_ask(memory: DramUnits, pe: Word) -> Word:
-    """The cycle from which the unit may make the requests of its firing."""
+    """The first cycle in which the unit may send the requests of its firing."""
     unit = memory.unit_of[pe]
     if unit < 0:
         return np.int64(0)
@@ -123,9 +123,9 @@ def may_ask(memory: DramUnits, pe: Word) -> Word:
 
 @within
 def ask(memory: DramUnits, unit: Word, now: Word) -> Word:
-    """Make the requests of a firing; return when those that it needs are done, or now.
+    """Send the requests of a firing; return when those that it needs are done, or now.
 
-    A request that is no longer kept is done.
+    A request that is no longer recorded is done.
     """
     units, ways, done = memory.units, memory.ways, memory.done
     record = UNIT * unit
@@ -173,7 +173,7 @@ def ask(memory: DramUnits, unit: Word, now: Word) -> Word:
 
 @inlined
 def waited(memory: DramUnits, pe: Word, now: Word, column: Word) -> Word:
-    """What the firing that has just asked waits for in a column of ``needed``: cycles."""
+    """Cycles that the current firing waits for a column of ``needed``."""
     unit = memory.unit_of[pe]
     if unit < 0:
         return np.int64(0)
@@ -188,7 +188,7 @@ def waited(memory: DramUnits, pe: Word, now: Word, column: Word) -> Word:
 
 @within
 def write_rest(memory: DramUnits, last: Word) -> Word:
-    """Write what is changed or waits in queues after the last firing; when it is there, or 0."""
+    """Write dirty and queued bursts after the last firing; return when they are done, or 0."""
     arrival = scaled(last, memory.ways[UP], memory.ways[DOWN])
     end = flush(memory.parameters, memory.state, memory.counts, arrival)
     if end == 0:
@@ -291,7 +291,7 @@ class MemoryUnits:
                 self.streams.append(stream)
 
     def tables(self) -> DramUnits:
-        """The state as the kernel takes it, until the next ``provide``."""
+        """The state in the kernel's form, valid until the next ``provide``."""
         return DramUnits(
             unit_of=self.unit_of,
             units=self.units.reshape(-1),
@@ -306,7 +306,7 @@ class MemoryUnits:
         )
 
     def provide(self) -> None:
-        """Have more requests ready."""
+        """Prepare more requests."""
         taken = self.units[:, :2] - self.begin
         at_asked = at_request = 0
         for unit, stream in enumerate(self.streams):
@@ -331,7 +331,7 @@ class MemoryUnits:
             )
 
     def lasts(self) -> int:
-        """Cycles before a unit may run out; 0 at the beginning and if one has."""
+        """Cycles before a unit may run out of requests; 0 at the start and if one has."""
         if not self.more.any():
             return 1 << 40
         least = int((self.end - self.units[:, ASKED_AT])[self.more].min())
@@ -343,7 +343,7 @@ class MemoryUnits:
         return int(self.units[:, WRITTEN].max())
 
     def tally(self) -> MemoryCounts:
-        """What was measured."""
+        """The counters."""
         units = {
             pe: UnitCounts(*(int(n) for n in self.units[unit, READS:][:3]))
             for pe, unit in enumerate(self.unit_of)

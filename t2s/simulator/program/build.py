@@ -1,4 +1,4 @@
-"""From a graph and a device to a ``SimProgram``: everything that can be done before cycle 0.
+"""From a graph and a device to a ``SimProgram``: all work that can be done before cycle 0.
 
 Inputs, parameters, addresses and channel elements are checked, latencies come from the device, the
 initiation interval of every node is computed, and the control of every firing is encoded.
@@ -123,7 +123,7 @@ def with_device(program: SimProgram, device: str | Device) -> SimProgram:
 
 
 def _check_places(graph: Graph) -> None:
-    """PEs are simulated one by one."""
+    """Check that the number of PEs, which are simulated one by one, is feasible."""
     places = sum(node.place_count for node in graph.nodes)
     largest = max(graph.nodes, key=lambda node: node.place_count, default=None)
     if places <= MOST_PES or largest is None:
@@ -138,7 +138,7 @@ def _check_places(graph: Graph) -> None:
 
 
 def digest_of(graph: Graph, arrays: Mapping[str, Array]) -> str:
-    """A number for the inputs that have an origin, to know them again; empty without any."""
+    """A digest of the inputs that have an origin, to recognize them; empty without any."""
     names = sorted(t.array for t in graph.tensors if t.origin and t.array in arrays)
     if not names:
         return ""
@@ -150,13 +150,13 @@ def digest_of(graph: Graph, arrays: Mapping[str, Array]) -> str:
 
 
 def _verified(graph: Graph) -> frozenset[str]:
-    """The parameters that control depends on, of a graph that is sound."""
+    """Verify the graph, and return the parameters that control depends on."""
     verify_graph(graph)
     return control_parameters(graph)
 
 
 def _check_static(graph: Graph) -> None:
-    """Times without values: only where no control depends on data."""
+    """Check that no control depends on data, so that times need no values."""
     for node in graph.machines:
         raise UserError(
             f"the times of {graph.name!r} depend on its data: {node.name!r} chooses by the tokens"
@@ -195,7 +195,7 @@ def _loads(graph: Graph, node: Node, device: Device) -> bool:
 
 
 def _nodes(graph: Graph, device: Device) -> tuple[NodeTiming, ...]:
-    """How often each node fires at most, and what it holds."""
+    """The nodes with their intervals and instances."""
     nodes: list[NodeTiming] = []
     for node in graph.nodes:
         places = node.place_count
@@ -217,7 +217,7 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     longest = NodeInterval(cycles=1)
     match node:
         case Machine():
-            # a DRAM holds the machine itself, see ``memory.units``
+            # a DRAM stalls the machine itself, see ``memory.units``
             latency = device.load_latency if device.memory is None else 0
             found = machine_recurrences(graph, node, device.latency_of, latency)
             moved = most_bytes(graph, node)
@@ -258,7 +258,7 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
 
 
 def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into their memories; of open ones see ``memory.places.bases_of``."""
+    """Check that all tensors fit into memory; for open ones see ``memory.places.bases_of``."""
     if device.banked is not None:
         bases_in_banks(graph, device.banked)
     if device.memory is None:
@@ -288,7 +288,7 @@ def _check_memory(graph: Graph, device: Device) -> None:
 
 
 def _check_ends(program: SimProgram) -> None:
-    """Every channel element has one sending and one receiving PE at most."""
+    """Check that every channel element has at most one sending and one receiving PE."""
     shared = program.control.shared_element
     if shared is None:
         return

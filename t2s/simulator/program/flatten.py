@@ -43,28 +43,28 @@ SharedElement = tuple[int, str, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """What every firing of every PE does with its ports.
+    """The port usage of every firing of every PE.
 
     Firing ``n`` of PE ``p`` has code ``n`` of ``orders[order_of[p]]``, and row ``row_start[p]`` +
     code of ``rows`` describes it: it receives from the elements ``uses[USES_BEGIN:RECEIVES_END]``,
     sends to ``uses[RECEIVES_END:USES_END]``, both in body order, and moves ``MOVED_BYTES`` bytes.
 
-    A machine has one row for each of its rules (``Machine.paths``), and its codes are found with
-    the values: as long as they are not, it has 0 firings (see ``program.traces``).  What it
-    receives from are the heads that the firing needs, in the order in which it waits for them; it
-    takes those alone for which ``taken`` holds, and leaves the others where they are.
+    A machine has one row for each of its rules (``Machine.paths``), and its codes are computed with
+    the values: until then it has 0 firings (see ``program.trace``).  Its receives are the heads
+    that the firing needs, in the order in which it waits for them; it only takes those marked in
+    ``taken``, and leaves the others in place.
 
     Attributes
     ----------
     firings, order_of, row_start: per PE.
     orders, rows, uses: see above.
-    taken: for each of ``uses``, false where the token has to be there, but stays.
-    sender, receiver: the PE at each end of every channel element, -1 where nobody is.
+    taken: for each of ``uses``, false if the token is required but stays in place.
+    sender, receiver: the PE at each end of every channel element, -1 for none.
     fires: for each of ``rows``, false in empty slots of a schedule.
     empty: per PE, the empty slots of a complete run, which are among its ``firings``.
     sent, received: tokens through every channel element in a complete run, by its two ends.
-    shared_element: an element that two PEs use from one end, where there is one: the element,
-        what they do, and the two PEs.  Such a program must not run.
+    shared_element: an element that two PEs use from the same end, if there is one: the element,
+        the direction, and the two PEs.  Such a program must not run.
     """
 
     firings: NDArray[np.int64]
@@ -156,7 +156,7 @@ class _RowBuilder:
         self._uses += int(all_uses.sum())
 
     def _add_ends(self, kind: End, part: Array, found: FiringCodes) -> None:
-        """Note which PE uses which elements from this side, and how often."""
+        """Record which PE uses which elements from this side, and how often."""
         _, pes, codes = np.nonzero(part != UNUSED)
         elements = part[part != UNUSED]
         np.add.at(self.tokens[kind], elements, found.counts[codes])
@@ -186,7 +186,7 @@ class _RowBuilder:
             self._rows += len(rows)
 
     def _claim(self, kind: End, elements: Array, instances: Array) -> None:
-        """Note who is at this side of channel elements."""
+        """Record the PE at this side of channel elements."""
         ends = self.ends[kind]
         taken = np.where(ends[elements] == -1, instances, ends[elements])
         ends[elements] = instances
@@ -203,7 +203,7 @@ class _RowBuilder:
 class _Ports:
     """The features of a node over a domain: receives, sends, then memory statements.
 
-    Where it ``has_empty`` slots, whether an iteration is none of them is the last feature.
+    With ``has_empty``, the last feature tells whether an iteration is not an empty slot.
     """
 
     features: tuple[Feature, ...]
@@ -322,20 +322,19 @@ def _ports(
 
 
 def _slots(active: Expr, domain: Domain) -> Feature:
-    """1 in iterations that there are, 0 in empty slots."""
+    """1 for iterations, 0 for empty slots."""
     value = np.ones((1,) * len(domain.shape), np.int64)
     return Feature(factors=domain.factors(active), value=value, otherwise=0)
 
 
-# What is checked before cycle 0: memory addresses, channel elements, and that times fit.
+# Checks before cycle 0: memory addresses, channel elements, and the range of times.
 #
-# Every failure is a ``UserError`` that names the tensor or channel, shows the user's line, and says
-# what was expected, what was given and what to try.  Inputs are checked by ``t2s.graph.arrays``.
-# Times are 64-bit integers: a run that could need more of them is refused.
+# ``t2s.graph.arrays`` checks the inputs.  Times are 64-bit integers: a run that could exceed them
+# is refused.
 
 
 def check_addresses(graph: Graph, node: PEArray, domain: Domain) -> None:
-    """Every element that a PE of the domain loads or stores lies in its tensor."""
+    """Check that every element that a PE of the domain loads or stores is in its tensor."""
     for statement in node.body:
         match statement:
             case Load(tensor=name, indices=indices, type=type):
@@ -373,15 +372,15 @@ def _check_access(
 def _outside(
     domain: Domain, index: Expr, condition: Expr | None, last: int
 ) -> tuple[int, int] | None:
-    """Smallest and largest active index if one is outside of 0 to ``last``.
+    """Smallest and largest active index if any is outside of 0 to ``last``, else ``None``.
 
-    ``UndividedLoop`` if that may be in iterations of a divided loop that are not there.
+    Raises ``UndividedLoop`` if that may only happen in nonexistent iterations of a divided loop.
     """
     bounds = domain.range_of(index)
     if bounds is not None and bounds[0] >= 0 and bounds[1] <= last:
         return None
     if domain.long is not None and domain.long.loop in index_names(index):
-        raise UndividedLoop  # an address outside may be that of any iteration
+        raise UndividedLoop  # the address may belong to an iteration that does not exist
     values = domain.value(index)
     if values.size == 0 or (int(values.min()) >= 0 and int(values.max()) <= last):
         return None
@@ -432,7 +431,7 @@ MOST_CYCLES = 1 << 62
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:
-    """The sum of integers, also where it does not fit into 64 bits."""
+    """The exact sum of integers, even beyond 64 bits."""
     if len(values) * int(np.abs(values).max(initial=0)) < MOST_CYCLES:
         return int(values.sum())
     return sum(int(value) for value in values)

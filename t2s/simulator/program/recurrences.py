@@ -1,9 +1,9 @@
-"""Recurrences through channels: a PE that waits for what it has sent to itself.
+"""Recurrences through channels: PEs that wait for their own tokens.
 
 A firing is atomic, so if the token of firing ``n`` is received in firing ``n + distance`` of the
-same PE, then ``t(n + distance) >= t(n) + latency``, whatever else the firings do: the PE makes at
-most ``distance`` firings in ``latency`` cycles.  Of several such channels the one with the largest
-quotient counts; circles through more than one of them cannot be slower than the slowest of them.
+same PE, then ``t(n + distance) >= t(n) + latency``: the PE makes at most ``distance`` firings in
+``latency`` cycles.  The channel with the largest ratio determines the interval; a cycle through
+several channels cannot be slower than the slowest of them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MOST_LISTED_FIRINGS = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRecurrence:
-    """A channel from PEs to themselves.
+    """A channel from a PE to itself.
 
     Attributes
     ----------
     channel: its name.
-    latency: cycles from the firing that sends until the token is ready, datapath included.
+    latency: cycles from the sending firing until the token is ready, datapath included.
     least, most: the smallest and the largest number of firings from the one that sends a token to
         the one that receives it; usually equal.
     location: the user's line that made the channel.
@@ -45,7 +45,7 @@ class ChannelRecurrence:
 
     @property
     def interval(self) -> Fraction:
-        """Cycles for each firing, at least: where distances differ, at the smallest."""
+        """The minimum cycles per firing, for the smallest distance."""
         return Fraction(self.latency, self.least)
 
     def __str__(self) -> str:
@@ -59,10 +59,10 @@ class ChannelRecurrence:
 
 
 def channel_recurrences(program: SimProgram) -> dict[str, ChannelRecurrence]:
-    """The channels through which PEs wait for themselves, by name.
+    """The channels from PEs to themselves, by name.
 
-    Left out are machines, whose distances depend on data, and PEs of more than
-    ``MOST_LISTED_FIRINGS`` firings.
+    Machines, whose distances depend on data, and PEs with more than ``MOST_LISTED_FIRINGS`` firings
+    are left out.
     """
     found: dict[str, ChannelRecurrence] = {}
     for timing in program.channels:
@@ -84,7 +84,7 @@ def channel_recurrences(program: SimProgram) -> dict[str, ChannelRecurrence]:
 
 
 def _distances(program: SimProgram, timing: ChannelTiming) -> tuple[int, int] | None:
-    """The smallest and largest distance over all PEs that send to themselves; ``None``: no such."""
+    """The smallest and largest distance over all PEs that send to themselves, or ``None``."""
     control = program.control
     seen: set[tuple[int, bytes]] = set()
     ends: list[int] = []

@@ -1,6 +1,6 @@
-"""``SimProgram``: a checked graph on a device, as flat integer arrays; sums over slots of its PEs.
+"""``SimProgram``: a checked graph on a device, as flat integer arrays.
 
-``simulator.build`` makes it, with all checks; engines only run it.
+``program.build`` makes it, with all checks; engines only run it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from t2s.simulator.random_stalls import RandomStalls
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInterval:
-    """The initiation interval of a node, in cycles, and what sets it.
+    """The initiation interval of a node, in cycles, and its cause.
 
-    ``register`` is the recurrence that sets it, with its ``latency`` in cycles and
-    ``distance`` in firings; ``moved_bytes`` is
-    what one firing moves if the memory port sets it.  Both are ``None`` for an interval of 1.
+    ``register`` is the limiting recurrence, with its ``latency`` in cycles and ``distance`` in
+    firings; ``moved_bytes`` are the bytes per firing if the memory port is the limit.  Both are
+    ``None`` for an interval of 1.
     """
 
     cycles: int
@@ -59,7 +59,7 @@ class NodeInterval:
 
     @property
     def location(self) -> SourceLocation | None:
-        """The user's line of the recurrence, where one sets the interval."""
+        """The user's line of the limiting recurrence, if there is one."""
         return self.register.location if self.register is not None else None
 
     def __str__(self) -> str:
@@ -80,8 +80,8 @@ class NodeInterval:
 class NodeTiming:
     """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``.
 
-    ``pe_count`` are all points of the space domain, with and without a PE; ``holes`` those without.
-    ``loads``: the node waits for memory to load, so that the wait is starvation.
+    ``pe_count`` counts all points of the space domain, ``holes`` those without a PE.  ``loads``:
+    the node loads, so that waiting for memory is starvation.
     """
 
     node: Node
@@ -102,8 +102,8 @@ class ChannelTiming:
     """A channel on this device: its FIFOs are elements ``first`` to ``first + count - 1``.
 
     ``latency`` and ``capacity`` include ``datapath``, the latency of the sender's datapath;
-    ``capacity`` includes ``buffered``, the tokens for which a sender that loads has room until
-    their data come from a DRAM.
+    ``capacity`` includes ``buffered``, the tokens that a loading sender can hold until their data
+    arrive from a DRAM.
     """
 
     channel: Channel
@@ -128,18 +128,18 @@ class ChannelTiming:
 
 
 class RunContext(Protocol):
-    """What a ``SimResult`` is asked for that is not in the run: by whoever had the program run."""
+    """The part of a ``SimResult`` that depends on its design, provided by the caller of the run."""
 
     def rerun(
         self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None
     ) -> Any:
-        """Run a program as ``simulate`` does: raises what that raises."""
+        """Run a program like ``simulate``, with the same errors."""
 
     def warnings(self, result: Any) -> tuple[str, ...]:
-        """What makes the numbers doubtful."""
+        """Reasons to doubt the numbers."""
 
     def lines(self, result: Any) -> tuple[tuple[str, str], ...]:
-        """More lines for the summary of a result, as (label, text)."""
+        """Additional lines for the summary of a result, as (label, text)."""
 
     def write_page(self, result: Any, path: str | Path, options: Mapping[str, Any]) -> Path:
         """Write the report page of a result; the options are those of ``SimResult.report``."""
@@ -149,9 +149,9 @@ class RunContext(Protocol):
 class SimProgram:
     """A graph ready to run.
 
-    ``inputs`` is ``None`` where only times are wanted; ``stalls`` are those of the load and store
-    units, where there are any; ``trace`` is what its machines do, where that is known already;
-    ``context`` is what the design adds to results.
+    ``inputs`` is ``None`` for a times-only run; ``stalls`` are random stalls of the load and store
+    units, if any; ``trace`` has the firings of its machines, if known already; ``context`` is what
+    the design adds to results.
     """
 
     graph: Graph
@@ -173,7 +173,7 @@ class SimProgram:
 
     @property
     def inputs_of_times(self) -> Mapping[str, Array] | None:
-        """The inputs, where times cannot do without them: of machines that have no trace."""
+        """The inputs if times depend on them, that is, for machines without a trace."""
         return self.inputs if self.graph.machines and self.trace is None else None
 
     @property
@@ -193,7 +193,7 @@ class SimProgram:
 
     @property
     def memory_depends_on_addresses(self) -> bool:
-        """Whether the time of an access depends on where it is: there is a DRAM."""
+        """Whether access times depend on addresses, as with a DRAM."""
         return self.device.memory is not None
 
     @cached_property
@@ -204,7 +204,7 @@ class SimProgram:
 
     @property
     def timed_places(self) -> frozenset[MemorySpace]:
-        """Where the time of an access depends on its address."""
+        """The memory spaces whose access times depend on addresses."""
         places = {MemorySpace.MEMORY: self.device.memory, MemorySpace.SHARED: self.banked}
         return frozenset(place for place, memory in places.items() if memory is not None)
 
@@ -216,13 +216,13 @@ class SimProgram:
 
     @cached_property
     def loads(self) -> NDArray[np.bool_]:
-        """Whether each PE is one of a node that loads."""
+        """For each PE, whether its node loads."""
         counts = [node.pe_count for node in self.nodes]
         return np.repeat([node.loads for node in self.nodes], counts).astype(np.bool_)
 
     @cached_property
     def accesses_memory(self) -> NDArray[np.bool_]:
-        """Whether each PE is one of a node that loads or stores, in any of its firings."""
+        """For each PE, whether its node loads or stores in any firing."""
         control = self.control
         ends = np.append(control.row_start[1:], len(control.rows))
         moved = np.append(0, np.cumsum(control.rows[:, MOVED_BYTES], dtype=np.int64))
@@ -242,7 +242,7 @@ class SimProgram:
 
     @cached_property
     def ring_sizes(self) -> NDArray[np.int64]:
-        """Slots of every channel element's ring: its capacity, and no more than tokens pass."""
+        """Slots of every channel element's ring: its capacity, but no more than its tokens."""
         capacity = self.per_element([channel.capacity for channel in self.channels])
         return np.maximum(1, np.minimum(capacity, self.control.sent))
 
@@ -269,9 +269,9 @@ class SimProgram:
         return f"{timing.channel.name}[{', '.join(str(int(value)) for value in index)}]"
 
     def traced(self, trace: Trace) -> SimProgram:
-        """The same program with a trace and its numbers of firings, but not with its codes.
+        """The program with a trace and its numbers of firings, but without its codes.
 
-        What has been computed of nodes, channels and rows stays, since these are the same.
+        Cached properties of nodes, channels and rows are kept, since these do not change.
         """
         firings = self.control.firings.copy()
         for instance, codes in trace.codes.items():
@@ -324,7 +324,7 @@ class SimProgram:
 
 
 def buffered_firings(graph: Graph, node: Node, device: Device) -> int:
-    """Firings of a unit for which the lines, or vectors, that may be under way have room."""
+    """Firings of a unit that its outstanding lines, or vectors, allow."""
     vectors = 0
     if isinstance(node, Machine):
         if device.banked is not None and (most := most_loads(graph, node, device.banked)):
@@ -346,19 +346,18 @@ def with_traces(
 ) -> SimProgram:
     """The program with the firing codes of its machines, by instance.
 
-    The control of PE arrays is static and there before the run.  Which rules a machine fires
-    follows from the values, so whoever computes them (an engine, or a pass over values before the
-    times) hands the codes over here, and from then on a program with machines is like any other.
-    A machine in ``unfinished`` has firings left that nobody knows: it counts one more.
+    The control of PE arrays is static, while the rules that a machine fires follow from values.
+    The engine that computes these passes the codes here, and from then on a program with machines
+    is like any other.  A machine in ``unfinished`` has unknown firings left and counts one more.
     """
     return replace(program, control=_control(program.control, traces, unfinished or {}))
 
 
 def explicit(program: SimProgram, trace: Trace) -> SimProgram:
-    """The program with the codes of its machines among those of its control.
+    """The program with the codes of its machines included in its control.
 
-    An unfinished machine has one firing more, for which the last token never comes; but one that
-    refuses has none.
+    An unfinished machine has one more firing, whose last token never comes; a refusing one does
+    not.
     """
     control = program.control
     rows, uses, taken = [control.rows], [control.uses], [control.taken]
@@ -416,8 +415,8 @@ def _control(
 def check_times(program: SimProgram) -> None:
     """``UserError`` if a run of the program could take ``MOST_CYCLES`` or more.
 
-    As long as anything may happen some PE fires within the longest latency, interval or memory
-    access of the last firing, so a run takes at most so many cycles for each of its firings.
+    Until the end, some PE fires within the longest latency, interval or memory access of the last
+    firing, which bounds the cycles of a run by a multiple of its firings.
     """
     device = program.device
     longest = {
@@ -441,21 +440,21 @@ def check_times(program: SimProgram) -> None:
 
 
 def _access_cycles(program: SimProgram) -> int:
-    """The most cycles until the shared memory has moved what one firing moves."""
+    """The most cycles that the shared memory needs for the bytes of one firing."""
     rate = program.memory_rate
     if rate is None:
         return 0
-    # credit is counted in fractions of a byte, in integers of 64 bits too
+    # credit is counted in fractions of a byte, also in 64-bit integers
     moved = int(program.control.rows[:, MOVED_BYTES].max(initial=0)) + 1
     if max(rate.numerator, moved * rate.denominator) >= MOST_CYCLES:
         return MOST_CYCLES
     return -(-moved * rate.denominator // max(1, rate.numerator))
 
 
-# Sums over the first slots of PEs: empty ones, bytes, whatever the rows of their control weigh.
+# Sums over the first slots of PEs: empty slots, bytes, or any other weight of the control's rows.
 #
-# A slot is a step of the loops in time: a firing, or an empty slot of a schedule.  Nothing is
-# listed of PEs with many slots, so a sum costs no more in the middle of a run of 10^9 cycles.
+# A slot is a step of the time loops: a firing, or an empty slot of a schedule.  Slots are never
+# listed one by one, so a sum is cheap even in the middle of a run of 10^9 cycles.
 
 Integers = NDArray[np.int64]
 
@@ -464,14 +463,14 @@ _MOST_LISTED = 1 << 20
 
 
 def empty_before(program: SimProgram, slots: Integers) -> Integers:
-    """Empty slots of a schedule among the first slots of each PE; shape (PEs, edges)."""
+    """Empty slots among the first slots of each PE; shape (PEs, edges)."""
     if not program.control.empty.any():
         return np.zeros_like(slots)
     return sums_before(program, (~program.control.fires).astype(np.int64), slots)
 
 
 def sums_before(program: SimProgram, weights: Integers, slots: Integers) -> Integers:
-    """The sum over the first slots of each PE of what their rows weigh; shape (PEs, edges).
+    """The sum of the weights of the first slots of each PE; shape (PEs, edges).
 
     ``weights`` has a number for each of ``Control.rows``.
     """

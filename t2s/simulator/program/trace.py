@@ -1,4 +1,4 @@
-"""What the machines of a program do, apart from when: rows for their rules, and traces."""
+"""Traces: the firings of machines without their times; and rows for their rules."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """The firings of all machines of a program, in channels without bounds.
+    """The firings of all machines of a program, with unbounded channels.
 
-    Times, with whatever capacities and latencies of channels, follow from it: an engine that is
-    given a program with its trace (``SimProgram.trace``) computes no values.
+    Times follow from it for any capacities and latencies of channels: an engine that runs a program
+    with a trace (``SimProgram.trace``) computes no values.
 
     Attributes
     ----------
     codes: of every machine, by instance: the positions of its rules, a byte each (two bytes if the
         machine has more than 256 rules).
-    unfinished: machines that have not ended, by instance: the channel elements that the next firing
-        needs a token in, in the order in which it waits, as far as that is known.
-    refusing: those of them that meet tokens that they cannot take, once all these have come.
+    unfinished: machines that have not ended, by instance: the channel elements whose tokens the
+        next firing needs, in the order in which it waits, as far as known.
+    refusing: those of them that cannot take the tokens at their inputs once all have arrived.
     sent, received: tokens through every channel element, by its two ends.
     refusal: the error of one of the refusing machines.
-    limit: the cycle up to which the trace suffices; ``None`` if it is complete.
-    addresses: of the machines that access a DRAM, by instance: the bytes of the tensors at which
-        their accesses begin, as the channels of ``with_addresses`` carry them.
+    limit: the cycle up to which the trace is sufficient; ``None`` if it is complete.
+    addresses: for machines that access a DRAM, by instance: the byte offsets of their accesses, as
+        the channels of ``with_addresses`` carry them.
     """
 
     codes: Mapping[int, Array]
@@ -61,8 +61,8 @@ LOADS, STORES = 1, 2
 class MachineRow:
     """A rule of one machine.
 
-    ``needs`` are the elements that it needs a token in, in the order in which it waits, and
-    ``taken`` says which tokens it takes; ``puts`` are the elements that it sends to.
+    ``needs`` are the elements whose tokens it needs, in the order in which it waits, and ``taken``
+    marks the tokens that it takes; ``puts`` are the elements that it sends to.
     """
 
     needs: tuple[int, ...]

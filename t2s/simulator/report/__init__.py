@@ -1,1 +1,1 @@
-"""From what an engine counted to what a user is told: results, stalls, deadlocks."""
+"""From an engine's counters to results for the user: stalls, deadlocks, tables."""

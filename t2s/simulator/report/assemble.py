@@ -32,7 +32,7 @@ def assemble(
 ) -> SimResult:
     """The result of a run; ``InternalError`` if the counters do not add up to the cycles.
 
-    ``kernel`` is what found the times, ``skipped`` the cycles that it did not step through.
+    ``kernel`` is the kernel that computed the times, ``skipped`` the cycles that it skipped.
     """
     nodes = _statistics(program, tally)
     return SimResult(
@@ -58,7 +58,7 @@ def assemble(
 def _by_node(
     program: SimProgram, tally: Tally, counted: Mapping[int, _Counted]
 ) -> Iterator[tuple[NodeTiming, list[_Counted], int]]:
-    """Nodes with PEs that use a memory: what is counted of these, and the cycles they waited."""
+    """Nodes with PEs that use a memory: their counters, and the cycles they waited."""
     waited = tally.memory_starved + tally.memory_blocked
     for timing in program.nodes:
         where = range(timing.first, timing.instances.stop)
@@ -115,7 +115,7 @@ def _shared(program: SimProgram, tally: Tally) -> BankedReport | None:
 
 
 def _sums(values: Sequence[Counts], starts: Sequence[int]) -> list[list[int]]:
-    """Of each of some arrays of one length: the sums of the slices that begin at the starts."""
+    """For each of several arrays: the sums of the slices that begin at ``starts``."""
     if not starts:
         return [[] for _ in values]
     rows = np.stack(values)
@@ -129,7 +129,7 @@ def _sums(values: Sequence[Counts], starts: Sequence[int]) -> list[list[int]]:
 
 
 def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
-    """What every node did, from the counters of its PEs and of its channels."""
+    """The statistics of every node, from the counters of its PEs and channels."""
     starts = [timing.first for timing in program.nodes]
     slots, empty, planned, spare, waiting, memory_starved, memory_blocked, idle = _sums(
         (
@@ -189,10 +189,10 @@ def _ends(tally: Tally, starts: Sequence[int]) -> tuple[list[int], list[int]]:
 def _tokens_left(
     program: SimProgram, tally: Tally, nodes: Mapping[str, NodeStatistics]
 ) -> tuple[TokensLeft, ...]:
-    """Channels with tokens that nobody will take.
+    """Channels with tokens that nothing will take.
 
-    An endless machine still waits, for a token of another channel perhaps: what lies in front of it
-    is not a mistake.
+    An endless machine may still wait for a token of another channel, so tokens in front of it are
+    not an error.
     """
     if not tally.left.any():
         return ()

@@ -1,4 +1,4 @@
-"""What an engine measures, before it is turned into a report: counters per PE and per channel."""
+"""The counters of an engine, per PE and per channel, before they become a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stuck:
-    """A PE with firings left, and the channel element it waits for at the end of the run.
+    """An unfinished PE, and the channel element it waits for at the end of the run.
 
     ``sending`` says that it waits for space to send, else it waits for a token to receive.
     """
@@ -52,8 +52,8 @@ class Tally:
     ``waiting``, ``memory_starved`` and ``memory_blocked`` are per PE.  ``starved`` and ``blocked``
     are per channel element: cycles that its receiver starved on it and its sender was blocked on
     it.  ``left`` is the number of tokens in every element at the end.  ``stuck`` lists unfinished
-    PEs that wait for something no firing on the way will bring; in a deadlock, all unfinished PEs.
-    ``memory`` is there if the program has a DRAM, ``shared`` if it has tensors in shared banks.
+    PEs that wait for something that nothing will provide; in a deadlock, all unfinished PEs.
+    ``memory`` is set if the program has a DRAM, ``shared`` if it has tensors in shared banks.
     """
 
     ending: Ending
@@ -73,7 +73,7 @@ class Tally:
 
 
 def stuck_at(instance: int, requirements: Sequence[Requirement]) -> Stuck | None:
-    """The first thing that a PE waits for and nothing on the way will bring."""
+    """The first port at which a PE waits for something that nothing will provide."""
     for element, sending, time in requirements:
         if time == FOREVER:
             return Stuck(instance=instance, element=element, sending=sending)
@@ -81,19 +81,19 @@ def stuck_at(instance: int, requirements: Sequence[Requirement]) -> Stuck | None
 
 
 def is_harmless(program: SimProgram, item: Stuck) -> bool:
-    """Whether a PE may wait like this for ever: an endless machine that waits for a token."""
+    """Whether a PE may wait like this forever: an endless machine that waits for a token."""
     node = program.node_of(item.instance).node
     return not item.sending and isinstance(node, Machine) and node.endless
 
 
 def ending_of(program: SimProgram, stuck: Sequence[Stuck]) -> Ending:
-    """How a run ends in which nothing can fire any more, and these PEs have not ended."""
+    """The ending of a run in which nothing can fire any more and these PEs are unfinished."""
     harmless = all(is_harmless(program, item) for item in stuck)
     return Ending.FINISHED if harmless else Ending.DEADLOCK
 
 
 def end_of_run(program: SimProgram, last_firing: int, last_store: int, in_banks: int = 0) -> int:
-    """The cycle in which a run that is not cut short ends: its last firing or store completion.
+    """The last cycle of a complete run: its last firing or store completion.
 
     ``last_store`` is the cycle of the last store's firing, with a DRAM that of its completion;
     ``in_banks`` is that of the completion of the last store to shared banks.
@@ -114,10 +114,10 @@ def wait_until(
     blocked: Counts,
     memory: Counts,
 ) -> None:
-    """Add to the counters what PEs wait for from their last firing to the end of a run.
+    """Attribute the cycles from the last firing of PEs to the end of a run.
 
-    ``tails`` says of PEs that have fired, and have firings left, what the next one requires, in the
-    order in which they wait; what no requirement explains is the memory's.
+    ``tails`` has, for PEs with firings made and left, the requirements of the next firing in the
+    order in which they wait; unexplained cycles are attributed to memory.
     """
     for pe, requirements in tails.items():
         seen = min(int(last[pe] + program.intervals[pe]), cycles + 1)

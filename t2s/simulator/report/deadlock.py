@@ -1,8 +1,8 @@
-"""Why a run cannot go on: the cycle of waiting PEs, and the capacities that would free it.
+"""Deadlock reports: the cycle of waiting PEs, and the capacities that resolve it.
 
 In a deadlock every PE with firings left waits for a token that its sender has not sent or for a
-slot that its receiver has not freed.  Following these waits from PE to PE leads into a cycle, or
-to a PE that has made all its firings, or to a channel element that nobody serves.
+slot that its receiver has not freed.  Following these waits from PE to PE leads into a cycle, to a
+PE that has made all its firings, or to a channel element without a PE at the other end.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """Capacities that free a deadlock: (before, after) in tokens, by channel.
+    """Capacities that resolve a deadlock: (before, after) in tokens, by channel.
 
     ``minimal``: with a smaller capacity of any one of these channels the run does not end.
     """
@@ -79,19 +79,19 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlockReport:
-    """What a deadlock consists of.
+    """A deadlock: its waits, and how to resolve it.
 
     Attributes
     ----------
-    cycle: the cycle after which nothing happens any more.
+    cycle: the last cycle in which anything happened.
     waits: the waits in order, each for the PE of the next one.
-    closed: whether the last wait is for the PE of the first; otherwise the last wait is for a PE
-        that has ended, or for nobody.
-    unfinished: (node, PEs with firings left, PEs) of every node that is not finished; endless
-        machines that wait for a token are.
-    remedy: sufficient capacities, where the search found some.
-    searched: whether a search for them was made.
-    beyond: the deadlock that is left with unlimited capacities, where that helps nothing.
+    closed: whether the last wait is for the PE of the first; otherwise it is for a finished PE, or
+        for no PE.
+    unfinished: (node, PEs with firings left, PEs) of every unfinished node; endless machines that
+        wait for a token count as finished.
+    remedy: sufficient capacities, if the search found any.
+    searched: whether it was run.
+    beyond: the deadlock that remains with unlimited capacities, if there is one.
     """
 
     cycle: int

@@ -1,4 +1,4 @@
-"""Errors of runs that do not end as asked: deadlocks, tokens that are left, and truncated runs."""
+"""Errors of runs that do not end properly: deadlocks, leftover tokens, truncated runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DeadlockError(UserError):
-    """A run could not end; ``result`` is what was measured until then, with its report."""
+    """A run could not end; ``result`` has the measurements so far, with the deadlock report."""
 
     def __init__(self, result: SimResult, report: DeadlockReport) -> None:
         self.result = result
@@ -29,7 +29,7 @@ class DeadlockError(UserError):
 
 
 class TokensLeftError(DeadlockError):
-    """A run ended with tokens left in channels: somebody sends more than is received."""
+    """A run ended with tokens left in channels: a node sends more than its receiver takes."""
 
     def __init__(self, result: SimResult) -> None:
         self.result = result
@@ -69,14 +69,14 @@ def _notes(report: DeadlockReport) -> list[tuple[SourceLocation | None, str]]:
     return notes
 
 
-# A run that did not come to its end is an error, with what it measured, where the whole is wanted.
+# A truncated run is an error for callers that need a complete one.
 #
-# ``simulate`` returns a partial result, which says that it is one.  A number, or a tensor, cannot
-# say so; whoever gives these asks for a ``require_complete`` result.
+# ``simulate`` returns a partial result, marked as such.  A number or a tensor cannot carry such a
+# mark, so functions that return those call ``require_complete``.
 
 
 class CycleLimitError(UserError):
-    """A run reached its cycle limit; ``result`` is what was measured until then."""
+    """A run reached its cycle limit; ``result`` has the measurements so far."""
 
     def __init__(self, result: SimResult) -> None:
         self.result = result
@@ -90,7 +90,7 @@ class CycleLimitError(UserError):
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a run; ``result`` is what was measured until then."""
+    """Ctrl-C ended a run; ``result`` has the measurements so far."""
 
     def __init__(self, result: SimResult) -> None:
         self.result = result
@@ -107,7 +107,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def require_complete(result: SimResult) -> SimResult:
-    """The result of a run that came to its end; raises what ended it otherwise."""
+    """The result of a complete run; raises ``CycleLimitError`` or ``RunInterrupted`` otherwise."""
     if result.limit_reached:
         raise CycleLimitError(result)
     if result.interrupted:

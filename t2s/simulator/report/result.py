@@ -1,4 +1,4 @@
-"""``SimResult``: what a run gave, how long it took, and where the cycles went, node by node."""
+"""``SimResult``: the outputs and cycles of a run, and where the cycles went, node by node."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _as_values(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
     return read_only, (dict(mapping),)
 
 
-# A result holds mappings that cannot be changed, which Python does not pickle by itself.
+# Results hold read-only mappings, which Python cannot pickle by itself.
 copyreg.pickle(MappingProxyType, _as_values)
 
 
@@ -67,20 +67,20 @@ class SimResult(NotebookDisplay):
     ----------
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
-    device, engine, graph: what ran, on what.
-    kernel: what found the times: plain, table, array, or for machines stepped, run-ahead
-        or event-driven.
-    skipped: cycles that were not stepped through, because they repeat others exactly.
-    machine_trace: what the machines did, where there are any and the engine keeps it.
+    device, engine, graph: the graph that ran, and where.
+    kernel: the kernel that computed the times: plain, table, array, or for machines stepped,
+        run-ahead or event-driven.
+    skipped: cycles that were skipped because they exactly repeat others.
+    machine_trace: the firings of machines, if there are any and the engine keeps them.
     nodes: statistics by node name, in graph order.
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
     memory: bandwidth, rows and waits, if the device has a DRAM.
     shared: words and conflicts, if machines share banks of the device.
-    padded: tensors that are larger in memory, where iterations are padded.
-    program: what ran, without the inputs; ``retime`` runs it again.  It has the ``RunContext``, of
-        a design.
+    padded: tensors that are larger in memory because iterations are padded.
+    program: the program without its inputs; ``retime`` runs it again.  It holds the ``RunContext``
+        of a design.
     """
 
     graph: str
@@ -109,16 +109,16 @@ class SimResult(NotebookDisplay):
         max_cycles: int | None = None,
         progress: bool | None = None,
     ) -> SimResult:
-        """The same run with other channels or banks, without computing the values again.
+        """Repeat the run with other channels or banks, without computing values again.
 
         Values do not depend on time, so the result has the ``outputs`` of this one (the same
-        object), and is otherwise what ``simulate`` gives for a design with these channels.
+        object), and otherwise equals that of ``simulate`` for a design with these channels.
 
         Parameters
         ----------
         depths: capacities by channel name, in tokens of the FIFO alone; others stay as they are.
         latencies: cycles from send to ready by channel name, of the FIFO alone.
-        banked: other shared banks, of a run on a device that has some.
+        banked: other shared banks, for a run on a device that has some.
         max_cycles, progress: as for ``simulate``.
 
         Raises ``UserError`` for unknown channels and for numbers below 1, and ``DeadlockError`` if
@@ -140,21 +140,21 @@ class SimResult(NotebookDisplay):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the numbers doubtful, such as a design that is too large for the device."""
+        """Reasons to doubt the numbers, such as a design that is too large for the device."""
         context = self.program.context
         return context.warnings(self) if context is not None else ()
 
     def timeline(self, cycles: Window | None = None, *, bins: int | None = None) -> Timeline:
-        """What every PE did in a window, whose first and last cycle are given, or in the whole run.
+        """The activity of every PE in a window (first and last cycle), or in the whole run.
 
-        A bin is a cycle; or several, to give so many ``bins``, at most ``MOST_BINS``.  The window
-        is computed again, exactly.  Raises ``UserError`` for a window that is not in the run.
+        A bin is a cycle, or several if ``bins`` is smaller than the window; at most ``MOST_BINS``.
+        The window is recomputed exactly.  Raises ``UserError`` for a window that is not in the run.
         """
         edges = checked_window(cycles, self.cycles, bins=bins, pe_count=self.program.pe_count)
         return self.timelines((edges,))[0]
 
     def timelines(self, windows: Sequence[Counts]) -> tuple[Timeline, ...]:
-        """What the PEs did between the edges of windows (see ``checked_window``)."""
+        """The timelines between the edges of windows (see ``checked_window``)."""
         sampled = import_deferring_sigint("t2s.simulator.times.sampled")
         found: tuple[Timeline, ...] = sampled.timelines_of(self.program, windows, self.kernel)
         return found
@@ -169,9 +169,9 @@ class SimResult(NotebookDisplay):
         """Write a window as a trace for ui.perfetto.dev, and return its path.
 
         A track for each PE, busy, waiting, starved or blocked, and one with the occupancy of each
-        channel; a cycle is a nanosecond.  ``cycles`` are the first and the last cycle, or the whole
-        run; they are computed again, exactly.  ``nodes`` are those to record, with their channels;
-        all if not given.  A path that ends with ``.gz`` is compressed.
+        channel; a cycle is a nanosecond.  ``cycles`` are the first and the last cycle, by default
+        the whole run; they are recomputed exactly.  ``nodes`` are those to record, with their
+        channels, by default all.  A path that ends with ``.gz`` is compressed.
 
         Needs the extra ``t2s-spatial[trace]``.  Raises ``UserError`` for a window that is not in
         the run or too large, for unknown nodes, and for a file that cannot be written.
@@ -217,15 +217,15 @@ class SimResult(NotebookDisplay):
         depths: Any = None,
         ladder: Any = None,
     ) -> Path:
-        """Write a page for a browser that says where the cycles went, and return its path.
+        """Write an HTML page that shows where the cycles went, and return its path.
 
         Parameters
         ----------
-        path: the file, in a folder that is there.
-        windows: windows to see cycle by cycle, beside those that each page has: (first, last).
-        inputs: the inputs of the run; with them the page shows values of its first firings.
-        depths: a ``DepthFit``, or depths by channel: the smallest ones that cost nothing.
-        ladder: the Func that ran, to see what each of its directives bought.
+        path: the file, in an existing folder.
+        windows: additional windows to show cycle by cycle, as (first, last).
+        inputs: the inputs of the run, to show the values of its first firings.
+        depths: a ``DepthFit``, or the smallest sufficient depths by channel.
+        ladder: the Func that ran, to show the contribution of each of its directives.
 
         Raises ``UserError`` for windows that are not in the run, and for a file that cannot be
         written.
@@ -252,7 +252,7 @@ class SimResult(NotebookDisplay):
 
     @property
     def interrupted(self) -> bool:
-        """Whether the run was cut short from the keyboard."""
+        """Whether Ctrl-C cut the run short."""
         return self.ending is Ending.INTERRUPTED
 
     @property
@@ -283,7 +283,7 @@ class SimResult(NotebookDisplay):
     def utilization(self) -> float:
         """Firings / (PEs x cycles) of the main array; 0 where that is 0 / 0.
 
-        An epilogue has far fewer firings: a mean over all compute PEs would say little of either.
+        Epilogues have far fewer firings, so a mean over all compute PEs would be meaningless.
         """
         array = self.main_array
         return array.firings / (array.pe_count * self.cycles) if array and self.cycles else 0.0
@@ -297,7 +297,7 @@ class SimResult(NotebookDisplay):
 
     @cached_property
     def recurrences(self) -> Mapping[str, ChannelRecurrence]:
-        """Channels from PEs back to themselves, by name: latency, distance, the user's line."""
+        """Channels from PEs to themselves, by name: latency, distance, the user's line."""
         return channel_recurrences(self.program)
 
     @cached_property
@@ -334,7 +334,7 @@ class SimResult(NotebookDisplay):
 
     @property
     def effort(self) -> str:
-        """Which engine ran, what found the times, and how many cycles it stepped through."""
+        """The engine, the kernel of the times, and the number of cycles that it stepped through."""
         if self.engine == "python":
             return "python, every cycle stepped"
         stepped = f"{self.cycles - self.skipped:,} cycles stepped, {self.skipped:,} skipped"
@@ -345,7 +345,7 @@ class SimResult(NotebookDisplay):
     def node_table(self) -> Table:
         """Role, PEs, II, firings and first and last firing of every node.
 
-        Where a schedule has empty slots, the slots as well.
+        Includes a column of slots if a schedule has empty ones.
         """
         gaps = any(node.empty for node in self.nodes.values())
         rows = tuple(
@@ -387,7 +387,7 @@ class SimResult(NotebookDisplay):
         return Group(*parts)
 
     def picture(self) -> SvgPicture:
-        """What the PEs of each node did, as shares of their cycles."""
+        """The activity of the PEs of each node, as shares of their cycles."""
         return stall_chart(self.stalls)
 
     def _card(self) -> NotebookCard:
@@ -401,19 +401,19 @@ class SimResult(NotebookDisplay):
         return NotebookCard(title=self.graph, summary=self.summary, parts=tuple(parts))
 
 
-# What a run measured of one node, and tokens that it left in a channel.
+# Statistics of a node, and tokens left in a channel.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatistics:
-    """What the PEs of one node did.
+    """The activity of the PEs of one node.
 
     ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
     together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
-    split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
-    ``blocked_by_memory``.  ``firings`` are iterations that the definition has; ``total_firings``
-    are those of a complete run, of a machine those that it made.  ``empty`` slots of a schedule, in
-    which a PE steps on without an iteration, are not firings: they are part of ``waiting``.
+    split the stalls by channel; the rest is due to memory, in ``starved_by_memory`` and
+    ``blocked_by_memory``.  ``firings`` are iterations of the definition; ``total_firings`` are
+    those of a complete run, or for a machine those that it made.  ``empty`` slots of a schedule,
+    in which a PE has no iteration, are not firings but part of ``waiting``.
     ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
     """
 
@@ -441,24 +441,24 @@ class NodeStatistics:
 
     @property
     def slots(self) -> int:
-        """Steps of the loops in time: firings and empty slots."""
+        """Steps of the time loops: firings and empty slots."""
         return self.firings + self.empty
 
     @property
     def starved(self) -> int:
-        """Cycles without a token or a loaded value to go on with."""
+        """Cycles in which a token or a loaded value was missing."""
         return sum(self.starved_by.values()) + self.starved_by_memory
 
     @property
     def blocked(self) -> int:
-        """Cycles without space for a result."""
+        """Cycles in which there was no space for a result."""
         return sum(self.blocked_by.values()) + self.blocked_by_memory
 
     def stall_row(self, recurrences: Mapping[str, ChannelRecurrence]) -> StallRow:
         """The node's row of the stall table.
 
-        A wait for a token of the PE itself is explained by the recurrence, if that takes longer
-        than the initiation interval; ``recurrences`` has those of all channels.
+        A PE's wait for its own token is attributed to the recurrence if that takes longer than the
+        initiation interval; ``recurrences`` has those of all channels.
         """
         slow = {
             name: f": {recurrence}"

@@ -1,1 +1,1 @@
-"""The kernels of the native engine that find times, without values."""
+"""The kernels of the native engine that compute times, without values."""

@@ -1,8 +1,8 @@
 """Runs of programs with machines: values and the trace first, then the times that follow from it.
 
-Where nodes share nothing but channels, times are found by stepping through the cycles
-(``stepping``) if much happens in each of them, else by running ahead (``run_ahead``); where
-they share the bandwidth of memory, the event-driven kernel (``table_kernel``) finds them.
+If nodes share only channels, times are computed by stepping through the cycles (``stepping``) if
+cycles are busy, else by running ahead (``run_ahead``); if they share memory bandwidth, the
+event-driven kernel (``table_kernel``) computes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CYCLES_PER_CALL = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """Tells an observer what is done, of a total that is not known before the end."""
+    """Reports progress to an observer; the total is unknown before the end."""
 
     observer: Observer | None
 
@@ -48,7 +48,7 @@ class _Progress:
 
 
 class EventDriven(Protocol):
-    """The event-driven kernel in the middle of a run."""
+    """A run of the event-driven kernel."""
 
     @property
     def now(self) -> int:
@@ -59,13 +59,13 @@ class EventDriven(Protocol):
         """Firings made."""
 
     def advance(self, until: int) -> bool:
-        """Simulate to the end of a cycle; whether anything may happen after it."""
+        """Simulate to the end of a cycle; return whether anything may happen after it."""
 
     def tally(self, limits: Limits, interrupted: bool) -> Tally:
         """The counters."""
 
     def ready(self, element: int) -> int:
-        """When the next token of a channel element is ready; ``FOREVER`` if there is none."""
+        """The cycle in which the next token of a channel element is ready, or ``FOREVER``."""
 
 
 TableTimes = Callable[[SimProgram], EventDriven]
@@ -81,9 +81,9 @@ def run_streams(
 ) -> SimResult:
     """Values and times of a program with machines, or times alone if it has a trace.
 
-    Raises ``ProtocolError`` if a machine meets tokens that it cannot take, and ``UserError`` if the
-    trace that is given is of a run that was cut short.  Where the user interrupts before there are
-    times there is no result to return, and ``RunInterrupted`` is raised.
+    Raises ``ProtocolError`` if a machine cannot take the tokens at its inputs, ``UserError`` if the
+    given trace is from a truncated run, and ``RunInterrupted`` if the user interrupts before there
+    are any times.
     """
     progress = _Progress(observer)
     outputs: Mapping[str, Array] = {}
@@ -105,7 +105,7 @@ def run_streams(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """The times that were found; ``known`` says from when on an element has a token."""
+    """The computed times; ``known`` gives the cycle from which an element has a token."""
 
     program: SimProgram
     trace: Trace
@@ -114,7 +114,7 @@ class _Times:
     known: Callable[[int], int]
 
     def check(self) -> None:
-        """Raise the error of the first machine that refuses tokens which have all been sent."""
+        """Raise the error of the first machine that refuses tokens once all have arrived."""
         met: list[tuple[int, int]] = []
         for instance in sorted(self.trace.refusing):
             if self.tally.firings[instance] < len(self.trace.codes[instance]):
@@ -170,7 +170,7 @@ def _times(
 
 
 def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
-    """Times by stepping through the cycles; ``None`` if they have to be found in another way."""
+    """Times by stepping through the cycles; ``None`` if another kernel is needed."""
     if trace.unfinished or trace.limit is not None:
         return None
     applied = program.traced(trace)
@@ -195,7 +195,7 @@ def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times |
 
 
 def _never(element: int) -> int:
-    """All tokens have come where all firings are made."""
+    """For complete runs: all tokens have arrived."""
     return FOREVER
 
 
@@ -267,7 +267,7 @@ def _event_driven(
 
 
 def _nothing(program: SimProgram) -> Tally:
-    """The counters of a run that was interrupted before its first cycle."""
+    """All-zero counters, for a run that was interrupted before its first cycle."""
     pes = np.zeros(program.pe_count, np.int64)
     elements = np.zeros(len(program.channel_of_element), np.int64)
     return Tally(

@@ -1,13 +1,13 @@
-"""The table kernel where units ask a DRAM for lines, and where machines share banks.
+"""Policies of the table kernel for a DRAM and for shared banks.
 
-A PE whose firing would have too many requests under way sleeps until one of them is done; the times
-of all requests are known when they are made, so a unit never waits for something unknown.
+A PE whose firing would exceed the outstanding requests sleeps until one of them is done; completion
+times are known when requests are sent, so a unit never waits for an unknown event.
 
-When the tokens of a firing leave that loads from the banks is not known when it fires: until then
-they are in their channels with the time ``UNKNOWN``, and whoever waits for them sleeps until then.
-The banks are stepped at the start of a cycle, for the one before, as long as anything is in them.
+For a firing that loads from the banks, the departure time of its tokens is unknown when it fires:
+they are in their channels with the time ``UNKNOWN``, and PEs that wait for them sleep until it is
+known.  The banks are stepped at the start of a cycle, for the previous one, while they are busy.
 
-``memory.dram``, ``memory.units`` and ``memory.banks`` say what the memories do.
+``memory.dram``, ``memory.units`` and ``memory.banks`` have the models of the memories.
 """
 
 from __future__ import annotations
@@ -53,44 +53,44 @@ from t2s.simulator.times.table_layout import (
 
 @inlined
 def _begin(tables: Tables, memory: DramUnits, now: Word, measured: bool) -> Word:
-    """Nobody waits for memory to be served."""
+    """No PE waits to be served by memory."""
     return 0
 
 
 @inlined
 def _allows(tables: Tables, memory: DramUnits, pe: Word, now: Word) -> Word:
-    """The cycle from which the unit may make the requests of its firing."""
+    """The first cycle in which the unit may send the requests of its firing."""
     return may_ask(memory, pe)
 
 
 @inlined
 def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
-    """When the tokens of a firing leave; those of a unit wait for the line that they need."""
+    """The departure time of a firing's tokens; those of a unit wait for their lines."""
     unit = memory.unit_of[pe]
     return ask(memory, unit, now) if unit >= 0 else now
 
 
 @inlined
 def _serves(tables: Tables, memory: DramUnits, now: Word) -> Word:
-    """Nobody waits for memory to be served."""
+    """No PE waits to be served by memory."""
     return FOREVER
 
 
 @inlined
 def _ends(tables: Tables, memory: DramUnits, last: Word) -> None:
-    """What is changed or waits in write queues when all is done is written then."""
+    """At the end, write dirty bursts and write queues."""
     tables.clock[LAST_STORE] = max(tables.clock[LAST_STORE], write_rest(memory, last))
 
 
 def dram_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]:
-    """The five functions of a DRAM beside which something else delays tokens: ``leaves``.
+    """The five functions of a DRAM, combined with another memory that delays tokens (``leaves``).
 
-    It is told of each firing, and of when its tokens leave for the DRAM, as by ``credit_policy``.
+    ``leaves`` is called for each firing with the DRAM's departure time, as by ``credit_policy``.
     """
 
     @inlined
     def asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
-        """When the tokens of a firing leave."""
+        """The departure time of a firing's tokens."""
         return leaves(tables, memory, pe, row, now, _asks(tables, memory, pe, row, now))
 
     return _begin, _allows, asks, _serves, _ends
@@ -98,14 +98,14 @@ def dram_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]:
 
 @inlined
 def _wake(tables: Tables, pe: Word, time: Word) -> None:
-    """Let a PE that waits for something unknown look again."""
+    """Wake a PE that waits for an event at an unknown time."""
     if UNKNOWN <= tables.wake[pe] < FOREVER:
         tables.wake[pe] = time
 
 
 @within
 def _settle(tables: Tables, memory: Any, row: Word, leaves: Word, now: Word) -> None:
-    """The tokens of the sends of a firing leave: the first ones of which that was unknown."""
+    """Set the departure time of a firing's tokens: the first ones for which it was unknown."""
     elements = tables.elements
     for use in range(tables.rows[row + RECEIVES_END], tables.rows[row + USES_END]):
         element = tables.uses[use]
@@ -137,7 +137,7 @@ def _step(tables: Tables, memory: Any, now: Word) -> None:
 def banked_policy(
     make: Callable[..., tuple[Callable[..., Any], ...]], waits: Callable[..., Word]
 ) -> tuple[Callable[..., Any], ...]:
-    """The five functions of shared banks beside another memory.
+    """The five functions of shared banks, combined with another memory.
 
     ``make(leaves)`` gives those of the other memory, and ``waits`` is as in ``asks_beside``.
     """
@@ -145,7 +145,7 @@ def banked_policy(
 
     @inlined
     def leaves(tables: Tables, memory: Any, pe: Word, row: Word, now: Word, sent: Word) -> Word:
-        """When the tokens of a firing leave; those of others than machines here, at ``sent``."""
+        """The departure time of a firing's tokens; ``sent`` unless a machine uses the banks."""
         if memory.sharer_of[pe] < 0:
             return sent
         first, last = tables.rows[row + RECEIVES_END], tables.rows[row + USES_END]
@@ -159,25 +159,25 @@ def banked_policy(
 
     @inlined
     def begin(tables: Tables, memory: Any, now: Word, measured: bool) -> Word:
-        """Step the banks, for the cycle before."""
+        """Step the banks for the previous cycle."""
         if memory.tally[UNDER_WAY] > 0:
             _step(tables, memory, now - 1)
         return other_begin(tables, memory, now, measured)
 
     @inlined
     def allows(tables: Tables, memory: Any, pe: Word, now: Word) -> Word:
-        """The cycle from which both memories allow the firing."""
+        """The first cycle in which both memories allow the firing."""
         other, sharer = other_allows(tables, memory, pe, now), memory.sharer_of[pe]
         return other if sharer < 0 else max(other, machine_may_ask(memory, sharer))
 
     @inlined
     def serves(tables: Tables, memory: Any, now: Word) -> Word:
-        """At once, while there is anything in the banks."""
+        """Now, while the banks are busy."""
         return now if memory.tally[UNDER_WAY] > 0 else other_serves(tables, memory, now)
 
     @inlined
     def ends(tables: Tables, memory: Any, last: Word) -> None:
-        """What is in the banks when all is done is served then."""
+        """At the end, serve the remaining requests of the banks."""
         now = tables.clock[NOW] - 1
         while memory.tally[UNDER_WAY] > 0:
             _step(tables, memory, now)

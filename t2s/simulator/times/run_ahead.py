@@ -1,7 +1,7 @@
-"""The run-ahead engine: times of nodes that share nothing but channels; its code and records.
+"""The run-ahead engine: times of nodes that share only channels; its code and records.
 
-Where memory bandwidth is not shared, the time of a firing depends on the channels of its node only,
-so nodes need not be visited in the order of time: each runs ahead as far as tokens and space allow
+Without shared memory bandwidth the time of a firing depends only on the channels of its node, so
+nodes need not be visited in the order of time: each runs ahead as far as tokens and space allow
 (``run_ahead_emit``).
 """
 
@@ -95,7 +95,7 @@ def _ending(
 def _requirements(
     program: SimProgram, times: StreamTimes, trace: Trace, instance: int
 ) -> list[Requirement]:
-    """What the next firing of an unfinished node waits for, in order."""
+    """The requirements of the next firing of an unfinished node, in order."""
     control = program.control
     if not times.has_code(instance):
         return [
@@ -122,9 +122,9 @@ _FREE = -1
 class StreamTimes:
     """The state of a run.
 
-    ``codes`` are the codes of every node, of the sizes that ``found`` was made for, and ``sent``
-    the tokens through every channel element.  ``limit`` is the last cycle in which nodes may fire,
-    and ``order`` the order in which they are visited; that changes nothing but the speed.
+    ``codes`` are the codes of every node, of the sizes that ``found`` was compiled for, and
+    ``sent`` the tokens through every channel element.  ``limit`` is the last cycle in which nodes
+    may fire, and ``order`` the order in which they are visited, which only affects the speed.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class StreamTimes:
         records[found.receiver_port[receives] + emit_timing.DELAY] = delays
 
     def _slots_for(self, wanted: Counts) -> Counts:
-        """Slots of every ring, a power of two: rings that belong together are as long."""
+        """Slots of every ring, a power of two, equal for rings of a group."""
         most = np.zeros(len(wanted), np.int64)
         np.maximum.at(most, self._found.together, wanted)
         return np.asarray(1 << np.ceil(np.log2(np.maximum(most, 1))).astype(np.int64), np.int64)[
@@ -183,7 +183,7 @@ class StreamTimes:
         ]
 
     def _allocate(self, slots: Counts) -> None:
-        """Place free rings of so many slots, and a slot more that is never read."""
+        """Allocate empty rings, each with an extra slot that is never read."""
         found, records = self._found, self._records
         self._slots = slots
         end = np.cumsum(slots + 1)
@@ -210,7 +210,7 @@ class StreamTimes:
         return sent, received
 
     def _grow(self) -> bool:
-        """Lengthen the elastic rings that are full, and those with them; whether there are any."""
+        """Lengthen full elastic rings and their groups; return whether there were any."""
         sent, received = self._moved()
         full = self._elastic & (sent - received >= self._slots)
         if not full.any():
@@ -230,7 +230,7 @@ class StreamTimes:
         return True
 
     def advance(self, budget: int) -> int:
-        """Make up to about so many firings; the number made, 0 if nobody can fire any more."""
+        """Make up to about ``budget`` firings; return their number, 0 if no node can fire."""
         fired = 0
         while not fired:
             fired = int(
@@ -244,12 +244,12 @@ class StreamTimes:
         return fired
 
     def column(self, word: int) -> Counts:
-        """A word of the front of all records."""
+        """One word from the head of every record."""
         return np.asarray(self._records[self._found.start[:-1] + word], np.int64)
 
     @property
     def latest(self) -> int:
-        """The last cycle that any node has come to."""
+        """The latest cycle of any node."""
         return int(self.column(emit_timing.NEXT).max(initial=1)) - 1
 
     def firings(self) -> Counts:
@@ -311,10 +311,10 @@ class StreamTimes:
         return time if time > 0 else FOREVER
 
 
-# What the run-ahead engine knows of a program before a run: code, records and who is where.
+# The preparation of a program for the run-ahead engine: code, records and node positions.
 #
-# All of it follows from the rows of the control (and from which channels are alike), so programs
-# that differ in capacities, and runs of one program, share it.
+# It depends only on the rows of the control (and on which channels are alike), so programs that
+# differ in capacities, and runs of one program, share it.
 
 Numbers = NDArray[np.int64]
 
@@ -355,15 +355,15 @@ class StreamCode:
 
     Attributes
     ----------
-    layouts: of every node.
-    code: of their shapes.
-    twin: the channel element that stands for each element: for most, itself.
-    start: the first word of every record, and after them the number of words.
+    layouts: the layout of every node.
+    code: the compiled code of their shapes.
+    twin: the representative of each channel element, usually itself.
+    start: the first word of every record, followed by the total number of words.
     functions, masks: addresses, by node.
     sender_port, receiver_port: by element, the first word of the port at that end; -1 if none.
     sent, received: by element, the word that counts tokens at that end, 0 if there is none.
-    together: by element, the lowest element whose ring has to be as long.
-    order: the nodes, senders before receivers as far as there are no circles.
+    together: by element, the lowest element whose ring must have the same length.
+    order: the nodes, senders before receivers except in cycles.
     """
 
     layouts: tuple[RowLayout, ...]
@@ -381,7 +381,7 @@ class StreamCode:
 
 
 def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCode | None:
-    """What there is to know of a program; ``None`` if the run-ahead engine cannot run it.
+    """Prepare a program; ``None`` if the run-ahead engine cannot run it.
 
     ``code_bytes`` gives the size of the codes of each machine.
     """
@@ -392,14 +392,14 @@ def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCod
 
 
 def shares_channels_alone(program: SimProgram) -> bool:
-    """Whether nodes share nothing else, so that times follow from the traces by channels alone."""
+    """Whether nodes share only channels, which then determine times from the traces."""
     return (
         not program.shares_memory and program.stalls is None and program.pe_count <= _MOST_INSTANCES
     )
 
 
 def twin_elements(program: SimProgram) -> tuple[int, ...]:
-    """The channel element that stands for each element: for most, itself."""
+    """The representative of each channel element, usually itself."""
     twin = list(range(len(program.channel_of_element)))
     for group in _twins(Rows(program.control), program.pe_count):
         first: dict[tuple[int, int], int] = {}
@@ -440,7 +440,7 @@ def _stream_code(
 
 
 def _ends(layouts: Sequence[RowLayout], start: Numbers, elements: int) -> dict[str, Numbers]:
-    """The words of the two ends of every element."""
+    """The port words at the two ends of every element."""
     names = ("sender_port", "receiver_port", "sent", "received")
     ends = {name: np.full(elements, -1 if "port" in name else 0, np.int64) for name in names}
     for instance, layout in enumerate(layouts):
@@ -454,7 +454,7 @@ def _ends(layouts: Sequence[RowLayout], start: Numbers, elements: int) -> dict[s
 
 
 def _together(layouts: Sequence[RowLayout], elements: int) -> Numbers:
-    """Elements of one group have rings of one length, and so have those of its other ends."""
+    """Find the groups of elements whose rings must have one length."""
     found = list(range(elements))
 
     def root(element: int) -> int:

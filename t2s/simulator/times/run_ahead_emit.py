@@ -1,4 +1,4 @@
-"""Generated code that finds the times of nodes from the codes of their firings.
+"""Generated code that computes the times of nodes from the codes of their firings.
 
 Every node runs ahead as far as its channels allow.  An element of a channel is a ring of one 64-bit
 word per slot: a positive word is a token and the cycle at which it is ready, a negative one a free
@@ -7,14 +7,14 @@ be longer than the capacity c: send m has space from when token m - c has left. 
 tokens and for space in a fixed order of *steps*, and fires at the latest of these cycles and of the
 end of its interval.
 
-The code has no branch on what a firing does: each code has a row of masks, all ones where a step is
-needed or a token moves, else zero.  So unforeseeable sequences of codes cost nothing extra.
+The code does not branch on the code of a firing: each code has a row of masks, all ones where a
+step is needed or a token moves, else zero.  So unpredictable sequences of codes cost nothing extra.
 Functions are made per *shape* of a node (``Shape``), which many nodes of a graph share.
 
-Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k is to
-blame for max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings but
-the first, for each k; the differences of these sums are the stalls (the sum of s itself follows
-from the last one).
+Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k causes
+max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings except the
+first, for each k; the differences of these sums are the stalls (the sum of s itself follows from
+the last one).
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ ENTRY = "advance"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What the code of a node depends on.
+    """The properties of a node that its code depends on.
 
     Attributes
     ----------
     receives: for each port, whether it receives (else it sends).
     groups: for each port, the number of its group.
-    moves: for each group, the column that says when its tokens move, ``ALWAYS`` or ``NEVER``.
-    steps: (port, column that says when the firing waits for it, or ``ALWAYS``), in order.
-    stores: the column that says when a firing stores to memory, ``ALWAYS`` or ``NEVER``.
+    moves: for each group, the mask column of its moves, ``ALWAYS`` or ``NEVER``.
+    steps: (port, mask column of its waits, or ``ALWAYS``), in order.
+    stores: the mask column of stores to memory, ``ALWAYS`` or ``NEVER``.
     columns: number of columns of masks.
     code_bytes: bytes of a code.
     """
@@ -202,7 +202,7 @@ class _ShapeEmitter:
         late: BasicBlock,
         asked: list[tuple[Value, Value, Value]],
     ) -> None:
-        """Say what has to change before the node can go on: nothing, a slot, or what never will."""
+        """Record what blocks the node: nothing, a slot, or something that never arrives."""
         builder = self._builder
         save = self._function.block("save")
         self._save = save
@@ -243,7 +243,7 @@ class _ShapeEmitter:
         builder.ret(fired)
 
     def _kept(self) -> list[tuple[int, Slot]]:
-        """The words of the record that change, and the stack slots where they live meanwhile."""
+        """The mutable words of the record, and the stack slots that hold them during a visit."""
         kept = [(NEXT, self._next), (CODE, self._code)]
         for group, slot in enumerate(self._counts):
             kept.append((self._shape.group(group) + COUNT, slot))
@@ -263,7 +263,7 @@ class _ShapeEmitter:
         return self._builder.load(pointer, I64)
 
     def _asked(self, row: Value) -> tuple[list[tuple[Value, Value, Value]], list[Value], Value]:
-        """Of each step its slot, what is there and the cycle it allows; negative if not known yet.
+        """For each step: its slot, the word there, and the cycle it allows (negative if unknown).
 
         Also the latest cycles up to each step, and a number that is negative if any is unknown.
         """
@@ -283,7 +283,7 @@ class _ShapeEmitter:
         return asked, latest, unready
 
     def _asked_slot(self, port: int) -> Value:
-        """The next token of a port that receives; where the token left that makes space to send."""
+        """The slot of a receiver's next token, or of the token whose departure makes space."""
         builder, group = self._builder, self._shape.groups[port]
         at = self._load(self._counts[group])
         if not self._shape.receives[port]:
@@ -297,7 +297,7 @@ class _ShapeEmitter:
             builder.store(builder.add(self._load(slot), time), slot)
 
     def _move(self, row: Value, now: Value) -> None:
-        """Take and put tokens.  A ring has a slot more, which is written where no token moves."""
+        """Take and put tokens; the extra slot of a ring is written when no token moves."""
         builder, shape = self._builder, self._shape
         for group, column in enumerate(shape.moves):
             if column == NEVER:
@@ -398,9 +398,9 @@ def _emit_advance(module: Module) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLayout:
-    """How one node (a PE or a machine) uses the run-ahead code.
+    """The layout of a node (a PE or a machine) for the run-ahead code.
 
-    ``ports`` are the channel elements of its ports, and ``masks`` has a row for each of its codes.
+    ``ports`` are the channel elements of its ports, and ``masks`` has a row for each code.
     """
 
     shape: Shape
@@ -419,7 +419,7 @@ class RowPorts:
 
 
 class Rows:
-    """The rows of a control, which many controls share: equal if they are the same arrays."""
+    """The rows of a control, compared by identity because many controls share them."""
 
     def __init__(self, control: Control) -> None:
         self.rows, self.uses = control.rows, control.uses
@@ -433,7 +433,7 @@ class Rows:
         return int(end - self.row_start[instance])
 
     def ports(self, instance: int) -> list[RowPorts]:
-        """What the rows of a node do with channel elements."""
+        """The channel usage of a node's rows."""
         first = int(self.row_start[instance])
         found: list[RowPorts] = []
         for row in self.rows[first : first + self.count(instance)]:
@@ -460,8 +460,8 @@ class Rows:
 def twins(rows: Rows, instances: int) -> tuple[tuple[int, ...], ...]:
     """Channel elements whose tokens always move together, if capacity and latency are the same.
 
-    All of a group go from one node to one node, in the same rows and in the same order among each
-    other.  A coordinate and its reference are such a pair.
+    All elements of a group connect the same two nodes, in the same rows and in the same relative
+    order.  A coordinate and its reference are such a pair.
     """
     sends: dict[int, list[tuple[int, int]]] = {}
     needs: dict[int, list[tuple[int, int, bool]]] = {}
@@ -544,7 +544,7 @@ class _Columns:
         self.masks: list[tuple[bool, ...]] = []
 
     def of(self, holds: Iterable[bool]) -> int:
-        """The column that says where something holds."""
+        """The column of a mask, added if new."""
         mask = tuple(holds)
         if all(mask) and mask:
             return ALWAYS

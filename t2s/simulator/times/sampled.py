@@ -1,4 +1,4 @@
-"""Timelines from runs that stop at given cycles, where their counters are read."""
+"""Timelines from runs that stop at given cycles to read their counters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from t2s.simulator.times.table_memories import table_times_of
 
 
 def timeline_of(program: SimProgram, edges: Counts, kernel: str) -> Timeline:
-    """What the PEs of a program did between edges (see ``checked_window``)."""
+    """The timeline of a program between edges (see ``checked_window``)."""
     return timelines_of(program, (edges,), kernel)[0]
 
 
@@ -30,10 +30,10 @@ def timelines_of(
 ) -> tuple[Timeline, ...]:
     """Timelines of several windows, which may overlap, from one run to the end of the last one.
 
-    ``kernel`` is what found the times of the whole run; a run by the array kernel is repeated by
-    it, any other one by the table kernel.  A program with machines has its trace.  Edges of bins
-    wider than a cycle are moved to the ends of periods where the run repeats itself, so that what
-    is in a bin is exact without a look at all of its cycles; there may be fewer bins then.
+    ``kernel`` computed the times of the whole run; a run of the array kernel is repeated by it, any
+    other by the table kernel.  A program with machines must have its trace.  Edges of bins wider
+    than a cycle move to the ends of periods if the run repeats itself, so that bins are exact
+    without visiting all of their cycles; there may be fewer bins then.
     """
     run = _sampled_run(program, kernel)
     fixed: set[int] = set()
@@ -54,7 +54,7 @@ def timelines_of(
 
 
 def _stretches(edges: Sequence[int], fixed: Collection[int]) -> Iterator[list[int]]:
-    """Edges from each one that is fixed to the next one."""
+    """The stretches of edges between fixed ones."""
     stretch = [edges[0]]
     if len(edges) == 1:
         yield stretch
@@ -66,13 +66,13 @@ def _stretches(edges: Sequence[int], fixed: Collection[int]) -> Iterator[list[in
 
 
 def _timeline(program: SimProgram, sampled: Sequence[_Counters]) -> Timeline:
-    """The differences of counters, without those of edges that were moved to the same place."""
+    """The differences of counters, without edges that moved to the same cycle."""
     found = [sampled[0]]
     found += (one for one in sampled[1:] if one.cycle > found[-1].cycle)
     pairs = list(pairwise(found))
     cycles = np.stack([after.states - before.states for before, after in pairs], axis=2)
     slots = np.stack([one.states[PEState.BUSY] for one in found], axis=1)
-    empty = empty_before(program, slots)  # an engine steps through them as if they were firings
+    empty = empty_before(program, slots)  # engines count empty slots as firings
     cycles[PEState.BUSY] -= np.diff(empty, axis=1)
     cycles[PEState.WAITING] += np.diff(empty, axis=1)
     return Timeline(
@@ -92,7 +92,7 @@ def _timeline(program: SimProgram, sampled: Sequence[_Counters]) -> Timeline:
 
 
 def _sampled_run(program: SimProgram, kernel: str) -> TableRun | ArrayRun:
-    """A run of a program that has run by that kernel; with machines it has to have its trace."""
+    """Repeat a run by its kernel; with machines the program must have its trace."""
     if not program.graph.machines:
         return ArrayRun(program) if kernel == "array" else TableRun(program)
     if program.trace is None:
@@ -117,7 +117,7 @@ class TableRun:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """So many periods that were skipped, and the counters before and after them."""
+    """Skipped periods, and the counters before and after them."""
 
     start: int
     period: int
@@ -158,8 +158,8 @@ class ArrayRun:
     def samples(self, edges: Counts, *, moved: bool) -> Iterator[tuple[int, Tally]]:
         """The counters at the ends of cycles.
 
-        A cycle that is skipped may be ``moved`` to where a period ends, but for the first and the
-        last; so the run takes no longer than it does without samples.
+        A skipped cycle may be ``moved`` to the end of a period, except for the first and the last
+        one, so that samples do not slow the run down.
         """
         wanted, last = edges.tolist(), int(edges[-1])
         self.forward.on_skip = None
@@ -220,7 +220,7 @@ class _Counters:
 
     @staticmethod
     def at(program: SimProgram, tally: Tally, cycle: int) -> _Counters:
-        """Those of a tally at the end of a cycle."""
+        """The counters of a tally at the end of a cycle."""
         control = program.control
         starved, blocked = tally.memory_starved.copy(), tally.memory_blocked.copy()
         memory = starved + blocked
@@ -250,7 +250,7 @@ class _Counters:
         )
 
     def causes_since(self, before: _Counters) -> Counts:
-        """For each PE the channel that it waited for most since then (see ``Timeline``)."""
+        """For each PE, the channel that it waited for most since ``earlier`` (see ``Timeline``)."""
         control = self.program.control
         memory = self.memory - before.memory
         most, causes = memory.copy(), np.where(memory > 0, MEMORY, NO_CAUSE)

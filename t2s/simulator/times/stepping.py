@@ -1,7 +1,7 @@
-"""The stepping engine: times of nodes that share nothing but channels, cycle by cycle; its tables.
+"""The stepping engine: times of nodes that share only channels, cycle by cycle; its tables.
 
-Where much happens in every cycle it is faster than running ahead (``run_ahead``).  See
-``stepping_emit`` for how it works.
+If every cycle is busy it is faster than running ahead (``run_ahead``).  See ``stepping_emit`` for
+how it works.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _compiled(shape: StepShape) -> MachineCode:
 def steps_of(program: SimProgram) -> StepTables | None:
     """The tables to step through a program; ``None`` if that is impossible, or would be slow.
 
-    It takes a program all of whose firings are known, and few enough channels.  A cycle costs about
-    the same whatever happens in it, so it is slow where little does.
+    All firings of the program must be known, and its channels must be few.  All cycles cost about
+    the same, so the engine is slow if most are idle.
     """
     if not shares_channels_alone(program):
         return None
@@ -125,7 +125,7 @@ class StepTimes:
         self._run = _compiled(self._shape).run
 
     def _leaves(self, steady: int, left: Counts) -> bool:
-        """Whether a steady node leaves tokens: then it may not fire whenever it can."""
+        """Whether a steady node leaves tokens behind, so that it must not fire whenever it can."""
         asked = int(self._tables.tables[steady][0, 0])
         return any(asked >> lane & 1 for lane in np.flatnonzero(left).tolist())
 
@@ -150,7 +150,7 @@ class StepTimes:
         self._state[stepping_emit.DELAY_COUNT] = len(found)
 
     def _place_nodes(self) -> None:
-        """Choosing nodes, groups of those that fire seldom, and steady ones."""
+        """Place choosing nodes, groups of those that rarely fire, and steady ones."""
         tables, state = self._tables, self._state
         records = self._choosing_records()
         count = self._shape.choosing
@@ -168,7 +168,7 @@ class StepTimes:
         state[stepping_emit.NODE_COUNT] = len(nodes)
 
     def _choosing_records(self) -> Array:
-        """Where the codes of nodes begin, and their rows; groups are filled up with nobody."""
+        """The starts of the codes and rows of nodes; groups are padded with empty nodes."""
         tables, choosing = self._tables, self._choosing
         length = np.cumsum([0, *(len(self._codes[n]) + 1 for n in choosing)])
         listed = np.empty(int(length[-1]), np.uint8)
@@ -180,7 +180,7 @@ class StepTimes:
         records = np.empty((len(choosing) + missing, 2), np.int64)
         records[: len(choosing), stepping_emit.CODE] = address_of(listed) + length[:-1]
         records[: len(choosing), stepping_emit.ROWS] = tables.address + tables.begin[choosing]
-        if missing:  # as the last node at its end
+        if missing:  # padding behaves like a node at its end
             records[len(choosing) :] = records[len(choosing) - 1]
             records[len(choosing) :, stepping_emit.CODE] += len(self._codes[choosing[-1]])
         self._first_code = records[: len(choosing), stepping_emit.CODE].copy()
@@ -193,13 +193,13 @@ class StepTimes:
         return self.cycle > _PATIENCE * most + _STEPS_PER_CALL
 
     def advance(self, cycles: int = _STEPS_PER_CALL) -> bool:
-        """Simulate so many cycles; whether anything can happen after them."""
+        """Simulate a number of cycles; return whether anything can happen after them."""
         self._run(address_of(self._state), cycles)
         return bool(self._state[stepping_emit.QUIET] < self._state[stepping_emit.LONGEST])
 
     @property
     def fired(self) -> int:
-        """Firings made, about."""
+        """The approximate number of firings."""
         return int(self.firings().sum())
 
     @property
@@ -268,7 +268,7 @@ class StepTimes:
         )
 
     def _by_element(self, by_lane: Array) -> Counts:
-        """Sums by element; of twins the first one is to blame."""
+        """Sums by element; stalls of twins are attributed to the first one."""
         found = np.zeros(len(self._tables.twin), np.int64)
         used = self._tables.element >= 0
         np.add.at(found, self._tables.element[used], by_lane[used])
@@ -277,7 +277,7 @@ class StepTimes:
 
 # From the control of a program to the tables of the code that steps through cycles.
 #
-# See ``stepping_emit``.  What is here follows from the rows alone, so runs of one program share it.
+# See ``stepping_emit``.  The tables depend only on the rows, so runs of one program share them.
 
 Numbers = NDArray[np.int64]
 
@@ -297,12 +297,12 @@ class StepTables:
     lanes: 32 or 64.
     element: the channel element of every lane, or -1.
     twin: the element that stands for each (see ``run_ahead_code``).
-    slow: the lane that keeps a node from firing before its interval is over, by instance.
-    steady: nodes that do the same in every firing, and take all that they wait for.
+    slow: the lane that holds a node until its interval is over, by instance.
+    steady: nodes whose firings are all the same, and take all tokens that they wait for.
     storing: nodes that store in every firing.
-    mixed: whether there are nodes that store in some firings only.
-    tables: of every node: a row of words for every code, and one for the end.
-    begin: in bytes, where each of them begins, one behind the other.
+    mixed: whether some nodes store in only some firings.
+    tables: for every node, a row of words for every code, and one for the end.
+    begin: the offset of each table, in bytes.
     used: the lanes of every node.
     """
 
@@ -319,7 +319,7 @@ class StepTables:
 
     @property
     def address(self) -> int:
-        """Where the first table begins, which ``begin`` counts from."""
+        """The address of the first table, to which ``begin`` is relative."""
         return address_of(self.tables[0]) if self.tables else 0
 
     @property
@@ -343,7 +343,7 @@ class _Node:
 
     @property
     def is_steady(self) -> bool:
-        """Whether all firings do the same, and take all that they wait for."""
+        """Whether all firings are the same, and take all tokens that they wait for."""
         kinds = {(*row.needs, -1, *row.takes, -1, *row.puts) for row in self.rows}
         return len(kinds) == 1 and self.rows[0].needs == self.rows[0].takes != []
 
@@ -397,7 +397,7 @@ def step_tables(rows: Rows, twin: tuple[int, ...], slow: tuple[int, ...]) -> Ste
 
 
 def _node(rows: Rows, instance: int, twin: Sequence[int]) -> _Node:
-    """A node, without the elements that others stand for."""
+    """A node, without elements that have another representative."""
 
     def kept(elements: list[int]) -> list[int]:
         return [element for element in elements if twin[element] == element]
@@ -413,9 +413,9 @@ def _node(rows: Rows, instance: int, twin: Sequence[int]) -> _Node:
 
 
 def _lane_order(nodes: Sequence[_Node], *, apart: bool) -> list[_Lane] | None:
-    """All lanes, those that a firing waits for first before the others; ``None`` in a circle.
+    """All lanes, sorted by the order in which firings wait for them; ``None`` for a cycle.
 
-    With lanes for the two ends of an element ``apart`` there is no circle.
+    With separate lanes for the two ends of an element (``apart``) there are no cycles.
     """
     later: dict[_Lane, set[_Lane]] = {}
     for node in nodes:
@@ -471,7 +471,7 @@ class _Lanes:
 def _table(
     node: _Node, lanes: int, numbers: _Lanes, slow: int | None, mark: int | None
 ) -> NDArray[np.uint64]:
-    """What every code asks for and moves; the last lane never has a token."""
+    """The needs and moves of every code; the last lane never has a token."""
     found: list[tuple[int, int, int, int]] = []
     for row in node.rows:
         needs = numbers.asked(node.receives, row.needs, sends=False)

@@ -1,20 +1,19 @@
-"""Generated code that finds the times of nodes by stepping through the cycles of their firings.
+"""Generated code that computes the times of nodes by stepping through cycles.
 
-In every cycle a node fires if the tokens that its next firing needs are there and the channels that
-it puts into have space, all as at the start of the cycle.  A channel is a *lane*: a bit of a word
-and an element of a vector that counts tokens.  So the state of all channels is two words, which
-lanes are empty and which are full, and what all nodes took and put in a cycle is two words that
-change all counts at once.  What a firing asks for and moves are such words too, and where one of
-them is both asked for and not there its lowest bit is to blame: lanes are numbered in the order in
-which nodes wait.
+In every cycle a node fires if, at the start of the cycle, the tokens of its next firing have
+arrived and its output channels have space.  A channel is a *lane*: a bit of a word and an element
+of a vector of token counts.  So the state of all channels is two words (empty lanes and full
+lanes), and the moves of all nodes in a cycle are two words that change all counts at once.  The
+needs and moves of a firing are such words, too; the lowest bit that is needed but missing is the
+cause of a stall, because lanes are numbered in the order in which nodes wait.
 
-A *choosing* node has a list of codes and a table with a row for each, a *steady* node does the same
-in every firing.  Nodes that fire seldom are in *groups*.  While all nodes of a group wait, what
-each of them waits for first can only be given to it by somebody else, so the group is not looked
-at before one of these lanes changes.
+A *choosing* node has a list of codes and a table with a row for each; all firings of a *steady*
+node are the same.  Nodes that rarely fire are in *groups*.  While all nodes of a group wait, only
+other nodes can change the lanes that they wait for first, so the group is skipped until one of
+these lanes changes.
 
-The code depends on the number of nodes outside of groups, of lanes and of the bits of counts only,
-and on whether all tokens arrive in the next cycle.
+The code depends only on the numbers of nodes outside of groups, of lanes and of bits of counts, and
+on whether all tokens arrive in the next cycle.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from t2s.llvm.ir import (
     vector_type,
 )
 
-# What the code that steps through cycles works on, and what it is written with.
+# The state of the stepping code, and helpers to write it.
 #
 # That is its state, what it depends on, and words of lanes, records and loops.
 
@@ -93,14 +92,14 @@ WINDOW_CYCLES = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """What the code depends on.
+    """The parameters of the code.
 
     Attributes
     ----------
     lanes: 32 or 64.
-    count_bits: of the counts of tokens: 8, 16 or 32.
-    delayed: whether some tokens take more than a cycle.
-    choosing, steady: the nodes outside of groups.
+    count_bits: bits of a token count: 8, 16 or 32.
+    delayed: whether some tokens take more than one cycle.
+    choosing, steady: numbers of nodes outside of groups.
     """
 
     lanes: int
@@ -128,7 +127,7 @@ class WordEmitter:
         self._index = self._builder.alloca(I64)
 
     def _together(self, parts: list[Words]) -> Words:
-        """All lanes of some words; in pairs, so that it does not take long."""
+        """The union of some words, as a balanced tree to shorten the critical path."""
         while len(parts) > 1:
             pairs = [
                 [self._builder.or_(*both) for both in zip(left, right, strict=True)]
@@ -159,7 +158,7 @@ class WordEmitter:
         return self._builder.select(condition, if_true, if_false, unpredictable=True)
 
     def _each_node_in(self, lanes: Words, word: int, now: Value, into: Sequence[Value]) -> None:
-        """Note a cycle for all nodes that use one of the lanes, and add all their lanes."""
+        """Record a cycle for all nodes that use one of the lanes, and add all their lanes."""
         builder = self._builder
 
         def note(node: Value) -> None:
@@ -220,7 +219,7 @@ def emit_steps(shape: StepShape) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _SteppedNode:
-    """Code of a node: whether it fires, what it moves, and what it waits for first."""
+    """Values of a node's code: whether it fires, its moves, and the lane it waits for first."""
 
     fires: Value
     moves: Words
@@ -228,7 +227,7 @@ class _SteppedNode:
 
 
 class _StepEmitter(WordEmitter):
-    """Emits the function; what changes lives in stack slots."""
+    """Emits the function; variables live in stack slots."""
 
     def __init__(self, module: Module, shape: StepShape) -> None:
         self._shape = shape
@@ -316,7 +315,7 @@ class _StepEmitter(WordEmitter):
     # -- a cycle ----------------------------------------------------------------------------------
 
     def _emit_cycle(self) -> None:
-        """All nodes, by the state at the start of the cycle; then the state changes."""
+        """Evaluate all nodes on the state at the start of the cycle, then update the state."""
         builder = self._builder
         moved, waits = self._emit_nodes(self._status())
         stalled = [
@@ -339,7 +338,7 @@ class _StepEmitter(WordEmitter):
         self._emit_first_firings(moved)
 
     def _status(self) -> Words:
-        """Which lanes are empty, and which are full."""
+        """The empty and the full lanes."""
         builder = self._builder
         ready = builder.load(self._ready if self._shape.delayed else self._held, self._counts)
         held = builder.load(self._held, self._counts)
@@ -352,7 +351,7 @@ class _StepEmitter(WordEmitter):
         return [builder.or_(builder.zext(empty, I64), both)]
 
     def _emit_nodes(self, status: Words) -> tuple[Words, Words]:
-        """What all nodes move, and what those that do not fire wait for."""
+        """The moves of all nodes, and the causes of stalls."""
         builder, shape = self._builder, self._shape
         choosing, steady = self._pointer(CHOOSING), self._pointer(STEADY)
         nodes = [
@@ -421,7 +420,7 @@ class _StepEmitter(WordEmitter):
         return found
 
     def _emit_node(self, row: Value, status: Words) -> _SteppedNode:
-        """Whether a node fires: what it moves then, and what is to blame if it does not."""
+        """Whether a node fires, with its moves, or the cause of its stall."""
         builder = self._builder
         missing = [
             builder.and_(self._at_word(row, number), word) for number, word in enumerate(status)
@@ -473,7 +472,7 @@ class _StepEmitter(WordEmitter):
         builder.store(builder.sub(ready, self._spread(come, self._counts)), self._ready)
 
     def _emit_first_firings(self, moved: Words) -> None:
-        """Note the cycle for the nodes that fire for the first time."""
+        """Record the cycle for nodes that fire for the first time."""
         builder = self._builder
         noted, new = self._block("noted"), self._block("new")
         fresh = [

@@ -1,24 +1,24 @@
 """The compiled table kernel: the cycle of every firing, without values; memory of shared bandwidth.
 
 The kernel walks cycles in order and PEs in instance order.  A PE sleeps until its *wake* cycle; a
-PE that waits for a token nobody has sent yet, or for a slot nobody has freed yet, sleeps for ever
-and marks the channel element, and whoever serves the element wakes it.  If no PE fires in a cycle
-the kernel jumps to the next wake.
+PE that waits for a token that has not been sent, or a slot that has not been freed, sleeps
+indefinitely and marks the channel element; the PE that serves the element wakes it.  If no PE fires
+in a cycle the kernel jumps to the next wake.
 
 A channel element is a ring of one integer per slot: a positive entry is a token and the cycle at
 which it is ready; an entry of zero or below is a free slot, negated the first cycle at which it
 may be filled.  Comparing these times with the current cycle makes the result independent of the
 order in which PEs are visited.
 
-What memory does is a *policy* of four functions, so ``advance_with`` makes a kernel for each kind
-of memory: that of shared bandwidth, below, and those of ``table_memories``.
+The behavior of memory is a *policy* of five functions, from which ``advance_with`` makes a kernel
+for each kind of memory: shared bandwidth (below), and those of ``memory_policies``.
 
-The whole state is in the arrays, so the kernel may stop after any cycle and go on later.  Tables
-are flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
-spares the compiler the handling of negative indices and is worth a factor of four in speed.
+The whole state is in arrays, so the kernel may stop after any cycle and resume later.  Tables are
+flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
+avoids the handling of negative indices and makes the kernel four times faster.
 
-The columns of the tables are in ``table_layout``, with the way in; ``kernels`` compiles
-``advance`` and keeps it on disk.
+``table_layout`` has the columns of the tables and the entry point; ``llvm/kernels.py`` compiles
+``advance`` and caches it on disk.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ RECORD_SHIFT = U(3)
 
 @inlined
 def _ready(tables: Tables, row: Word) -> Word:
-    """The first cycle at which the channels allow a firing, ``FOREVER`` if it is not known yet.
+    """The first cycle at which the channels allow a firing, ``FOREVER`` if unknown yet.
 
-    In that case the element that the firing waits for is marked.
+    In that case the blocking element is marked.
     """
     uses, elements, ring = tables.uses, tables.elements, tables.ring
     need: Word = np.int64(0)
@@ -109,9 +109,9 @@ def _ready(tables: Tables, row: Word) -> Word:
 
 @inlined
 def _note_peak(elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word) -> None:
-    """After a send: keep the most slots of the element that one cycle ever needed.
+    """After a send, update the peak number of slots that the element needed in a cycle.
 
-    They are those that hold tokens, and one that is freed in this very cycle.
+    These are the slots with tokens, and one that is freed in this cycle.
     """
     read, write = elements[element + READ], elements[element + WRITE]
     begin, end = elements[element + BEGIN], elements[element + END]
@@ -124,7 +124,7 @@ def _note_peak(elements: Unsigned, ring: Signed, stalls: Signed, element: Word, 
 
 @inlined
 def _move_tokens(tables: Tables, row: Word, now: Word, sent: Word, measured: bool) -> None:
-    """Free the slots of a firing's receives; fill those of its sends, which leave at ``sent``."""
+    """Free the slots of a firing's receives; fill those of its sends, departing at ``sent``."""
     uses, elements, ring, wake = tables.uses, tables.elements, tables.ring, tables.wake
     use, middle, end = (
         tables.rows[row],
@@ -165,7 +165,7 @@ def _move_tokens(tables: Tables, row: Word, now: Word, sent: Word, measured: boo
 
 @inlined
 def _next_firing(tables: Tables, pe: Word, record: Word, now: Word) -> None:
-    """Count the firing, and find the row and the earliest cycle of the next one."""
+    """Count the firing, and determine the row and the earliest cycle of the next one."""
     pes, clock = tables.pes, tables.clock
     fired = pes[record + FIRED] + _ONE
     pes[record + FIRED] = fired
@@ -214,10 +214,10 @@ def _attribute(
     seen: Word,
     now: Word,
 ) -> None:
-    """Attribute the cycles from ``seen``, the end of the interval, to a firing at ``now``.
+    """Attribute the stalled cycles from ``seen``, the end of the interval, to ``now``.
 
-    The cycles belong to the first receive in body order that was not ready, else to the first send
-    that had no space, else to memory: a running maximum over the ports.
+    A cycle belongs to the first receive in body order that was not ready, else to the first send
+    without space, else to memory: a running maximum over the ports.
     """
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
@@ -239,7 +239,7 @@ def _attribute(
 
 @inlined
 def _account(tables: Tables, pe: Word, record: Word, row: Word, now: Word) -> None:
-    """Count the stalled cycles before a firing; there are none before the first."""
+    """Count the stalled cycles before a firing; the first firing has none."""
     last = tables.pes[record + LAST]
     seen = np.int64(last + tables.pes[record + INTERVAL])
     if now > seen and last:
@@ -253,7 +253,7 @@ def _account(tables: Tables, pe: Word, record: Word, row: Word, now: Word) -> No
 def fire(
     tables: Tables, pe: Word, record: Word, row: Word, now: Word, sent: Word, measured: bool
 ) -> None:
-    """Fire a PE that everything allows to; its tokens leave at ``sent``."""
+    """Fire a ready PE; its tokens leave at ``sent``."""
     _account(tables, pe, record, row, now)
     _move_tokens(tables, row, now, sent, measured)
     _next_firing(tables, pe, record, now)
@@ -290,12 +290,13 @@ def advance_with(
 
     Parameters
     ----------
-    begin(tables, memory, now, measured): at the start of a cycle; how many PEs it fired.
-    allows(tables, memory, pe, now): the first cycle in which a PE may ask, as far as is known.
-    asks(tables, memory, pe, row, now): the cycle in which the tokens of the firing leave;
-        ``FOREVER`` if the PE has to wait until memory serves it in ``begin``.
+    begin(tables, memory, now, measured): start a cycle; the number of PEs it fired.
+    allows(tables, memory, pe, now): the first cycle in which a PE may send requests, as far as
+        known.
+    asks(tables, memory, pe, row, now): send the requests of a firing; the cycle in which its tokens
+        leave, or ``FOREVER`` if the PE has to wait until memory serves it in ``begin``.
     serves(tables, memory, now): the first cycle from ``now`` in which ``begin`` may fire a PE.
-    ends(tables, memory, last): when nothing will fire any more, after the last firing of all.
+    ends(tables, memory, last): called after the last firing of the run.
     """
 
     def advance(tables: Tables, memory: Any, until: int, measured: bool) -> bool:
@@ -340,18 +341,17 @@ def advance_with(
     return advance
 
 
-# The table kernel where units share the bandwidth of memory, or memory is unlimited.
+# The policy of shared or unlimited memory bandwidth.
 #
-# The bandwidth is served in the order of a queue that a PE joins in the first cycle in which its
-# interval and channels allow its firing, PEs of one cycle in instance order; in the queue a PE
-# sleeps.
+# A PE joins a queue in the first cycle in which its interval and channels allow its firing, PEs of
+# one cycle in instance order, and sleeps until it is served.
 
 _ACCESS_SHIFT = U(2)
 
 
 @inlined
 def _earn(clock: Signed, rate: Word, now: Word) -> None:
-    """Bring the memory credit up to this cycle; it never exceeds one cycle's worth."""
+    """Update the memory credit to this cycle; it never exceeds that of one cycle."""
     passed = now - clock[CREDIT_AT]
     if passed > (rate - clock[CREDIT]) // rate:
         clock[CREDIT] = rate
@@ -368,19 +368,19 @@ def _note_store(tables: Tables, row: Word, now: Word) -> None:
 
 @inlined
 def _at_once(tables: Tables, memory: Credit, pe: Word, row: Word, now: Word, sent: Word) -> Word:
-    """Nothing else delays the tokens of a firing."""
+    """No other memory delays the tokens of a firing."""
     return sent
 
 
 @inlined
 def _allows(tables: Tables, memory: Credit, pe: Word, now: Word) -> Word:
-    """A PE may ask at any time."""
+    """A PE may send requests at any time."""
     return np.int64(0)
 
 
 @inlined
 def _serves(tables: Tables, memory: Credit, now: Word) -> Word:
-    """When there is credit for the head of the queue."""
+    """The cycle with enough credit for the head of the queue."""
     if tables.clock[QUEUED] > 0:
         return now + (-tables.clock[CREDIT]) // memory.rate
     return FOREVER
@@ -388,13 +388,13 @@ def _serves(tables: Tables, memory: Credit, now: Word) -> Word:
 
 @inlined
 def _ends(tables: Tables, memory: Credit, last: Word) -> None:
-    """Nothing is left to do."""
+    """Nothing remains to be done."""
 
 
 def credit_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]:
     """The five functions of this memory.
 
-    ``leaves(tables, memory, pe, row, now, sent)`` is told of each firing that it serves, and says
+    ``leaves(tables, memory, pe, row, now, sent)`` is called for each served firing, and returns
     when its tokens leave.
     """
 
@@ -418,7 +418,7 @@ def credit_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]
 
     @inlined
     def begin(tables: Tables, memory: Credit, now: Word, measured: bool) -> Word:
-        """Earn credit, and serve those who wait."""
+        """Earn credit, and serve the queue."""
         fired = 0
         if memory.rate > 0:
             _earn(tables.clock, memory.rate, now)
@@ -428,7 +428,7 @@ def credit_policy(leaves: Callable[..., Word]) -> tuple[Callable[..., Any], ...]
 
     @inlined
     def asks(tables: Tables, memory: Credit, pe: Word, row: Word, now: Word) -> Word:
-        """Memory serves the access now, and takes the credit; else the PE joins the queue."""
+        """Serve the access now for its credit, or let the PE join the queue."""
         clock, queue = tables.clock, memory.queue
         access = np.int64(tables.rows[row + ACCESS] >> _ACCESS_SHIFT)
         cost = access * memory.unit if memory.rate > 0 else np.int64(0)

@@ -1,7 +1,7 @@
 """The tables of the table kernel, and its form for a memory of shared bandwidth as machine code.
 
-What the kernel does is in ``table_kernel``, which is imported only where it has to be compiled;
-``table_memories`` has the forms for other memories.
+``table_kernel`` has the kernel itself, and is imported only to compile it; ``table_memories`` has
+the forms for other memories.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ the first position and the length of the ring of PEs that wait for memory."""
 
 
 class Tables(NamedTuple):
-    """The state of a run, but for its memory.
+    """The state of a run without its memory.
 
     ``stalls`` counts, by element record, cycles its receiver starved (column 0) and its sender was
     blocked (column 1), and in column ``PEAK``, if that is measured, the most slots in use;
@@ -73,7 +73,7 @@ class Tables(NamedTuple):
 
 
 class Credit(NamedTuple):
-    """A memory of shared bandwidth: ``rate`` is credit per cycle and ``unit`` credit per byte.
+    """A memory of shared bandwidth: ``rate`` is credit per cycle, ``unit`` credit per byte.
 
     A rate of 0 is unlimited memory.  ``queue`` is a ring of the PEs that wait.
     """

@@ -1,4 +1,4 @@
-"""The table kernel with memories in which the time of an access depends on where it is."""
+"""The table kernel with memories whose access times depend on addresses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TimedMemories:
         self.accesses = program.accesses_memory if units is None else units.unit_of >= 0
 
     def provide(self) -> bool:
-        """Have the requests of more firings ready, if any is used up; whether it was."""
+        """Prepare the requests of more firings if any are used up; return whether they were."""
         provided = False
         for memory in (self._units, self._banks):
             if memory is not None and not memory.lasts():
@@ -83,16 +83,16 @@ class TimedMemories:
 
     @property
     def last_written(self) -> int:
-        """The cycle in which the last write to the DRAM was done, but those after all firings."""
+        """The cycle of the last write to the DRAM, except for those after all firings."""
         return self._units.last_stored if self._units is not None else 0
 
     @property
     def last_stored(self) -> int:
-        """The cycle in which the last store to the banks was done."""
+        """The cycle of the last store to the banks."""
         return self._banks.last_stored if self._banks is not None else 0
 
     def counts(self) -> tuple[MemoryCounts | None, SharedCounts | None]:
-        """What was measured."""
+        """The counters."""
         units, banks = self._units, self._banks
         return (
             units.tally() if units is not None else None,
@@ -101,7 +101,7 @@ class TimedMemories:
 
 
 def timed_memories(program: SimProgram) -> TimedMemories | None:
-    """The memories of a program, if it has such."""
+    """The address-dependent memories of a program, or ``None``."""
     return TimedMemories(program) if program.timed_places else None
 
 

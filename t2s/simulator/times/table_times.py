@@ -1,4 +1,4 @@
-"""Times by the table kernel: its tables, and what they measured."""
+"""Times by the table kernel: its tables and their counters."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from t2s.simulator.times import table_layout as timing
 
 
 class Memories(Protocol):
-    """Memories in which the time of an access depends on where it is (``table_memories``)."""
+    """Memories whose access times depend on addresses (``table_memories``)."""
 
     @property
     def accesses(self) -> Array:
-        """Whether random stalls hold up a PE."""
+        """The PEs that random stalls apply to."""
 
     def provide(self) -> bool:
-        """Have the requests of more firings ready, if any are used up; whether they were."""
+        """Prepare the requests of more firings if any are used up; return whether they were."""
 
     def lasts(self) -> int:
         """Cycles before they may be used up."""
@@ -44,14 +44,14 @@ class Memories(Protocol):
 
     @property
     def last_written(self) -> int:
-        """The cycle in which the last write to the DRAM was done, but those after all firings."""
+        """The cycle of the last write to the DRAM, except for those after all firings."""
 
     @property
     def last_stored(self) -> int:
-        """The cycle in which the last store to the banks was done."""
+        """The cycle of the last store to the banks."""
 
     def counts(self) -> tuple[MemoryCounts | None, SharedCounts | None]:
-        """What was measured."""
+        """The counters."""
 
 
 class TableTimes:
@@ -120,14 +120,14 @@ class TableTimes:
         return int(self.clock[timing.UNFINISHED])
 
     def earliest_end(self) -> int:
-        """A cycle before which the run cannot end, from the firings that are left."""
+        """A lower bound on the end of the run, from the firings left."""
         left = self.program.control.firings - self._column(timing.FIRED)
         soonest = np.maximum(self._column(timing.LAST) + self.program.intervals, self.now)
         ends = soonest + (left - 1) * self.program.intervals
         return int(ends[left > 0].max(initial=0))
 
     def advance(self, until: int) -> bool:
-        """Simulate to the end of a cycle; whether anything may happen after it."""
+        """Simulate to the end of a cycle; return whether anything may happen after it."""
         if self.memories is not None:
             if self.memories.provide() or self._run is None:
                 self._run = self.memories.prepared(self.tables, self.credit)
@@ -174,7 +174,7 @@ class TableTimes:
     def sample(self, cycle: int) -> Tally:
         """The counters at the end of a cycle, up to which the run has advanced.
 
-        They are those of ``tally``, for all PEs at once, and nobody looks for what waits for ever.
+        Like ``tally``, for all PEs at once, but without the search for stuck PEs.
         """
         firings, last = self._column(timing.FIRED), self._column(timing.LAST)
         waiting = np.maximum(firings - 1, 0) * (self.program.intervals - 1)
@@ -206,10 +206,10 @@ class TableTimes:
         )
 
     def _needed(self, pes: Counts) -> Iterator[tuple[Counts, Counts, Array, Counts]]:
-        """What the next firings of PEs require, one requirement of each PE after the other.
+        """The requirements of the next firings of PEs, PE by PE.
 
-        Positions among ``pes``, channel elements, whether they are sent to, and the cycles from
-        which that is possible.
+        Returns positions among ``pes``, channel elements, whether they are sent to, and the first
+        cycles in which that is possible.
         """
         rows = self.rows[self._column(timing.ROW)[pes] // int(timing.ROW_RECORD)].astype(np.int64)
         begin, middle, end = rows[:, 0], rows[:, 1], rows[:, 2]
@@ -247,7 +247,7 @@ class TableTimes:
         return Ending.LIMIT, min(limits.max_cycles or 0, max(end, self.now - 1))
 
     def ready(self, element: int) -> int:
-        """When the next token of an element is ready; ``FOREVER`` if there is none."""
+        """The cycle in which the next token of an element is ready, or ``FOREVER``."""
         entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
         return entry if entry > 0 else FOREVER
 
@@ -268,9 +268,9 @@ class TableTimes:
         return self.rows[int(self.pes[pe, int(timing.ROW)]) // timing.ROW_RECORD]
 
     def _left(self) -> Counts:
-        """Tokens in every element: those between where its ring is read and where it is written.
+        """Tokens in every element: those between the read and write positions of its ring.
 
-        Where these are one place the ring is full, or empty.
+        If these are equal the ring is full or empty.
         """
         columns = (timing.BEGIN, timing.END, timing.READ, timing.WRITE)
         begin, end, read, write = (self.elements[:, int(n)].astype(np.int64) for n in columns)

@@ -1,1 +1,1 @@
-"""The values of a graph in machine code, apart from time."""
+"""The values of a graph by machine code, independent of time."""

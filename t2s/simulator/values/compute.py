@@ -1,10 +1,10 @@
-"""The values of a graph in machine code, apart from time.
+"""Compute the values of a graph by machine code, independent of time.
 
-A graph of blocking nodes is a Kahn network: its values depend neither on the order of execution
-nor on the capacities of its channels.  What can be computed from memory alone, once values are
-followed through the nodes that pass them on, runs as plain loop nests (``nests``).  The rest runs
-before that, with **rings** between PEs: every PE runs as far as its rings allow, and where rings
-are too small for the graph to go on they grow, as if channels were unbounded.
+A graph of blocking nodes is a Kahn network: its values depend neither on the order of execution nor
+on the capacities of its channels.  Nodes whose operands can be traced back to memory, through the
+nodes that pass them on, run as plain loop nests (``nests``).  The others run before, with **rings**
+between PEs: every PE runs as far as its rings allow, and rings that are too small for progress
+grow, as if channels were unbounded.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def compute_values(
 ) -> dict[str, Array]:
     """Run a graph and return its output tensors, bit for bit those of ``interpret_graph``.
 
-    (Where a result is NaN it is NaN in both; its payload may differ.)  ``on_progress`` is called
-    now and then with the number of firings so far.  The inputs are not modified.
+    (NaN payloads may differ.)  ``on_progress`` is called regularly with the number of firings so
+    far.  The inputs are not modified.
 
     Raises ``UserError`` if an input or a parameter is missing, unknown, or of another shape or type
-    than the graph says, and ``InternalError`` if nodes wait for tokens that never come, or
-    leave the bounds of a tensor, a register file or a channel array: users learn of both earlier.
+    than in the graph, and ``InternalError`` if nodes wait for tokens that never come, or leave the
+    bounds of a tensor, a register file or a channel array: earlier checks exclude both.
     """
     arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
     prepared = prepare(graph, scalars)
@@ -67,14 +67,14 @@ def compute_with_rings(
     *,
     on_progress: Progress | None = None,
 ) -> dict[str, Array]:
-    """The same as ``compute_values``, firing by firing and token by token in every node."""
+    """Like ``compute_values``, but firing by firing and token by token in every node."""
     _, scalars = check_graph_inputs(graph, inputs, parameters or {})
     state = _run_rings(graph, inputs, scalars, on_progress or (lambda firings: None))
     return outputs_of(graph, state.memory)
 
 
 def _recorded(graph: Graph, plan: Plan, state: RunState) -> dict[str, Array]:
-    """The tokens that rings leave for nests; ``InternalError`` if some are missing."""
+    """The tokens that ring nodes leave for nests; ``InternalError`` if some are missing."""
     streams = {}
     for name, tokens in plan.recorded.items():
         streams[name], sent = state.recorded(name, tokens)
@@ -85,7 +85,7 @@ def _recorded(graph: Graph, plan: Plan, state: RunState) -> dict[str, Array]:
 
 
 def _part(graph: Graph, plan: Plan) -> Graph:
-    """The nodes that run with rings, and all channels that start there."""
+    """The part of the graph that runs with rings, and all channels that start there."""
     nodes = tuple(node for node in graph.nodes if node.name in plan.rings)
     channels = tuple(channel for channel in graph.channels if channel.source in plan.rings)
     return replace(graph, nodes=nodes, channels=channels)
@@ -98,7 +98,7 @@ def _run_rings(
     on_progress: Progress,
     recorded: Mapping[str, int] | None = None,
 ) -> RunState:
-    """Run all nodes of a graph; the rings of ``recorded`` channels hold so many tokens."""
+    """Run all nodes of a graph; ``recorded`` has the ring sizes of recorded channels."""
     layout = layout_of(graph)
     program = emit_program(graph, layout)
     state = RunState(graph, layout, recorded)

@@ -216,7 +216,7 @@ class BodyEmitter:
         return None if condition is None else self._context.expressions.emit(condition)
 
     def _when(self, condition: Value | None, emit: Callable[[], None]) -> None:
-        """Emit code that runs where the condition holds."""
+        """Emit code guarded by a condition."""
         if condition is None:
             emit()
             return
@@ -224,7 +224,7 @@ class BodyEmitter:
             emit()
 
     def _where(self, condition: Value | None, type: Type, emit: Callable[[], Value]) -> Value:
-        """A value that is zero, and not computed, where the condition does not hold."""
+        """A value computed only if the condition holds, else zero."""
         if condition is None:
             return emit()
         builder = self._context.builder
@@ -241,16 +241,16 @@ class BodyEmitter:
 # Elements of open tensors, gathers and scatters, in LLVM.
 #
 # An open tensor has an address, a length and a capacity in the arena, all of which change when a
-# store goes beyond them: the code then calls back into Python, which moves the tensor.
+# store goes beyond them: the code then calls back into Python, which reallocates the tensor.
 #
-# Gathers and scatters are loops over lanes without a branch in them.  A lane that touches nothing
-# loads from and stores to some word of its own; what it loads is zero.
+# Gathers and scatters are branch-free loops over lanes.  An idle lane loads from and stores to a
+# dummy word; its loaded value is zero.
 
 _ALIGN = 64
 
 
 def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: Type) -> Value:
-    """A value of an open tensor.  Never stored is zero; an input ends where it ends."""
+    """A value of an open tensor; elements never stored are zero, and inputs have a fixed end."""
     builder, lanes = context.builder, type.lanes
     length_address = context.address(context.layout.extent(tensor.name))
     length = builder.load(length_address, I64)
@@ -271,7 +271,7 @@ def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: T
 
 
 def place_in_open(context: NodeContext, tensor: Tensor, index: Value, lanes: int) -> Value:
-    """The address for ``lanes`` elements from ``index`` on, part of the tensor from now on."""
+    """The address of ``lanes`` elements from ``index`` on, which become part of the tensor."""
     builder = context.builder
     end = builder.add(index, integer(lanes))
     _require_range(context, tensor, index, end, integer(MOST_ELEMENTS))
@@ -280,7 +280,7 @@ def place_in_open(context: NodeContext, tensor: Tensor, index: Value, lanes: int
 
 
 def lengthen_open(context: NodeContext, tensor: Tensor, end: Value) -> None:
-    """Make the tensor end at ``end`` or behind it."""
+    """Extend the tensor to at least ``end``."""
     builder = context.builder
     _make_room(context, tensor, end)
     length_address = context.address(context.layout.extent(tensor.name))
@@ -299,7 +299,7 @@ def _require_range(
 
 
 def _make_room(context: NodeContext, tensor: Tensor, end: Value) -> None:
-    """Call back where the memory ends before ``end``."""
+    """Call back if the memory ends before ``end``."""
     builder, room = context.builder, context.address(context.layout.extent(tensor.name), 1)
     short = builder.icmp_signed(">", end, builder.load(room, I64))
     with builder.if_then(short, rare=True):
@@ -330,7 +330,7 @@ class LaneAccess:
     type: Type
 
     def gather(self) -> Value:
-        """The vector that is loaded."""
+        """The loaded vector."""
         context, builder, element = self.context, self.context.builder, self.type.scalar
         row, lanes = self._checked()
         places, found = self._slot(8 * self.type.lanes), self._slot(self.type.bytes)
@@ -370,14 +370,14 @@ class LaneAccess:
             return self.context.builder.alloca(I8, bytes, _ALIGN)
 
     def _length(self) -> Value:
-        """How many elements of the last dimension there are now."""
+        """The current number of elements in the last dimension."""
         if not self.tensor.open:
             return integer(self.tensor.allocated[-1])
         where = self.context.address(self.context.layout.extent(self.tensor.name))
         return self.context.builder.load(where, I64)
 
     def _checked(self) -> tuple[Value, Value]:
-        """The element before the row, and the indices in it, which are inside or holes."""
+        """The start of the row, and the checked indices in it (in range, or holes)."""
         context, builder, last = self.context, self.context.builder, self.indices[-1]
         shape = self.tensor.allocated
         row, valid = context.locate(self.indices[:-1], shape[:-1])
@@ -399,13 +399,13 @@ class LaneAccess:
         return row, lanes
 
     def _grow(self, lanes: Value) -> None:
-        """Make an open tensor as long as the lanes want it to be."""
+        """Extend an open tensor to the largest index of the lanes."""
         context, builder = self.context, self.context.builder
         last = builder.intrinsic(f"llvm.vector.reduce.smax.{lanes.type.suffix}", I64, [lanes])
         lengthen_open(context, self.tensor, builder.add(last, integer(1)))
 
     def _start(self) -> Value:
-        """Where the tensor is; an open one may have moved."""
+        """The address of the tensor; an open one may have moved."""
         return self.context.pointer(self.context.layout.tensor(self.tensor.name))
 
     def _address(self, start: Value, row: Value, at: Value) -> Value:

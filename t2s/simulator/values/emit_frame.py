@@ -4,7 +4,7 @@
 shape of the code::
 
     for each place that has not finished:       # visit
-        ...                                     # what the node does there; it counts its firings
+        ...                                     # the node's code; it counts its firings
         if that may help, visit the place again # leave
 """
 
@@ -57,7 +57,7 @@ class NodeContext:
     faults: messages of the run-time checks of the whole module; fault ``n`` is the ``n - 1``-th.
     abandon: block that leaves the function after a fault was noted, if there are faults.
     pe: number of the PE being visited, row-major.
-    table: where the function finds the places of its node in the arena, if several nodes share it.
+    table: the table of the node's places in the arena, for a function that several nodes share.
     """
 
     graph: Graph
@@ -82,7 +82,7 @@ class NodeContext:
 
     @property
     def pe_array(self) -> PEArray:
-        """The node, where it is known not to be a machine."""
+        """The node, which is known to be a PE array."""
         assert isinstance(self.node, PEArray)
         return self.node
 
@@ -100,7 +100,7 @@ class NodeContext:
         return self.table is not None and section.key[0] in OF_A_NODE
 
     def _looked_up(self, key: Key) -> Value:
-        """A number that differs from node to node; it is loaded once, at the entry."""
+        """A number that differs between nodes, loaded once at the entry."""
         assert self.table is not None
         return self.table.value(self.builder, key)
 
@@ -115,7 +115,7 @@ class NodeContext:
         return self.builder.mul(index, integer(stride), "nsw")
 
     def pointer(self, section: Section, index: int = 0) -> Value:
-        """A pointer that is stored in the arena."""
+        """Load a pointer from the arena."""
         return self.builder.load(self.address(section, index), POINTER)
 
     def block(self, name: str) -> BasicBlock:
@@ -138,7 +138,7 @@ class NodeContext:
             self.names[parameter.name] = load_value(self.builder, where, parameter.type, 1)
 
     def is_invariant(self, *exprs: Expr | None) -> bool:
-        """Whether these hold one value through all firings of a PE (``None``: 'always')."""
+        """Whether expressions are constant over all firings of a PE (``None`` means 'always')."""
         if isinstance(self.node, Machine):
             return True
         loops = {loop.name for loop in self.node.loops}
@@ -149,7 +149,7 @@ class NodeContext:
     ) -> tuple[Value, Value]:
         """Row-major number of an element, and whether all its indices are in range.
 
-        ``lanes`` elements are wanted from there along the last dimension.
+        ``lanes`` elements along the last dimension must be in range.
         """
         builder = self.builder
         flat, valid = integer(0), integer(1, I1)
@@ -197,7 +197,7 @@ FAULTED = -1
 
 
 class Frame:
-    """The function under construction, in ``context``; what changes lives in stack slots.
+    """The function under construction, in ``context``; variables live in stack slots.
 
     ``visit``, ``leave`` and ``next`` are blocks: the code of a visit begins in the first one (with
     ``begin_visit``) and ends in the second one (with ``end_visit``), or goes to the third one at
@@ -269,7 +269,7 @@ class Frame:
         builder.ret(integer(FAULTED))
 
     def begin_visit(self) -> tuple[Value, Value]:
-        """Where the state of the place is, and its first word, the status; it is not finished."""
+        """The address of the place's state, and its status word; the place is unfinished."""
         context, builder = self.context, self._builder
         live = context.block("live")
         builder.position_at_end(self.visit)
@@ -292,17 +292,17 @@ class Frame:
         return self.load(self._fired)
 
     def count(self, fired: Value) -> None:
-        """There were so many, and now one more."""
+        """Increment the number of firings."""
         builder = self._builder
         builder.store(builder.add(fired, integer(1), "nuw nsw"), self._fired)
 
     def finish(self) -> None:
-        """The place will not fire any more."""
+        """Mark the place as finished."""
         builder, where = self._builder, self.context.address(self._unfinished)
         builder.store(builder.sub(builder.load(where, I64), integer(1)), where)
 
     def end_visit(self, fired: Value, useful: Value) -> None:
-        """Pay; visit the place again if it fired, may fire, and a further visit is ``useful``."""
+        """Deduct the firings; revisit the place if it fired, may fire, and that is ``useful``."""
         builder = self._builder
         left = builder.sub(self.budget(), fired)
         builder.store(left, self._budget)
@@ -312,7 +312,7 @@ class Frame:
         builder.cbranch(again, self.visit, self.next)
 
     def load(self, slot: Slot) -> Value:
-        """What is in a slot."""
+        """Load a slot."""
         return self._builder.load(slot, slot.kept)
 
     @property
@@ -323,14 +323,14 @@ class Frame:
 # Ports: how a node's code receives from and sends to the rings of a channel.
 #
 # A ring belongs to one element of a channel array.  Its *own* counter is the one this side advances
-# (tokens received, or tokens sent); the *limit* is how far it may go.  Both sides of all channels
-# run in one thread, and limits only grow, so a limit that was read early is merely cautious: a PE
-# that sends to itself sees its own tokens when it is visited next.
+# (tokens received, or tokens sent); the *limit* bounds it.  Both sides of all channels run in one
+# thread, and limits only grow, so a limit that was read early is merely conservative: a PE that
+# sends to itself sees its own tokens at its next visit.
 #
 # A **batched** port uses one element in all firings of a PE, and either in every firing or in none.
-# How many firings it allows is known when the PE is visited: the loop over the firings checks
+# The number of firings it allows is known at the start of a visit: the loop over the firings checks
 # nothing and walks straight through the ring.  Other ports check in every firing; a **fixed** one
-# keeps to one element, so its counter stays in a register.
+# uses a single element, so its counter stays in a register.
 
 UNLIMITED = (1 << 63) - 1
 
@@ -394,7 +394,7 @@ class PortEmitter:
     # -- once per visit of a PE ---------------------------------------------------------------
 
     def begin_visit(self) -> None:
-        """Read the counters of a fixed element; evaluate a condition that does not change."""
+        """Read the counters of a fixed element; evaluate an invariant condition."""
         port, context = self.port, self._context
         if port.condition is not None and context.is_invariant(port.condition):
             self.condition = context.expressions.emit(port.condition)
@@ -405,7 +405,7 @@ class PortEmitter:
                 self._slot = self._address(own)
 
     def allowance(self) -> tuple[Value, Value]:
-        """Of a batched port: firings until tokens or space run out, and until the ring wraps."""
+        """For a batched port: firings until tokens or space run out, and until the ring wraps."""
         builder = self._context.builder
         own = builder.load(self._counter, I64)
         available = builder.sub(self._limit, own)
@@ -413,7 +413,7 @@ class PortEmitter:
         return self._if_used(available, UNLIMITED), self._if_used(straight, UNLIMITED)
 
     def misuse(self) -> Value:
-        """Of a batched port: a fault's number if it uses an element that is not there, or 0."""
+        """For a batched port: the fault number if its element does not exist, or 0."""
         context, builder = self._context, self._context.builder
         number = builder.select(self._valid, integer(0), context.fault(self._missing()))
         return self._if_used(number, 0)
@@ -431,7 +431,7 @@ class PortEmitter:
     # -- once per firing ----------------------------------------------------------------------
 
     def begin_firing(self) -> Value | None:
-        """Whether this firing has to wait for the port; ``None`` if it is batched."""
+        """Whether this firing has to wait for the port; ``None`` for a batched port."""
         port, context, builder = self.port, self._context, self._context.builder
         if port.batched:
             return None
@@ -463,7 +463,7 @@ class PortEmitter:
     def _open(self) -> Value:
         """Find the element and its limit; returns its own counter.
 
-        An index out of range is no mistake where the condition does not hold: element 0 stands in.
+        An index may be out of range if the condition does not hold; it is replaced by 0.
         """
         context, builder = self._context, self._context.builder
         flat, self._valid = context.locate(self.port.index, self.port.channel.shape)
@@ -474,7 +474,7 @@ class PortEmitter:
         return own
 
     def _address(self, counter: Value) -> Value:
-        """Where the ring of the element holds token number ``counter``."""
+        """The address of token number ``counter`` in the element's ring."""
         context, builder = self._context, self._context.builder
         first = builder.mul(self.element, self._capacity, "nsw")
         token = builder.add(first, builder.and_(counter, self._mask))
@@ -494,8 +494,8 @@ class PortEmitter:
 class StreamPort:
     """One side of a channel at a machine; the methods are called in the order below.
 
-    It depends on space indices only, so it keeps to one ring during a visit of a place, and its
-    counter stays in a register.  Tokens of nested streams have a tag (``layout.token_layout``).
+    Its element depends on space indices only, so it uses one ring during a visit of a place, and
+    its counter stays in a register.  Tokens of nested streams have a tag (``layout.token_layout``).
     """
 
     def __init__(self, context: NodeContext, channel: Channel, *, receives: bool) -> None:
@@ -532,7 +532,7 @@ class StreamPort:
         self._first = offset_by(builder, self._rings, context.scaled(first, self._token.stride))
 
     def allowance(self) -> Value:
-        """How many tokens there are, or how much space, at the start of the visit."""
+        """The number of tokens, or of free slots, at the start of the visit."""
         return self._context.builder.sub(self._limit, self._own_counter())
 
     def end_visit(self) -> None:
@@ -544,15 +544,15 @@ class StreamPort:
 
     @property
     def keeps_values(self) -> bool:
-        """Whether a token has a value whatever its tag is."""
+        """Whether a token has a value regardless of its tag."""
         return self.channel.stream.values_under_tags
 
     def exhausted(self) -> Value:
-        """Whether there is no token left (no space left)."""
+        """Whether tokens (or free slots) have run out."""
         return self._context.builder.icmp_signed("==", self._own_counter(), self._limit)
 
     def head(self) -> tuple[Value, Value]:
-        """The value and the tag of the next token; it stays where it is."""
+        """The value and the tag of the next token, which stays in the ring."""
         builder, element = self._context.builder, self.channel.stream.element
         slot = self._slot()
         value = load_value(
@@ -563,13 +563,13 @@ class StreamPort:
         return value, load_value(builder, slot, INT32, INT32.bytes)
 
     def take(self, moves: Value | None = None) -> None:
-        """Go on to the token after it, if ``moves`` holds."""
+        """Remove the next token if ``moves`` holds."""
         builder = self._context.builder
         step = integer(1) if moves is None else builder.zext(moves, I64)
         builder.store(builder.add(self._own_counter(), step), self._counter)
 
     def put(self, value: Value | None, tag: Value | None, moves: Value | None = None) -> None:
-        """Append a token, if ``moves`` holds; there has to be space for one in any case."""
+        """Append a token if ``moves`` holds; there must be space for one in any case."""
         builder, element = self._context.builder, self.channel.stream.element
         slot = self._slot()
         if self.channel.stream.nesting:
@@ -597,11 +597,11 @@ class StreamPort:
         return offset_by(builder, self._first, context.scaled(position, self._token.stride))
 
 
-# One function for all machines of one shape: the same but for names and places in the arena.
+# One function for all machines of one shape, which differ only in names and places in the arena.
 #
 # The copies of a loop's body that ``parallelize`` makes are such machines.  The function of a shape
-# takes a table of what differs: offsets of sections, numbers of tensors, the number of its first
-# fault.  So the code of a graph grows with its shapes, not with its machines.
+# takes a table of the differences: offsets of sections, numbers of tensors, the number of the first
+# fault. So the code of a graph grows with its shapes, not with its machines.
 
 OF_A_NODE = frozenset(
     [
@@ -630,7 +630,7 @@ _NOT_IN_CODE = frozenset({"location", "region"})
 
 @dataclass(slots=True, kw_only=True)
 class PlaceTable:
-    """The table of the function that is being emitted; ``keys`` grows with what it looks up."""
+    """The table of the function being emitted; ``keys`` grows with its look-ups."""
 
     pointer: Value
     keys: list[Key]
@@ -649,7 +649,7 @@ class PlaceTable:
 def numbers_of(
     graph: Graph, layout: ValueLayout, keys: Sequence[Key], names: Mapping[str, str], faults: int
 ) -> list[int]:
-    """The table of a machine, of the keys that its function looks up for another one."""
+    """The table of a machine for the keys that its function, written for another one, looks up."""
     tensors = {tensor.name: number for number, tensor in enumerate(graph.tensors)}
     found: list[int] = []
     for kind, *rest in keys:
@@ -664,6 +664,6 @@ def numbers_of(
 
 
 def renamed(messages: Sequence[str], names: Mapping[str, str]) -> list[str]:
-    """Messages with other names in them."""
+    """Messages with names replaced."""
     pattern = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, names)) + r")(?!\w)")
     return [pattern.sub(lambda found: names[found[1]], message) for message in messages]

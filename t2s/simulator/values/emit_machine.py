@@ -3,7 +3,7 @@
 The shape of the code::
 
     for each place that has not finished:       # visit, see ``emit_frame``
-        how many firings do space in outputs, trace and memories allow?
+        the number of firings that space in outputs, trace and memories allows
         go to the saved mode
         mode: while firings are allowed:        # a block for each mode
             wait for the needed heads, or pause
@@ -101,7 +101,7 @@ def emit_machine(
 
 
 class _MachineEmitter:
-    """Emits the blocks of one machine's function; what changes lives in stack slots."""
+    """Emits the blocks of one machine's function; variables live in stack slots."""
 
     def __init__(self, frame: Frame, node: Machine) -> None:
         self._frame = frame
@@ -161,7 +161,7 @@ class _MachineEmitter:
         self._emit_leave()
 
     def _emit_visit(self) -> None:
-        """Look at one place: what it may do, and where to go on."""
+        """Visit one place: compute its budget, and jump to its mode."""
         context, builder = self._context, self._builder
         self._state, _ = self._frame.begin_visit()
         builder.store(integer(RUNNING, I32), self._status)
@@ -228,7 +228,7 @@ class _MachineEmitter:
         self._context.names.update(names)
 
     def _emit_choices(self, choices: tuple[Choice, ...], refuse: BasicBlock) -> None:
-        """The first alternative that holds; ends every way through the code."""
+        """Emit the first alternative that holds, on every path through the code."""
         context, builder = self._context, self._builder
         if if_convertible_rules(context.graph, choices, self._scalars):
             choices = self._emit_blended(choices)
@@ -254,12 +254,12 @@ class _MachineEmitter:
         builder.branch(refuse)
 
     def _emit_blended(self, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-        """The alternatives that are computed together; the others."""
+        """Emit the if-converted alternatives; return the others."""
         builder = self._builder
         holds, left = self._blend.choose(choices)
         chosen, otherwise = self._context.block("blended"), self._context.block("otherwise")
         builder.cbranch(holds, chosen, otherwise, unpredictable=True)
-        builder.position_at_end(chosen)  # one branch, not one for each rule
+        builder.position_at_end(chosen)  # one branch instead of one for each rule
         self._note(self._blend.fire())
         builder.branch(self._modes[self._blend.mode])
         builder.position_at_end(otherwise)
@@ -275,7 +275,7 @@ class _MachineEmitter:
         self._frame.count(fired)
 
     def _emit_rule(self, rule: Rule) -> None:
-        """A firing."""
+        """Emit one firing of a rule."""
         builder = self._builder
         for statement in rule.body:
             self._emit_statement(statement)
@@ -293,7 +293,7 @@ class _MachineEmitter:
         builder.branch(self._leave)
 
     def _token(self, put: Put) -> tuple[Value | None, Value | None]:
-        """The value and the tag of a token; the value is zero where its stream says so."""
+        """The value and the tag of a token; the value is zero if the stream prescribes it."""
         builder, emit = self._builder, self._context.expressions.emit
         value = None if put.value is None else emit(put.value)
         if put.tag is None:
@@ -329,7 +329,7 @@ class _MachineEmitter:
                 self._body.emit_statement(statement)
 
     def _emit_leave(self) -> None:
-        """Write everything back; visit the place once more if that may help."""
+        """Write everything back; revisit the place if that may help."""
         builder = self._builder
         builder.position_at_end(self._leave)
         fired = self._frame.fired()
@@ -353,7 +353,7 @@ class _MachineEmitter:
         return self._frame.load(slot)
 
 
-# How many firings a visit of a machine may make, apart from what comes in.
+# The number of firings that a visit of a machine may make, regardless of its inputs.
 
 
 def emit_firing_budget(
@@ -363,10 +363,10 @@ def emit_firing_budget(
     outputs: Mapping[str, StreamPort],
     memories: Mapping[str, MemoryEmitter],
 ) -> tuple[Value, Value, Value]:
-    """Where the words of the trace are, where its next code goes, and the firings allowed.
+    """The address of the trace, the position of its next code, and the firings allowed.
 
-    A rule puts at most one token into a channel and a code into the trace, so that as many firings
-    as these have space for need no further test of it.
+    A rule puts at most one token into a channel and a code into the trace, so as many firings as
+    these have space for need no further checks.
     """
     builder = context.builder
     state = context.address(context.layout.trace(node.name), context.pe, 8 * TRACE_WORDS)
@@ -386,11 +386,11 @@ def emit_firing_budget(
     return state, trace, allowed
 
 
-# Alternatives of a machine that are computed together, so that the choice needs no branch.
+# If-conversion: alternatives of a machine that are computed together, so that no branch is needed.
 #
-# Which of its tokens a join takes, and whether a reference is there, no CPU foresees; a branch
-# would cost more than all else that a firing does.  So alternatives that are cheap and lead to the
-# same mode are all computed, and what they put, take and write is selected.
+# No CPU predicts which of its tokens a join takes, or whether a reference exists; a mispredicted
+# branch would cost more than the rest of a firing.  So alternatives that are cheap and lead to the
+# same mode are all computed, and their puts, takes and writes are selected.
 
 _CHEAP = frozenset(
     {
@@ -408,7 +408,7 @@ Token = tuple[Value | None, Value | None]
 def if_convertible_rules(
     graph: Graph, choices: Sequence[Choice], registers: Mapping[str, object]
 ) -> int:
-    """How many rules of some alternatives are computed together; the others are branches."""
+    """The number of rules of alternatives that are if-converted; the others are branches."""
     rules = [rule for choice in choices for rule in _rules(graph, choice, registers) or ()]
     alike = {rule.next for rule in rules}
     loads = sum(isinstance(s, Load) for rule in rules for s in rule.body)
@@ -468,7 +468,7 @@ def _costs_little(expr: Expr) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leaf:
-    """A rule: where it is taken, its tokens by channel and the registers that it writes."""
+    """A rule: its condition, its tokens by channel, and the registers that it writes."""
 
     taken: Value
     rule: Rule
@@ -478,7 +478,7 @@ class _Leaf:
 
 @dataclass(slots=True, kw_only=True)
 class IfConversionEmitter:
-    """Emits alternatives together; ``token`` gives the value and the tag of what a rule puts."""
+    """Emits if-converted alternatives; ``token`` gives value and tag of a rule's puts."""
 
     context: NodeContext
     inputs: Mapping[str, StreamPort]
@@ -490,7 +490,7 @@ class IfConversionEmitter:
     _leaves: list[_Leaf] = field(default_factory=list)
 
     def choose(self, choices: Sequence[Choice]) -> tuple[Value, list[Choice]]:
-        """Compute the alternatives that can be; whether one is taken, and what is left."""
+        """If-convert the alternatives that can be; return whether one is taken, and the rest."""
         self._leaves = []
         builder, open = self.context.builder, integer(1, I1)
         left: list[Choice] = []
@@ -509,7 +509,7 @@ class IfConversionEmitter:
         return taken, left
 
     def _enter(self, choice: Choice, taken: Value) -> None:
-        """Collect the rules of an alternative that is taken where ``taken`` holds."""
+        """Collect the rules of an alternative whose condition is ``taken``."""
         context, builder = self.context, self.context.builder
         kept = dict(context.names)
         for statement in choice.body:
@@ -543,7 +543,7 @@ class IfConversionEmitter:
                 writes[register] = self.context.expressions.emit(value)
 
     def _load(self, load: Load, taken: Value) -> Value:
-        """A value from memory; some other value where it is not wanted."""
+        """A value from memory, or an arbitrary value if it is not needed."""
         context, builder, type = self.context, self.context.builder, load.type
         tensor = context.graph.tensor(load.tensor)
         number, inside = self._place(tensor, load)
@@ -559,7 +559,7 @@ class IfConversionEmitter:
         return load_value(builder, where, type, type.scalar.bytes)
 
     def _place(self, tensor: Tensor, load: Load) -> tuple[Value, Value]:
-        """The number of an element, and whether there is one."""
+        """The number of an element, and whether it exists."""
         context, builder, lanes = self.context, self.context.builder, load.type.lanes
         if not tensor.open:
             return context.locate(load.indices, tensor.allocated, lanes)
@@ -575,11 +575,11 @@ class IfConversionEmitter:
 
     @property
     def mode(self) -> str:
-        """Where all these rules lead to."""
+        """The mode that all these rules lead to."""
         return str(self._leaves[0].rule.next)
 
     def fire(self) -> Value:
-        """Put, take and write what the rule does that is taken; its code."""
+        """Carry out the puts, takes and writes of the taken rule; return its code."""
         leaves = self._leaves
         for channel, port in self.outputs.items():
             putting = [leaf for leaf in leaves if channel in leaf.tokens]
@@ -602,7 +602,7 @@ class IfConversionEmitter:
         return self._chosen(codes)
 
     def _any(self, leaves: Sequence[_Leaf]) -> Value | None:
-        """Whether one of these is taken; ``None`` if that is certain."""
+        """Whether any of these is taken; ``None`` if one certainly is."""
         if len(leaves) == len(self._leaves):
             return None
         taken = leaves[0].taken
@@ -611,7 +611,7 @@ class IfConversionEmitter:
         return taken
 
     def _chosen(self, values: Sequence[tuple[Value, Value]]) -> Value:
-        """The value beside the condition that holds."""
+        """The value whose condition holds."""
         found = values[-1][1]
         for taken, value in reversed(values[:-1]):
             if not _same(value, found):
@@ -624,7 +624,7 @@ def _same(left: Value, right: Value) -> bool:
 
 
 def _both(builder: Builder, left: Value, right: Value) -> Value:
-    """Both conditions; what the right one says does not matter if the left one does not hold."""
+    """The conjunction; the right condition is irrelevant if the left one does not hold."""
     if left.text == "1":
         return right
     return builder.select(left, right, integer(0, I1))

@@ -3,7 +3,7 @@
 The shape of the code, for loops ``i`` (outer) and ``j`` (inner)::
 
     for each PE that has not finished:          # visit, see ``emit_frame``
-        how many firings do the batched ports allow?
+        the number of firings that the batched ports allow
         continue at the saved loop indices, or enter the nest
         enter i ... enter j                     # evaluate bounds, skip empty ranges
         row: while firings are allowed:         # the inner loop, all state in registers
@@ -65,7 +65,7 @@ def emit_node(
 class _NodeEmitter:
     """Emits the blocks of one node's function.
 
-    Everything that changes lives in stack slots, which LLVM turns into registers.
+    Variables live in stack slots, which LLVM promotes to registers.
     """
 
     def __init__(self, frame: Frame) -> None:
@@ -109,7 +109,7 @@ class _NodeEmitter:
         self._emit_leave()
 
     def _emit_visit(self) -> None:
-        """Look at one PE: what its ports allow, and where to go on."""
+        """Visit one PE: compute its allowance, and resume its loops."""
         context, builder = self._context, self._builder
         self._state_row, status = self._frame.begin_visit()
         self._emit_allowance()
@@ -125,7 +125,7 @@ class _NodeEmitter:
         builder.branch(self._row)
 
     def _emit_allowance(self) -> None:
-        """How many firings this visit may make, as far as the batched ports decide."""
+        """The number of firings of this visit that the batched ports allow."""
         builder = self._builder
         available, straight = integer(UNLIMITED), integer(UNLIMITED)
         misuse = integer(0)
@@ -157,13 +157,13 @@ class _NodeEmitter:
         return wide(loop.minimum), wide(loop.extent)
 
     def _last(self, level: int) -> Value:
-        """The last value of a loop that is not empty."""
+        """The last value of a nonempty loop."""
         builder = self._builder
         minimum, extent = self._bounds(level)
         return builder.trunc(builder.sub(builder.add(minimum, extent), integer(1)), I32)
 
     def _emit_enter(self, level: int) -> None:
-        """Start a loop at its minimum; an empty one is over at once."""
+        """Enter a loop at its minimum; an empty one ends at once."""
         builder = self._builder
         builder.position_at_end(self._enter[level])
         self._bind_loops(level)
@@ -187,11 +187,11 @@ class _NodeEmitter:
         builder.branch(self._enter[level + 1] if level + 1 < len(self._enter) else self._row)
 
     def _outward(self, level: int) -> BasicBlock:
-        """Where to go when a loop is over."""
+        """The block to continue in when a loop ends."""
         return self._carry[level - 1] if level else self._finish
 
     def _emit_row(self) -> None:
-        """The innermost loop: one firing after the other."""
+        """The innermost loop over firings."""
         context, builder = self._context, self._builder
         depth = len(self._indices)
         head, fire = context.block("head"), context.block("fire")
@@ -250,7 +250,7 @@ class _NodeEmitter:
         builder.branch(self._frame.leave)
 
     def _emit_leave(self) -> None:
-        """Write counters back; visit the PE once more if that may help."""
+        """Write counters back; revisit the PE if that may help."""
         self._builder.position_at_end(self._frame.leave)
         fired = self._frame.fired()
         for port in self._ports:
@@ -270,7 +270,7 @@ class _NodeEmitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The code of a graph as text, and the messages of its run-time checks (fault 1 is first)."""
+    """The code of a graph as text, and the messages of its run-time checks (from fault 1 on)."""
 
     text: str
     faults: tuple[str, ...]

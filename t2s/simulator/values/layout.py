@@ -1,7 +1,7 @@
-"""Where the state of a running graph lives: one arena with fixed offsets, and a ring per channel.
+"""The layout of the state of a running graph: one arena with fixed offsets, and rings of channels.
 
-The offsets depend on the graph alone and are compiled into the code.  The rings hang off a table
-in the arena, so they may grow while the graph runs without compiling anything again.
+The offsets depend only on the graph and are compiled into the code.  The arena has a table of
+rings, which may therefore grow during a run without recompilation.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Section:
         return self.offset // 8
 
     def view(self, arena: Array) -> Array:
-        """This section of an arena (an array of bytes), as an array that shares its memory."""
+        """A view of this section of an arena (an array of bytes)."""
         return arena[self.offset : self.offset + self.bytes].view(self.dtype).reshape(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLayout:
-    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
+    """The layout of tokens in a ring: ``stride`` bytes apart, the value at offset ``value``.
 
     The tag of a token of a nested stream is 32 bits at the front.
     """
@@ -80,9 +80,9 @@ class ValueLayout:
     """The sections of the arena of one graph.
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
-    the PE that it happened on, and ``c_functions`` the addresses of the C library's functions.
-    ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it;
-    ``codes`` and ``waits`` are those of the machines (see ``code_type`` and ``waits``).
+    its PE, and ``c_functions`` the addresses of the C library's functions.  ``depth`` is the
+    initial capacity of every ring, and ``tokens`` the layout of tokens in it; ``codes`` and
+    ``waits`` are those of the machines (see ``code_type`` and ``waits``).
     """
 
     sections: Mapping[Key, Section]
@@ -106,7 +106,7 @@ class ValueLayout:
 
     @property
     def memory_functions(self) -> Section:
-        """The addresses of ``sorted_memory``'s functions, where the graph has sorted memories."""
+        """The addresses of ``sorted_memory``'s functions, for graphs with sorted memories."""
         return self.sections[("memory functions",)]
 
     def parameter(self, name: str) -> Section:
@@ -118,28 +118,28 @@ class ValueLayout:
         return self.sections[("tensor", name)]
 
     def extent(self, name: str) -> Section:
-        """The length of an open tensor, and the number of elements that there is memory for."""
+        """The length and the allocated elements of an open tensor."""
         return self.sections[("extent", name)]
 
     @property
     def grow(self) -> Section:
-        """The address of a function that makes room in an open tensor."""
+        """The address of the function that enlarges an open tensor."""
         return self.sections[("grow",)]
 
     def unfinished(self, node: str) -> Section:
-        """How many PEs of a node have not finished."""
+        """The number of unfinished PEs of a node."""
         return self.sections[("unfinished", node)]
 
     def state(self, node: str) -> Section:
-        """Per PE of a node: its status, then the loop indices of its next firing, or its mode."""
+        """For each PE of a node: its status, then the loop indices of its next firing or its mode."""
         return self.sections[("state", node)]
 
     def trace(self, node: str) -> Section:
-        """Per place of a machine: where its trace is, how long it is and how long it may become."""
+        """For each place of a machine: address, length and capacity of its trace."""
         return self.sections[("trace", node)]
 
     def memory(self, node: str, memory: str) -> Section:
-        """Per place of a machine: the address of a sorted memory."""
+        """For each place of a machine: the address of a sorted memory."""
         return self.sections[("memory", node, memory)]
 
     def register(self, node: str, register: str) -> Section:
@@ -147,11 +147,11 @@ class ValueLayout:
         return self.sections[("register", node, register)]
 
     def heads(self, channel: str) -> Section:
-        """Tokens received so far, per element of a channel array."""
+        """Tokens received so far, for each element of a channel array."""
         return self.sections[("heads", channel)]
 
     def tails(self, channel: str) -> Section:
-        """Tokens sent so far, per element of a channel array."""
+        """Tokens sent so far, for each element of a channel array."""
         return self.sections[("tails", channel)]
 
     def ring(self, channel: str) -> Section:
@@ -160,12 +160,12 @@ class ValueLayout:
 
 
 def layout_of(graph: Graph) -> ValueLayout:
-    """Place the state of a graph."""
+    """Lay out the state of a graph."""
     return placed(graph, _requests(graph))
 
 
 def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> ValueLayout:
-    """Place sections, given their keys, shapes and types, one after the other."""
+    """Lay out sections one after the other, given their keys, shapes and types."""
     sections: dict[Key, Section] = {}
     end = 0
     for key, shape, dtype in requests:
@@ -215,7 +215,7 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
 
 
 def token_layout(channel: Channel) -> TokenLayout:
-    """How the tokens of a channel lie in memory."""
+    """The memory layout of a channel's tokens."""
     element = channel.stream.element
     if channel.stream.nesting == 0:
         return TokenLayout(element.bytes, 0)
@@ -224,7 +224,7 @@ def token_layout(channel: Channel) -> TokenLayout:
 
 
 def address_of(array: Array) -> int:
-    """Where the elements of an array are."""
+    """The address of an array's elements."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -236,10 +236,10 @@ def aligned_zeros(size: int) -> Array:
 
 
 def first_depth(graph: Graph) -> int:
-    """The capacity every ring starts with.
+    """The initial capacity of every ring.
 
-    Values do not depend on capacities.  Deep rings spread the cost of switching from PE to PE
-    over many firings, shallow ones stay in the cache.
+    Values do not depend on capacities.  Deep rings amortize switching between PEs over many
+    firings, shallow ones stay in the cache.
     """
     per_token = sum(
         channel.element_count * token_layout(channel).stride for channel in graph.channels
@@ -257,7 +257,7 @@ def code_type(node: Machine) -> np.dtype[np.generic]:
 
 
 def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
-    """The heads needed up to each point of the code where a machine may wait, the last one missing.
+    """The heads needed at each point of the code where a machine may wait, the missing one last.
 
     The points are numbered in this order.
     """
@@ -277,7 +277,7 @@ def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
 
 
 def most_adds(node: Machine, memory: str) -> int:
-    """The most points that a firing adds to a sorted memory."""
+    """The largest number of points that a firing adds to a sorted memory."""
     return max(
         sum(isinstance(s, MemoryAdd) and s.memory == memory for s in path.rule.body)
         for path in node.paths()

@@ -30,7 +30,7 @@ MOST_FIRINGS = 1 << 30
 
 
 class MachineMemory:
-    """Traces and sorted memories of all places, and where the arena says that they are."""
+    """Traces and sorted memories of all places, and their entries in the arena."""
 
     def __init__(self, node: Machine, layout: ValueLayout, arena: Array) -> None:
         self._type = layout.codes[node.name]
@@ -51,7 +51,7 @@ class MachineMemory:
             self._blocks.append((addresses, blocks))
 
     def start(self) -> None:
-        """Empty traces and memories, as large as they were."""
+        """Empty traces and memories, keeping their capacity."""
         if self._most != MOST_FIRINGS:
             self._most = MOST_FIRINGS
             self._begin = None
@@ -68,21 +68,21 @@ class MachineMemory:
 
     @property
     def bytes(self) -> int:
-        """Memory that sorted memories take."""
+        """The size of the sorted memories."""
         return sum(block.nbytes for _, blocks in self._blocks for block in blocks)
 
     def limit(self, firings: int) -> None:
-        """Let no place fire more often than this."""
+        """Bound the firings of every place."""
         self._most = min(self._most, firings)
         for place in range(len(self._traces)):
             self._place_trace(place)
 
     def trace(self, place: int) -> Array:
-        """The codes so far, as an array that shares the memory."""
+        """A view of the codes so far."""
         return self._traces[place][: int(self._state[place, TRACE_LENGTH])]
 
     def grow(self) -> bool:
-        """Enlarge what is full; whether anything was."""
+        """Enlarge full traces and memories; return whether any was."""
         grown = False
         for place, trace in enumerate(self._traces):
             length = int(self._state[place, TRACE_LENGTH])
@@ -109,8 +109,8 @@ class MachineMemory:
 
 # Statements on sorted memories, in LLVM.
 #
-# The key of a point is packed into signed words whose order is that of the points: two coordinates
-# of 32 bits or less share a word, a wider one takes a word.  See ``sorted_memory`` for the block.
+# The key of a point is packed into signed words that sort like the points: two coordinates of up to
+# 32 bits share a word, a wider one takes a word.  See ``sorted_memory`` for the block.
 
 _WIDE = Type(Kind.INT, 64)
 _HALF_BITS = 32
@@ -159,7 +159,7 @@ class MemoryEmitter:
         self._block = context.builder.load(context.address(section, context.pe), POINTER)
 
     def space(self) -> Value:
-        """How many more points fit."""
+        """The number of points that still fit."""
         builder = self._context.builder
         return builder.sub(self._word(point_block.CAPACITY), self._word(point_block.SIZE))
 
@@ -219,7 +219,7 @@ class MemoryEmitter:
         return builder.add(high, builder.add(ordered[1], integer(1 << (_HALF_BITS - 1))))
 
     def _signed(self, value: Value, type: Type) -> Value:
-        """As a signed word of the same order, between -2**31 and 2**31 - 1 if it has 32 bits."""
+        """The coordinate as a signed word that sorts the same; -2**31 to 2**31 - 1 for 32 bits."""
         builder = self._context.builder
         wide = convert(builder, value, type, _WIDE)
         if type.kind is not Kind.UINT:

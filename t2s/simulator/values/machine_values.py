@@ -1,8 +1,8 @@
-"""Values of graphs with machines: the codes of what they fire, and the addresses they sent.
+"""Values of graphs with machines: the codes of their firings, and the addresses they access.
 
-Like ``values.compute_values``, but what a machine does is known only now, so it may turn out that
-machines wait for tokens that never come, or meet tokens that they cannot take.  Neither is an error
-yet: with the real capacities of the channels the run may end before.
+Like ``compute_values``, but the behavior of machines depends on data, so they may wait for tokens
+that never come, or receive tokens that they cannot take.  Neither is an error yet: with the real
+capacities of the channels the run may end earlier.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from t2s.simulator.values.state import RunState
 
 
 def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Trace:
-    """The trace of a run of a program's values, which was limited to so many cycles."""
+    """The trace of a run of a program's values, limited to a number of cycles."""
     codes: dict[int, Array] = {}
     unfinished: dict[int, tuple[int, ...]] = {}
     refusing: set[int] = set()
@@ -69,7 +69,7 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
                 refusing.add(instance)
     cut = any(not needs for instance, needs in unfinished.items() if instance not in refusing)
 
-    # A trace lives longer than the values and the inputs do, and goes to other processes.
+    # A trace outlives the values and the inputs, and is sent to other processes.
     timed = replace(program, inputs=None)
     refusal = partial(_refusal, values.refusal, timed) if refusing else _nothing_refused
     return Trace(
@@ -87,7 +87,7 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
 
 
 def _addresses(program: SimProgram, values: StreamValues) -> dict[int, tuple[Addresses, ...]]:
-    """The addresses that were recorded, by machine."""
+    """The recorded addresses, by machine."""
     if not values.recorded:
         return {}
     channels = with_addresses(program.graph, program.timed_places).channels
@@ -121,7 +121,7 @@ def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tup
 
 
 def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> Counts:
-    """Tokens by element: as counted where a machine is at that end, else those of the control.
+    """Tokens by element: counted if a machine is at that end, else those of the control.
 
     ``machines`` says which instances are machines.
     """
@@ -138,14 +138,14 @@ _MOST_KEPT_BYTES = 1 << 27
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineTrace:
-    """What one machine does.
+    """The firings of one machine.
 
     Attributes
     ----------
-    codes: of its firings, in order.
-    finished: whether these are all.
-    needs: if not, the channels whose heads the next firing needs, as far as that is known.
-    refuses: whether all these heads come, and there is no firing for them.
+    codes: the codes of its firings, in order.
+    finished: whether it ended.
+    needs: if not, the channels whose heads the next firing needs, as far as known.
+    refuses: whether all these heads arrive and no rule accepts them.
     """
 
     codes: Array
@@ -160,12 +160,12 @@ class StreamValues:
 
     Attributes
     ----------
-    outputs: the output tensors; ``None`` if not all nodes came to their end, or are endless and
-        wait for tokens.
-    traces: of every machine, by node and place.
+    outputs: the output tensors; ``None`` unless every node ended, or is endless and waits for
+        tokens.
+    traces: the trace of every machine, by node and place.
     sent, received: tokens through the elements of all channels, channel by channel.
-    refusal: makes the error of a machine that refuses (by node and place).
-    recorded: of the channels to record, the addresses that each element was sent.
+    refusal: makes the error of a refusing machine (by node and place).
+    recorded: for each recorded channel, the addresses sent to each element.
     """
 
     outputs: Mapping[str, Array] | None
@@ -177,9 +177,9 @@ class StreamValues:
 
 
 class _Prepared:
-    """The code of a graph, and a memory to run it in.
+    """The code of a graph, and a reusable memory to run it in.
 
-    A run takes the memory, if no other one has it, and leaves it for the next one.
+    A run takes the memory if it is free, and leaves it for the next one.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -192,16 +192,17 @@ class _Prepared:
         self._idle: list[RunState] = []
 
     def code(self, fired: int) -> MachineCode:
-        """The code to go on with, after so many more firings.
+        """The code to continue with, after a number of firings.
 
-        A long program is compiled quickly at first, and well as soon as it has shown to run long.
+        A long program is compiled without optimization first, and optimized once it has run for
+        long.
         """
         self._fired += fired
         quick = self._quick and self._fired < _WORTH_THE_EFFORT
         return compile_text(self._text, Effort.QUICK if quick else Effort.FULL)
 
     def state(self, graph: Graph, record: Sequence[str]) -> RunState:
-        """A memory that no other run has."""
+        """A memory for exclusive use."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -209,7 +210,7 @@ class _Prepared:
             return RunState(graph, self.layout, depths)
 
     def leave(self, state: RunState) -> None:
-        """Keep the memory of a run that is over, if none is kept."""
+        """Keep the memory of a finished run for the next one, if none is kept."""
         if not self._idle:
             state.free()
             self._idle.append(state)
@@ -233,11 +234,11 @@ def stream_values(
     on_progress: Callable[[int], None] | None = None,
     record: Sequence[str] = (),
 ) -> StreamValues:
-    """Run a graph with machines as far as its tokens allow, ``most_firings`` for each machine.
+    """Run a graph with machines as far as its tokens allow, at most ``most_firings`` per machine.
 
-    ``record`` are channels of addresses, of nesting 0, that nothing takes from.
+    ``record`` are channels of addresses, of nesting 0, without a receiver.
 
-    Raises ``UserError`` if an input is wrong or a machine never ends.
+    Raises ``UserError`` if an input is invalid or a machine never ends.
     """
     prepared = _PREPARED.get(graph, None, lambda: _Prepared(graph))
     layout, state = prepared.layout, prepared.state(graph, record)
@@ -276,13 +277,13 @@ def stream_values(
 
 
 def _nobody_refuses(name: str, place: int) -> Exception:
-    """In place of what would keep the memory of the run alive."""
+    """A stand-in for a closure that would keep the memory of the run alive."""
     return InternalError(f"machine {place} of {name} refuses nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads what machines did, and were about to do, from the state at the end."""
+    """Reads the firings of machines, and their next needs, from the final state."""
 
     graph: Graph
     layout: ValueLayout
@@ -291,7 +292,7 @@ class _Reader:
     def traces(
         self, most_firings: int | None, *, copied: bool
     ) -> dict[tuple[str, int], MachineTrace]:
-        """The traces of all machines, for good if they are ``copied``."""
+        """The traces of all machines; without ``copied`` only valid until the next run."""
         found: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
             points = self.layout.waits[node.name]
@@ -310,7 +311,7 @@ class _Reader:
         return found
 
     def waits_for_ever(self, name: str) -> bool:
-        """Whether a node with firings left is endless, and all of it waits for tokens."""
+        """Whether an unfinished node is endless, and all its places wait for tokens."""
         node = self.graph.node(name)
         if not isinstance(node, Machine) or not node.endless:
             return False
@@ -320,7 +321,7 @@ class _Reader:
         )
 
     def refusal(self, name: str, place: int) -> Exception:
-        """The error of a machine that refuses: the one that its semantics give."""
+        """The error of a refusing machine, as its semantics define it."""
         node = self.graph.node(name)
         assert isinstance(node, Machine)
         state = self._machine_state(node, place)
@@ -353,7 +354,7 @@ class _Reader:
         return state
 
     def _head(self, channel: Channel, element: tuple[int, ...]) -> Token | Array | None:
-        """The next token in an element of a channel, where there is one."""
+        """The next token in an element of a channel, or ``None``."""
         layout = self.layout
         at = int(np.ravel_multi_index(element, channel.shape)) if channel.shape else 0
         head = int(self.state.get(layout.heads(channel.name))[at])
@@ -381,11 +382,11 @@ def _endless(node: Machine, place: int) -> UserError:
     )
 
 
-# What machines put into channels of addresses, taken out as a run goes on.
+# Addresses that machines put into recording channels, drained during a run.
 #
-# Nothing takes the tokens of such a channel, so its rings would grow with the run: with 16
-# addresses a vector, of which a few are there, to gigabytes.  Taken out now and then, they are kept
-# small (``memory.lane_addresses``), and the rings stay as they are.
+# These channels have no receiver, so their rings would grow with the run, to gigabytes with vectors
+# of 16 mostly idle lanes.  Drained regularly, the addresses are stored compactly
+# (``LaneAddresses``), and the rings keep their size.
 
 MOST_ADDRESSES = 1 << 29
 """Addresses of one machine array that are kept: 2 GB of them in 32 bits."""
@@ -395,7 +396,7 @@ _MOST_SLOTS = 1 << 13
 
 
 def depths_of_record(graph: Graph, layout: ValueLayout, record: Sequence[str]) -> dict[str, int]:
-    """Capacities of the channels to record: many tokens in a memory of some megabytes."""
+    """Capacities of the recording channels: many tokens in a few megabytes."""
     bytes = sum(graph.channel(name).element_count * layout.tokens[name].stride for name in record)
     depth = layout.depth
     while 2 * depth <= _MOST_SLOTS and 2 * depth * bytes <= _RING_BYTES:
@@ -404,7 +405,7 @@ def depths_of_record(graph: Graph, layout: ValueLayout, record: Sequence[str]) -
 
 
 class AddressRecord:
-    """Takes the tokens out of the channels to record, which have nesting 0."""
+    """Drains the recording channels, which have nesting 0."""
 
     def __init__(
         self, graph: Graph, layout: ValueLayout, state: RunState, record: Sequence[str]
@@ -413,7 +414,7 @@ class AddressRecord:
         self._channels = [_RecordedChannel(graph, layout, name) for name in record]
 
     def take(self, *, all: bool = True) -> bool:
-        """Take all tokens, unless no ring is nearly full and not ``all`` are wanted; if any."""
+        """Drain all rings if one is nearly full, or always with ``all``; return whether any was."""
         taken = False
         for channel in self._channels:
             heads = self._state.get(self._layout.heads(channel.name)).reshape(-1)
@@ -430,13 +431,13 @@ class AddressRecord:
         return taken
 
     def result(self) -> dict[str, tuple[Addresses, ...]]:
-        """All that the machines put into each channel, by its elements."""
+        """All tokens of each channel, by element."""
         self.take()
         return {channel.name: channel.result() for channel in self._channels}
 
 
 class _RecordedChannel:
-    """What was taken out of a channel so far."""
+    """The tokens drained from a channel so far."""
 
     def __init__(self, graph: Graph, layout: ValueLayout, name: str) -> None:
         channel = graph.channel(name)
@@ -448,7 +449,7 @@ class _RecordedChannel:
         self._count = 0
 
     def take(self, ring: Array, slots: int, place: int, head: int, tail: int) -> None:
-        """The tokens from one number on up to another one, of one element."""
+        """Drain a range of token numbers of one element."""
         first, end = head % slots, head % slots + (tail - head)
         self._keep(ring, place, first, min(end, slots))
         if end > slots:
@@ -469,7 +470,7 @@ class _RecordedChannel:
             raise _too_much(self._machine)
 
     def result(self) -> tuple[Addresses, ...]:
-        """What each element was sent."""
+        """The tokens of each element."""
         lanes = self._type.lanes
         if lanes > 1:
             return tuple(lane_addresses(lanes, parts) for parts in self._vectors)

@@ -1,16 +1,15 @@
-"""Sorted memories: a hash table that finds a point, and a heap that knows the first one.
+"""Sorted memories: a hash table to find a point, and a heap for the first one.
 
-A memory is a block of 64-bit words: a header; the *entries*, one for each point, its key and its
-value; a heap of entries, each after the first word of its key; a table of twice as many places,
-hashed by key, of entries.  Adding a point and removing the first one take logarithmic time,
-whatever the order of the two; combining into a point that is there takes constant time.
+A memory is a block of 64-bit words: a header; the *entries*, a key and a value for each point; a
+heap of entries, each preceded by the first word of its key; and a hash table of entries with twice
+as many slots.  Adding a point and removing the first one take logarithmic time in any order;
+combining into an existing point takes constant time.
 
-Mostly many points are added and then all removed.  So where many were added since, the first
-removal sorts the heap, which it still is then, and is so without its first entry: the heap starts
-one further on.  The table is of no use meanwhile, and made again if another point comes.
+Usually many points are added and then all are removed.  So if many were added since, the first
+removal sorts the heap: a sorted array is a heap, and stays one without its first entry.  The table
+is invalid then, and rebuilt if another point is added.
 
-The functions are in ``point_functions``, compiled once, and called by address from generated
-code.
+The functions are compiled once and called by address from generated code.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def enlarged(block: Array) -> Array:
     return copy
 
 
-# The words of a sorted memory: where its header, its entries, its heap and its table are.
+# The layout of a sorted memory: header, entries, heap and table.
 
 SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
 """Words of the header: points held and most points, words of a key and of an entry, the first free
@@ -88,7 +87,7 @@ def emptied(block: Array) -> Array:
     return new_block(capacity, key_words, words - key_words)
 
 
-# The functions of sorted memories, which ``sorted_memory`` has as machine code.
+# The functions of sorted memories, in the subset that compiles.
 
 _BUCKETS = 256
 _FACTOR = 0x1E3779B97F4A7C15
@@ -113,7 +112,7 @@ def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word
 
 @inlined
 def _place(block: Any, key: Word) -> Word:
-    """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
+    """The table slot of the entry with the key at ``key``, or the empty slot for it."""
     mask = 2 * block[CAPACITY] - 1
     mixed = block[key] * _FACTOR
     for word in range(1, block[KEY_WORDS]):
@@ -134,7 +133,7 @@ def _place(block: Any, key: Word) -> Word:
 
 @inlined
 def _tabulate(block: Any) -> None:
-    """Move the heap back to where it began, and make the table for what is in it."""
+    """Move the heap back to its start, and rebuild the table from it."""
     size, table, capacity = block[SIZE], block[TABLE], block[CAPACITY]
     start, heap = table - 2 * capacity, block[HEAP]
     for word in range(2 * size):
@@ -150,14 +149,14 @@ def _tabulate(block: Any) -> None:
 
 @inlined
 def _digit(block: Any, at: Word, word: Word, byte: Word) -> Word:
-    """A byte of the key of the entry of a place in the heap; words are signed."""
+    """A byte of the key of a heap entry; words are signed."""
     key = block[at] if word == 0 else block[block[at + 1] + word]
     return ((key >> (8 * byte)) & (_BUCKETS - 1)) ^ (0x80 if byte == 7 else 0)
 
 
 @inlined
 def _sort(block: Any, size: Word) -> None:
-    """Sort the heap byte by byte, the last byte that differs first, by way of the table."""
+    """Radix sort the heap, least significant differing byte first, with the table as buffer."""
     heap, table = block[HEAP], block[TABLE]
     counts = table + 2 * size
     source, target = heap, table
@@ -191,13 +190,13 @@ def _sort(block: Any, size: Word) -> None:
 
 @inlined
 def _is_worth_sorting(block: Any, size: Word) -> bool:
-    """Whether enough points were added, and the table has room for the work."""
+    """Whether enough points were added, and the table is large enough as a buffer."""
     room = 2 * size + _BUCKETS <= 2 * block[CAPACITY]
     return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
 
 
 def find(block: Any) -> Word:
-    """The position of the entry with the probed key; the negative of it if it is a new one."""
+    """The position of the entry with the probed key; negated if it is new."""
     if block[ADDED] == SORTED:
         _tabulate(block)
     at = _place(block, PROBE)
@@ -229,7 +228,7 @@ def find(block: Any) -> Word:
 
 @inlined
 def _erase(block: Any, key: Word) -> None:
-    """Take the entry with this key out of the table; later ones of its run move up."""
+    """Remove the entry with this key from the table; later entries of its cluster move up."""
     mask = 2 * block[CAPACITY] - 1
     table = block[TABLE]
     gap = _place(block, key)
@@ -244,7 +243,7 @@ def _erase(block: Any, key: Word) -> None:
 
 @inlined
 def _release(block: Any, entry: Word) -> None:
-    """An entry is free."""
+    """Free an entry."""
     for word in range(block[ENTRY_WORDS]):
         block[entry + word] = 0
     block[entry] = block[FREE]
@@ -289,7 +288,7 @@ def drop(block: Any) -> Word:
 
 
 def rehash(block: Any) -> Word:
-    """Enter all points of a memory into its table, which is empty."""
+    """Enter all points of a memory into its empty table."""
     for position in range(block[SIZE]):
         entry = block[block[HEAP] + 2 * position + 1]
         block[block[TABLE] + _place(block, entry)] = entry

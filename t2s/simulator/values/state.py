@@ -37,15 +37,15 @@ _LARGEST_RING = 1 << 30
 
 
 class RunState:
-    """Everything that the runs of a graph read and write, one run after the other.
+    """The memory that consecutive runs of a graph read and write.
 
-    ``depths`` are the capacities that the rings of some channels start with, powers of two.
+    ``depths`` are the initial capacities of some channels' rings, powers of two.
 
     Attributes
     ----------
     arena: the block that ``layout`` describes; the code takes its address.
-    memory: the tensors by name, open ones as long as there is room for them. An input in row-major
-        order is the caller's own array.
+    memory: the tensors by name, open ones with their full capacity.  An input in row-major order is
+        the caller's own array.
     machines: traces and sorted memories of the machines, by node.
     scalars: the parameters.
     total: firings so far.
@@ -86,16 +86,16 @@ class RunState:
 
     @property
     def _graph(self) -> Graph:
-        """The graph, which lives as long as somebody runs it: its memory does not keep it."""
+        """The graph, held by a weak reference: the state must not keep it alive."""
         graph = self._known()
         if graph is None:
             raise InternalError("the memory of a graph that is gone was used")
         return graph
 
     def start(self, inputs: Mapping[str, Array], parameters: Mapping[str, Array]) -> None:
-        """Begin a run: as if it were the first one, but what has grown in another one stays so.
+        """Begin a run as if it were the first one, but keep grown capacities.
 
-        Raises ``UserError`` if an input or a parameter is wrong.
+        Raises ``UserError`` if an input or a parameter is invalid.
         """
         arrays, self.scalars = check_graph_inputs(self._graph, inputs, parameters)
         self.total, zeros = 0, self._emptied()
@@ -110,7 +110,7 @@ class RunState:
             self.set(self._layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
 
     def _emptied(self) -> dict[str, Array]:
-        """The open tensors of the last run, all zeros again."""
+        """The open tensors of the last run, zeroed."""
         found = {}
         for tensor in self._graph.tensors:
             if tensor.open and tensor.role is not TensorRole.INPUT and tensor.name in self.memory:
@@ -120,14 +120,14 @@ class RunState:
         return found
 
     def free(self) -> None:
-        """Let go of the tensors of users after a run."""
+        """Release the users' tensors after a run."""
         for tensor in self._graph.tensors:
             if not tensor.open or tensor.role is TensorRole.INPUT:
                 del self.memory[tensor.name]
 
     @property
     def bytes(self) -> int:
-        """Memory that this holds between runs, but for traces."""
+        """Memory held between runs, except for traces."""
         arrays = (self.arena, *self._rings.values(), *self.memory.values())
         machines = sum(machine.bytes for machine in self.machines.values())
         return machines + sum(int(array.nbytes) for array in arrays)
@@ -169,9 +169,9 @@ class RunState:
         return [node.name for node, count in zip(self._graph.nodes, left, strict=True) if count]
 
     def grow(self) -> bool:
-        """Enlarge the machines' memory that is full, or the channels; whether there were any.
+        """Enlarge full memories of machines, or else channels; return whether there were any.
 
-        Channels fill up while machines wait for memory, too, and then need not be any larger.
+        Channels also fill up while machines wait for memory, and then need not grow.
         """
         enlarged = [machine.grow() for machine in self.machines.values()]
         if any(enlarged):
@@ -190,9 +190,9 @@ class RunState:
         return grown
 
     def recorded(self, channel: str, tokens: int) -> tuple[Array, Array]:
-        """The first tokens of every element of a channel that nothing was taken from.
+        """The tokens of every element of a channel without a receiver.
 
-        Returns their bytes, a row for every element, and how many tokens each was sent.
+        Returns their bytes, a row for every element, and the number of tokens of each.
         """
         ring = self._rings[channel]
         capacity = int(self.get(self._layout.ring(channel))[1])
@@ -202,7 +202,7 @@ class RunState:
         return rows, self.get(self._layout.tails(channel))
 
     def tensors(self) -> dict[str, Array]:
-        """The tensors, open ones as long as they are."""
+        """The tensors, open ones cut to their length."""
         layout = self._layout
         return {
             tensor.name: self.memory[tensor.name][: int(self.get(layout.extent(tensor.name))[0])]
@@ -212,7 +212,7 @@ class RunState:
         }
 
     def _place_tensor(self, tensor: Tensor) -> None:
-        """Say where a tensor is."""
+        """Write the address of a tensor to the arena."""
         memory = self.memory[tensor.name]
         self.words[self._layout.tensor(tensor.name).word] = address_of(memory)
         if tensor.open:
@@ -221,9 +221,9 @@ class RunState:
             self.words[word : word + 2] = length, len(memory)
 
     def enlarge_tensor(self, number: int, elements: int) -> None:
-        """Make room for so many elements of an open tensor; called by the code.
+        """Enlarge an open tensor to a number of elements; called by generated code.
 
-        Nothing changes if memory is short.
+        Nothing changes if memory is exhausted.
         """
         name = self._graph.tensors[number].name
         old = self.memory[name]
@@ -248,10 +248,10 @@ class RunState:
 
 
 def _larger(ring: Array, heads: Array, capacity: int) -> Array:
-    """A ring of more slots with the tokens of this one, ``heads`` the first ones of its rows.
+    """A larger ring with the tokens of this one; ``heads`` are the first tokens of its rows.
 
-    A token keeps its number, and its slot is that number modulo the capacity.  Nothing else of the
-    new memory is touched, most of which is for tokens to come.
+    A token keeps its number, and its slot is that number modulo the capacity.  The rest of the new
+    memory stays untouched, since most of it is for future tokens.
     """
     rows, row = ring.shape
     token = row // capacity
@@ -268,7 +268,7 @@ def _larger(ring: Array, heads: Array, capacity: int) -> Array:
 
 
 def _growing(state: RunState) -> Any:
-    """What the code calls, with the address of the arena; it does not keep the state."""
+    """The callback of the code, which holds no strong reference to the state."""
     known = weakref.ref(state)
 
     def enlarge(_: int, number: int, elements: int) -> None:
@@ -280,7 +280,7 @@ def _growing(state: RunState) -> Any:
 
 
 def start_values(node: Node) -> dict[str, Array]:
-    """The bytes of register files, of one PE, that do not start at zero."""
+    """The initial bytes of a PE's register files that do not start at zero."""
     others = tuple(register for register in node.registers if repr(register.initial) != "0")
     if not others:
         return {}
@@ -291,9 +291,9 @@ def start_values(node: Node) -> dict[str, Array]:
 def allocate(
     graph: Graph, inputs: Mapping[str, Array], zeros: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
-    """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere.
+    """The initial tensors: inputs, which no graph stores to, and zeros.
 
-    ``zeros`` are arrays to take for some of these.
+    ``zeros`` are arrays to reuse for some of these.
     """
     found = dict(zeros or {})
     for tensor in graph.tensors:
@@ -306,7 +306,7 @@ def allocate(
 
 @lru_cache(maxsize=1)
 def addresses_of_c_functions() -> tuple[int, ...]:
-    """The C library's ``exp`` and its like, which Python's ``math.exp`` calls too."""
+    """The C library's ``exp`` and so on, which Python's ``math.exp`` also calls."""
     library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
     if not hasattr(library, "exp"):
         library = ctypes.CDLL("libm.so.6")

@@ -439,7 +439,7 @@ def trips(loops: tuple[SpatialLoop, ...]) -> int:
 
 
 def check_buffers(program: SpatialProgram) -> None:
-    """Check that a buffer replaces every removed loop, and that all buffers restore their streams."""
+    """Check that a buffer replaces every removed loop, and that buffers restore their streams."""
     for kernel in program.kernels:
         for operand in kernel.operands:
             producer = program.sender(operand)

@@ -1,8 +1,8 @@
 """The array engine's code: ``run(arena, until)``, a cycle of a node, the walk to the next firing.
 
-A cycle is: what was sent ``latency`` cycles ago reaches the receivers and what was received in the
-last cycle the senders; memory earns credit and serves its queue; every node fires the lanes that
-can.  ``run`` returns why it stopped, a ``Stop``.
+In a cycle, tokens sent ``latency`` cycles ago reach the receivers, and slots freed in the last
+cycle reach the senders; memory earns credit and serves its queue; every node fires the lanes that
+are ready.  ``run`` returns a ``Stop``, the reason why it stopped.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _UNROLLED = 16
 
 
 class Stop(IntEnum):
-    """Why the code returned."""
+    """The reason why the code returned."""
 
     UNTIL = 0
     FINISHED = 1
@@ -76,7 +76,7 @@ class Stop(IntEnum):
 
 @gc_paused()
 def emit_run(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
-    """The module as text; ``patience`` cycles without a firing are a deadlock."""
+    """The module as text; ``patience`` cycles without a firing count as a deadlock."""
     module = Module()
     walks = [emit_walk(module, layout, node, at) for at, node in enumerate(plan.nodes)]
     for walk in walks:
@@ -88,7 +88,7 @@ def emit_run(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
 
 
 def key_of(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
-    """All that the text of ``emit_run`` depends on, besides the code that writes it."""
+    """A key of everything that the text of ``emit_run`` depends on."""
     program = plan.program
     nodes = [
         (
@@ -106,7 +106,7 @@ def key_of(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
         (item.channel, item.latency, item.shift, item.sources.tolist(), item.sinks.tolist())
         for item in plan.transfers
     ]
-    # the pool of walks comes last, and how long it is follows from trip counts, which are data
+    # the pool of walks comes last, because its length depends on trip counts, which are data
     pool = replace(layout.pool, shape=())
     placed = replace(layout, pool=pool, bytes=0)
     facts = (program.memory_rate, program.stalls, patience, nodes, transfers, placed)
@@ -164,7 +164,7 @@ class _RunEmitter:
         return found[True], found[False]
 
     def _transfer(self, transfer: Transfer) -> None:
-        """Tokens to the receiver and space to the sender."""
+        """Move tokens to the receiver and free slots to the sender."""
         source, sink = self._ports(transfer)
         code, builder = self._code, self._code.builder
         slot = code.load(source.slot)
@@ -206,7 +206,7 @@ class _RunEmitter:
         receives: Value | int,
         slot: Value,
     ) -> None:
-        """One element: the notes are wiped out, for irregular ports do not overwrite them."""
+        """Transfer one element and clear its notes, which irregular ports do not overwrite."""
         code, builder = self._code, self._code.builder
         none = integer(0, code.counter)
         sent = code.load(source.moved, sends, slot)
@@ -219,7 +219,7 @@ class _RunEmitter:
         code.store(none, sink.moved, receives)
 
     def _turn_slots(self) -> None:
-        """The next cycle's row of what senders note."""
+        """Advance to the row of the next cycle in the notes of senders."""
         code, builder = self._code, self._code.builder
         for node, memory in zip(self._plan.nodes, code.layout.nodes, strict=True):
             for port, here in zip(node.ports, memory.ports, strict=True):
@@ -231,7 +231,7 @@ class _RunEmitter:
                     code.store(builder.select(over, integer(0, I32), turned), here.slot)
 
     def _earn(self, rate: int) -> None:
-        """Credit for one cycle, never more than that much."""
+        """Add the credit of one cycle, which is also its maximum."""
         code, builder = self._code, self._code.builder
         clock, word = code.layout.clock, CLOCK_WORD["credit"]
         most = code.word(rate)
@@ -286,7 +286,7 @@ class _RunEmitter:
             code.store_vector(code.splat(0), layout.stalls, at)
 
     def _reason(self, tick: Value, until: Value) -> Value:
-        """Why to stop after this cycle; -1 to go on."""
+        """The reason to stop after this cycle; -1 to go on."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
         now = builder.sext(tick, I64)
         event = code.load(layout.clock, CLOCK_WORD["event"])
@@ -314,17 +314,17 @@ class _RunEmitter:
         return reason
 
 
-# The code of one cycle of a node: which lanes fire, and what they take and put.
+# The code of one cycle of a node: the lanes that fire, and their tokens.
 #
-# All ports are looked at as they were at the start of the cycle, so nodes may come in any order:
-# what is taken and put is noted (``PortMemory.moved``) and reaches the other side in a later cycle.
+# All ports are read as they were at the start of the cycle, so nodes may come in any order: moves
+# are noted in ``PortMemory.moved`` and reach the other side in a later cycle.
 
 COUNTER_WORD = {name: number for number, name in enumerate(COUNTERS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPort:
-    """What stands between a node and memory: a shared bandwidth (credit per byte), and stalls."""
+    """The limits of a node's memory accesses: shared bandwidth (credit per byte), and stalls."""
 
     unit: int | None
     stalls: RandomStalls | None
@@ -368,7 +368,7 @@ class NodeEmitter:
             self._vector(lane)
 
     def _refuse(self, memory: PortMemory) -> None:
-        """Which lanes the counters of an irregular port do not let fire."""
+        """The lanes that the counters of an irregular port keep from firing."""
         code, builder = self._code, self._code.builder
         with code.counting(self._node.lanes) as lane:
             count = code.load(memory.count, code.load(memory.position, lane))
@@ -377,7 +377,7 @@ class NodeEmitter:
             code.store(refused, memory.refused, lane)
 
     def _move(self, port: LanePort, memory: PortMemory, fire: Value, lane: Value) -> None:
-        """Take or put what the firing lanes of a vector do at an irregular port."""
+        """Move the tokens of the firing lanes of a vector at an irregular port."""
         code, builder = self._code, self._code.builder
         with code.lanes_of(code.bits(fire)) as number:
             here = builder.add(lane, number)
@@ -426,7 +426,7 @@ class NodeEmitter:
         self._note(fire, fired, started, after, lane)
 
     def _refusals(self, lane: Value) -> tuple[list[Value | None], list[Value]]:
-        """Counters of regular ports, and per port the lanes that it does not let fire."""
+        """Counters of regular ports, and for each port the lanes that it keeps from firing."""
         code, builder = self._code, self._code.builder
         counts: list[Value | None] = []
         refused: list[Value] = []
@@ -442,7 +442,7 @@ class NodeEmitter:
         return counts, refused
 
     def _count_stalls(self, stalled: Value, refused: list[Value], lane: Value) -> None:
-        """A stalled cycle belongs to the first port that refuses, else to memory."""
+        """Attribute a stalled cycle to the first port that refuses, else to memory."""
         code, builder = self._code, self._code.builder
         for refusal, memory in zip(refused, self._memory.ports, strict=True):
             blamed = builder.and_(stalled, refusal)
@@ -455,7 +455,7 @@ class NodeEmitter:
             code.store_vector(counted, self._memory.memory_stall, lane)
 
     def _note(self, fire: Value, fired: Value, started: Value, after: Value, lane: Value) -> None:
-        """The bookkeeping of the lanes that fire; what is rare is done one by one."""
+        """The bookkeeping of the lanes that fire; rare cases are handled one by one."""
         code, builder, memory = self._code, self._code.builder, self._memory
         bits = code.bits(fire)
         any_fired = builder.icmp_signed("!=", bits, code.word(0))
@@ -487,7 +487,7 @@ class NodeEmitter:
                     builder.call(self._walk, [code.arena, builder.add(lane, number)])
 
     def _served(self, ready: Value, lane: Value) -> Value:
-        """The ready lanes that stalls and the shared bandwidth let fire."""
+        """The ready lanes that stalls and the shared bandwidth allow to fire."""
         code, builder = self._code, self._code.builder
         asking = ready
         if self._port.stalls is not None:
@@ -510,9 +510,9 @@ class NodeEmitter:
         return builder.bitcast(packed, ready.type)
 
     def _grant(self, pe: Value, asked: Value) -> Value:
-        """Whether a ready PE fires: it moves nothing, was served, or is served at once.
+        """Whether a ready PE fires: it moves no bytes, was served, or is served at once.
 
-        Else, if it asks and is not in the queue, it joins.
+        Otherwise it joins the queue, if it is not in it.
         """
         code, builder, layout = self._code, self._code.builder, self._code.layout
         none = integer(0, I32)
@@ -553,7 +553,7 @@ class NodeEmitter:
         return builder.load(served, I1)
 
     def _unstalled(self, ready: Value, stalls: RandomStalls, lane: Value) -> Value:
-        """The ready lanes that are not stalled; a stall that holds one is not a deadlock."""
+        """The ready lanes that are not stalled; note stalls, which are not deadlocks."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
         waits = builder.icmp_signed("!=", code.bits(ready), code.word(0))
         before = builder.block
@@ -568,7 +568,7 @@ class NodeEmitter:
         return found
 
     def _stalled(self, stalls: RandomStalls, lane: Value) -> Value:
-        """Which lanes ``RandomStalls.holds`` back in this cycle."""
+        """The lanes that ``RandomStalls.holds`` back in this cycle."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
         wide = vector_type(I32, code.lanes)
 
@@ -594,11 +594,11 @@ class NodeEmitter:
         return builder.icmp_unsigned("==", left, constant(0))
 
 
-# The function that takes a PE to the next run of its firings.
+# The function that moves a PE to the next run of its firings.
 #
-# ``walk(arena, lane)`` is called when the firings of a lane are used up.  It fills the lane up from
-# what is left of the run, or goes on to the next run: the next iterations of the innermost axis,
-# carrying into the outer ones, and from their classes the code, the row, and what each port does.
+# ``walk(arena, lane)`` is called when a lane has used up its firings.  It refills the lane from the
+# rest of the run, or moves to the next run: the next iterations of the innermost axis, with carries
+# into the outer ones; their classes determine the code, the row, and the use of each port.
 
 CLOCK_WORD = {name: number for number, name in enumerate(CLOCK)}
 
@@ -676,18 +676,18 @@ class _WalkEmitter:
         return self._pool(self._get(WALK), WALK_AXES)
 
     def _position_of(self, axis: Value) -> Value:
-        """Where in the records the iteration of an axis is."""
+        """The position in the records of an axis's iteration."""
         return self._at(self._code.builder.add(axis, self._code.word(POSITION)))
 
     def _run_length(self, walk: Value, axes: Value) -> Value:
-        """Iterations alike from the innermost one on."""
+        """The number of equal iterations from the current innermost one on."""
         code, builder = self._code, self._code.builder
         innermost = builder.sub(axes, code.word(1))
         at = code.load(code.layout.pes, self._position_of(innermost))
         return self._pool(builder.add(self._pool(walk, WALK_RUNS), at))
 
     def _carry(self) -> None:
-        """Step over the run, carrying into outer axes; the level is the last axis changed."""
+        """Step past the run, carrying into outer axes; return the last axis changed."""
         code, builder = self._code, self._code.builder
         walk = self._get(WALK)
         axes = self._axes()
@@ -714,7 +714,7 @@ class _WalkEmitter:
         builder.store(axis, self._level)
 
     def _new_run(self, remaining: Value) -> None:
-        """The run at the iterations that are set: its length, and what its firings do."""
+        """Set up the run at the current iterations: its length and its row."""
         code, builder = self._code, self._code.builder
         walk, axes = self._get(WALK), self._axes()
         builder.store(self._pool(walk, WALK_CODES), self._index)
@@ -733,7 +733,7 @@ class _WalkEmitter:
         self._do(row)
 
     def _do(self, row: Value) -> None:
-        """What the firings of a row do, into the lane."""
+        """Copy the port usage of a row into the lane."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
         zero, minus = integer(0, code.counter), integer(-1, code.counter)
         for port, memory, table in zip(

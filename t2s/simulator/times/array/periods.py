@@ -1,12 +1,12 @@
-"""Runs of the array engine with exact fast-forward: a state that comes back has a known future.
+"""Exact fast-forward for the array engine: a recurring state has a known future.
 
-The control of a PE is a walk through a box of iterations, and what a firing does depends on the
-classes of its iterations only.  Two *snapshots* of a run are alike if all counters, notes, credits
-and queues are equal and every PE stands at the same place of its walk, but for a shift by a number
-of iterations of one axis (or of firings inside of one run).  Then what happened between them
-happens again, cycle by cycle, as long as the iterations that every PE will meet are of the same
-classes as those that it met, one shift earlier.  So many periods are skipped: positions and the
-totals of stalls move on by a multiple of what they moved on by, and nothing else changes.
+The control of a PE is a walk through a box of iterations, and a firing depends only on the classes
+of its iterations.  Two *snapshots* of a run are alike if all counters, notes, credits and queues
+are equal and every PE is at the same place of its walk, except for a shift by a number of
+iterations of one axis (or of firings inside one run).  Then the cycles between them repeat exactly
+as long as the iterations ahead of every PE have the same classes as those one shift earlier.  That
+many periods are skipped: positions and stall totals advance by a multiple of their change in one
+period, and nothing else changes.
 
 Nested loops repeat at every level.  Snapshots are taken whenever a *watched* PE enters an
 iteration of one of its axes: a period of an inner axis is skipped until its end, which makes the
@@ -55,10 +55,9 @@ _FOREVER = 1 << 62
 
 
 def _pause(pes: int) -> int:
-    """Cycles from one stretch to the next for each look in the first, for so many PEs.
+    """Cycles between stretches of looks, per look and number of PEs.
 
-    The nanoseconds of a cycle and of a look were measured; nothing but the time of a run depends
-    on them.
+    The costs of a cycle and of a look are measured nanoseconds; they only affect the speed.
     """
     cycle, look = 50 + pes / 3, 25_000 + 7 * pes
     return int(_SHARE * look / cycle)
@@ -69,7 +68,7 @@ class Snapshot:
     """A run at the end of a cycle.
 
     ``position`` is the iteration of each axis at which each PE's run starts, ``used`` the firings
-    made in the run, ``ahead`` those left of the walk, ``inside`` those left of the run.
+    made in the run, ``ahead`` those left in the walk, ``inside`` those left in the run.
     """
 
     cycle: int
@@ -93,7 +92,7 @@ class _Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Anchor:
-    """What the look number ``look`` saw, for later ones to compare with, and to go on from.
+    """The state at look number ``look``, to compare with later ones and to resume from.
 
     The watched PE fires in the cycle of a look, so ``whole`` is of that cycle.  The first anchors
     of a level have neither a mark nor the whole state: most periods are found before these pay.
@@ -107,14 +106,14 @@ class _Anchor:
 
 @dataclass(slots=True)
 class _Level:
-    """What is known of earlier looks at one level of the watched PE.
+    """The history of looks at one level of the watched PE.
 
     Looks leave *anchors*: at first all do, and whenever there are too many anchors, every other
-    one goes and looks leave one half as often.  So a period is found soon after it has passed
-    once, however long it is.  A *mark* saves snapshots: it is a number that equal states have in
-    common (``machine.mark``).  A mark that comes back before the next anchor is due makes an
-    extra anchor: the period is short.
-    Looks come in stretches, with pauses between them where looks take long.
+    one is dropped and looks leave one half as often.  So a period is found soon after it has passed
+    once, however long it is.  A *mark* saves snapshots: it is a hash of the state
+    (``machine.mark``).  A mark that recurs before the next anchor is due makes an extra anchor,
+    because the period is short.  Looks come in stretches, with pauses between them if they are
+    expensive.
     """
 
     pause: int
@@ -130,7 +129,7 @@ class _Level:
     asleep_until: int = 0
 
     def forget(self) -> None:
-        """Start again: something further out has moved on."""
+        """Start again, because an outer axis advanced."""
         self.anchors.clear()
         self.recent.clear()
         self.extra = None
@@ -145,7 +144,7 @@ class _Level:
         return [anchor.seen for anchor in sorted(found, key=lambda anchor: -anchor.look)]
 
     def look(self, mark: int | None, take: Callable[[int], _Anchor], cycle: int) -> None:
-        """Note a look like none before; ``take`` makes an anchor of it."""
+        """Record a look that matches none before; ``take`` makes it an anchor."""
         if self.looks % self.spacing == 0:
             self.anchors.append(take(self.looks))
             self.recent.clear()
@@ -170,10 +169,10 @@ class _Level:
 
 @dataclass(slots=True)
 class FastForward:
-    """Advances a machine, skipping what repeats; ``skipped`` counts the cycles.
+    """Advances a machine and skips repetitions; ``skipped`` counts the skipped cycles.
 
-    ``on_skip`` is called in place of a skip with the length of a period, their number, and what
-    skips them, which it calls once.
+    ``on_skip`` replaces a skip: it is called with the length of a period, their number, and the
+    function that skips them, which it has to call once.
     """
 
     machine: ArrayMachine
@@ -211,8 +210,8 @@ class FastForward:
     ) -> Stop:
         """Simulate or skip to the end of cycle ``until`` at most, or skip to ``skip_until``.
 
-        ``on_call`` is called now and then, at the latest after ``calls_of`` simulated cycles if
-        these take a tenth of a second.
+        ``on_call`` is called regularly, at the latest after ``calls_of`` simulated cycles if these
+        take a tenth of a second.
         """
         machine, tell_at = self.machine, monotonic()
         while True:
@@ -234,7 +233,7 @@ class FastForward:
                 return stop
 
     def back_to(self, cycle: int) -> None:
-        """Go back to a kept state at ``cycle`` or before: one not later than the last firing."""
+        """Go back to a saved state at or before ``cycle``, not later than the last firing."""
         for kept in (self._newer, self._older):
             if kept is not None and kept.cycle <= cycle:
                 self.machine.arena[: len(kept.arena)] = kept.arena
@@ -242,7 +241,7 @@ class FastForward:
                 return
 
     def _keep(self) -> _Checkpoint:
-        """Keep the state if there was a firing since the one that was kept last; return that."""
+        """Save the state if there was a firing since the last saved one; return that one."""
         machine = self.machine
         if self._newer is None or machine.last.max(initial=0) > self._newer.cycle:
             self._older = self._newer
@@ -274,7 +273,7 @@ class FastForward:
         level.look(mark, take, machine.cycle)
 
     def _skip(self, level: _Level, earlier: Snapshot, now: Snapshot, until: int) -> bool:
-        """Skip as many periods as are known to come; whether there was any."""
+        """Skip as many periods as are certain to follow; return whether there was any."""
         period = now.cycle - earlier.cycle
         if period <= 0 or now.state != earlier.state:
             return False
@@ -291,7 +290,7 @@ class FastForward:
         return True
 
     def _skip_part(self, level: _Level, earlier: Snapshot, now: Snapshot, until: int) -> None:
-        """Skip from the start of a period to the last of its anchors that is sure to come."""
+        """Skip from the start of a period to the last of its anchors that is certain to recur."""
         inside = [
             anchor
             for anchor in reversed(level.anchors)
@@ -314,7 +313,7 @@ class FastForward:
 
 
 def _watched(machine: ArrayMachine) -> int:
-    """The PE whose iterations say when to look: of those that compute, one with most firings."""
+    """The PE whose iterations trigger looks: a computing one with the most firings."""
     program = machine.program
     firings = program.control.firings.copy()
     computes = np.zeros(len(firings), np.bool_)
@@ -342,7 +341,7 @@ def snapshot(machine: ArrayMachine) -> Snapshot:
 
 
 def repetitions(machine: ArrayMachine, earlier: Snapshot, now: Snapshot) -> int:
-    """How often what happened between two snapshots of equal state is sure to happen again."""
+    """How often the cycles between two snapshots of equal state are certain to repeat."""
     steps = now.position - earlier.position
     fired = earlier.ahead - now.ahead
     moved = fired > 0
@@ -367,9 +366,9 @@ def repetitions(machine: ArrayMachine, earlier: Snapshot, now: Snapshot) -> int:
 def _shifts(
     machine: ArrayMachine, earlier: Snapshot, now: Snapshot, along: Array, last: Snapshot
 ) -> set[tuple[int, ...]]:
-    """Of the PEs that moved along an axis: walk, axis, start, step, and the iteration reached.
+    """For the PEs that moved along an axis: walk, axis, start, step, and iteration reached.
 
-    Reached is what they have reached of the axis at ``last``.
+    The iteration reached is the one at ``last``.
     """
     pes = np.flatnonzero(along)
     steps = (now.position - earlier.position)[pes]
@@ -387,7 +386,7 @@ def _shifts(
 
 
 def _alike(classes: Array, start: int, step: int, reached: int) -> int:
-    """How many further shifts by ``step`` meet the classes that were met from ``start`` on."""
+    """The number of further shifts by ``step`` with the classes seen from ``start`` on."""
     if step < 0:
         return 0
     end = _alike_until(classes, start, step)
@@ -395,14 +394,14 @@ def _alike(classes: Array, start: int, step: int, reached: int) -> int:
 
 
 def _alike_until(classes: Array, start: int, step: int) -> int:
-    """The first iteration from ``start`` on whose class is another one ``step`` further on."""
+    """The first iteration from ``start`` on whose class changes ``step`` later."""
     equal = classes[start:-step] == classes[start + step :]
     different = np.flatnonzero(~equal)
     return start + (int(different[0]) if different.size else len(equal))
 
 
 def repeat(machine: ArrayMachine, earlier: Snapshot, now: Snapshot, times: int) -> None:
-    """Let what happened between two snapshots happen so often again."""
+    """Repeat the cycles between two snapshots a number of times."""
     period = now.cycle - earlier.cycle
     fired = earlier.ahead - now.ahead
     moved = fired > 0
@@ -422,9 +421,9 @@ def repeat(machine: ArrayMachine, earlier: Snapshot, now: Snapshot, times: int) 
 def _shifted(
     machine: ArrayMachine, earlier: Snapshot, now: Snapshot, after: Snapshot, part: Snapshot
 ) -> Snapshot | None:
-    """``part``, seen between two snapshots of equal state, as it comes again from ``after`` on.
+    """``part``, a snapshot between two snapshots of equal state, shifted to recur after ``after``.
 
-    ``after`` is a number of periods later than ``now``.  ``None`` if it is not sure to come.
+    ``after`` is a number of periods later than ``now``.  ``None`` if it is not certain to recur.
     """
     moved = earlier.ahead > now.ahead
     in_run = moved & (now.position == earlier.position).all(1)
@@ -456,7 +455,7 @@ def _shifted(
 
 
 def _go_to(machine: ArrayMachine, shifted: Snapshot, seen: _Checkpoint, fired: Array) -> None:
-    """Go to a snapshot whose state was ``seen`` earlier; ``fired``: which PEs did on the way."""
+    """Jump to a snapshot whose state was ``seen`` earlier; ``fired`` marks PEs that fired."""
     later = shifted.cycle - seen.cycle
     machine.arena[: len(seen.arena)] = seen.arena
     machine.set_positions(shifted.position, shifted.inside, shifted.ahead)
@@ -487,7 +486,7 @@ def array_times(
 ) -> Times:
     """Run a program for its times.  ``on_progress`` is called a few times per second.
 
-    An interrupt from the keyboard ends the run; it is in the tally.
+    Ctrl-C ends the run and is reported in the tally.
     """
     machine = ArrayMachine(program)
     forward = FastForward(machine)
@@ -512,7 +511,7 @@ def array_times(
 
 
 def _deadlock(machine: ArrayMachine, forward: FastForward) -> Tally:
-    """Go back and stop in the cycle in which the last thing happened: nothing stalls after it."""
+    """Go back to the last cycle with any activity, after which no stalls are counted."""
     end = machine.end()
     forward.back_to(end)
     while machine.cycle < end:

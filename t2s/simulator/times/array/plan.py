@@ -1,10 +1,10 @@
 """The array engine's plan of a program: lanes, ports, control; its state in an arena; code over it.
 
 Every PE of a node is a *lane*.  A channel is two arrays of counters: tokens that its receiver may
-take and places that its sender may fill.  Where each PE uses one element of the channel array from
-a side, the counters of that side are kept in the order of the lanes, so that a cycle of all PEs is
-a handful of vector operations; such a port is *regular*.  The counters of an irregular port are in
-the order of the channel's elements, and its PEs are looked at one by one.
+take and slots that its sender may fill.  If each PE uses one element of the channel array from a
+side, the counters of that side are in the order of the lanes, so that a cycle of all PEs is a
+handful of vector operations; such a port is *regular*.  The counters of an irregular port are in
+the order of the channel's elements, and its PEs are processed one by one.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class NodePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer:
-    """How tokens get from the sender's side of a channel to the receiver's, and space back.
+    """The transfer of tokens to the receiver's side of a channel, and of free slots back.
 
     ``sources`` and ``sinks`` are the positions of the elements that have both ends.  Where both
-    ports are regular and every sink is ``shift`` positions after its source, vectors are moved.
+    ports are regular and every sink is ``shift`` positions after its source, whole vectors move.
     """
 
     channel: int
@@ -107,10 +107,10 @@ class Transfer:
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
-    """The order of a PE's firings, for walking through it run by run.
+    """The order of a PE's firings, run by run.
 
-    A run is a number of firings with one code, one after the other.  The innermost axis counts
-    iterations of ``repeat`` firings each; ``runs[x]`` of them, from iteration ``x`` on, are alike.
+    A run is a sequence of firings with one code.  The innermost axis counts iterations of
+    ``repeat`` firings each; ``runs[x]`` of them, from iteration ``x`` on, have the same code.
     """
 
     order: FiringOrder
@@ -193,7 +193,7 @@ def _node(program: SimProgram, timing: NodeTiming) -> NodePlan:
 def _port(
     program: SimProgram, channel: int, sends: bool, used: Array, lane_of_row: Array, lanes: int
 ) -> LanePort:
-    """A port whose firings use elements ``used``, by row of the node."""
+    """The port whose firings use the elements ``used``, by row of the node."""
     count = program.channels[channel].channel.element_count
     there = used != NOWHERE
     lowest, highest = np.full(lanes, count), np.full(lanes, NOWHERE)
@@ -235,7 +235,7 @@ def _transfer(channel: int, latency: int, source: LanePort, sink: LanePort) -> T
 
 
 def walk_of(order: FiringOrder) -> Walk:
-    """The walk of an order; axes that nothing depends on are left out or merged into ``repeat``."""
+    """The walk of an order; irrelevant axes are left out or merged into ``repeat``."""
     axes, codes = list(order.axes), order.codes
     if order.is_list:
         axes = [np.arange(len(codes), dtype=np.int32)]
@@ -263,10 +263,10 @@ def walk_of(order: FiringOrder) -> Walk:
     )
 
 
-# Where the state of the array engine lives: one arena of bytes with fixed offsets.
+# The state of the array engine: one arena of bytes with fixed offsets.
 #
-# Offsets depend on the structure of a program, on latencies and on the width of the counters, never
-# on depths or trip counts: these are data.  So changing a depth compiles nothing.
+# Offsets depend on the structure of a program, on latencies and on the width of the counters, but
+# not on depths or trip counts, which are data.  So changing a depth needs no compilation.
 
 VECTOR_BYTES = 64
 """Bytes of the longest vectors; a processor with shorter ones takes several."""
@@ -332,11 +332,10 @@ class PortMemory:
     """Sections of a port.
 
     lanes: lanes of a vector.  count: counters by position.  use: per lane, -1 where its next
-    firing uses the port.  stall: cycles that a lane waited for it.  moved: what was moved in this
-    cycle, -1 by position; for a sender one row per cycle of the channel's latency.  slot: the row
-    of this cycle, in bytes.
-    position, refused: for irregular ports, per lane the position of its next firing, and -1 where
-    that is not ready.
+    firing uses the port.  stall: cycles that a lane waited for it.  moved: -1 for the positions
+    moved in this cycle; for a sender one row per cycle of the channel's latency.  slot: the row of
+    this cycle, in bytes.  position, refused: for irregular ports, the position of each lane's next
+    firing, and -1 if that is not ready.
     """
 
     lanes: int
@@ -372,11 +371,11 @@ class NodeMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaLayout:
-    """All sections; what changes while a run goes on is in the first ``state_bytes``.
+    """All sections; the mutable state is in the first ``state_bytes``.
 
-    ``stalls`` are all ``stall`` sections in a row, and ``totals`` what they were emptied into.
-    ``moving``, ``waiting``, ``granted`` and ``ring`` are those of the memory queue, per PE: bytes
-    that its next firing moves, and whether it is in the queue or was served.
+    ``stalls`` are all ``stall`` sections in a row, and ``totals`` their accumulated sums.
+    ``moving``, ``waiting``, ``granted`` and ``ring`` belong to the memory queue: for each PE, bytes
+    of its next firing, and whether it is in the queue or was served.
     """
 
     bits: int
@@ -405,7 +404,7 @@ class ArenaLayout:
 
     @property
     def chunk(self) -> int:
-        """Firings that a lane is filled up with, at most: a number with many divisors."""
+        """The largest number of firings in a lane: a number with many divisors."""
         return 120 if self.bits == 8 else 840
 
 
@@ -414,7 +413,7 @@ class _Allocator:
         self.end = 0
 
     def take(self, dtype: str, *shape: int, before: int = 0, after: int = 0) -> ArenaSection:
-        """A section, with so many elements of zeros before and after it."""
+        """Allocate a section, padded with zeros before and after it."""
         kind = np.dtype(dtype)
         self.end = _rounded(self.end) + _rounded(before * kind.itemsize)
         section = ArenaSection(offset=self.end, shape=shape, dtype=kind)
@@ -437,7 +436,7 @@ def counter_bits(plan: ArrayPlan) -> int:
 
 
 def capacities(plan: ArrayPlan, port: LanePort) -> Array:
-    """Capacity per element of a channel; no more than all tokens that pass, nor than 2^30."""
+    """Capacity of each channel element, at most its number of tokens, and at most 2^30."""
     timing = plan.program.channels[port.channel]
     sent = plan.program.control.sent[timing.elements]
     return np.maximum(1, np.minimum(min(timing.capacity, 1 << 30), sent))
@@ -501,7 +500,7 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
 
 
 def vector_lanes(count: int, bits: int) -> int:
-    """Lanes of the vectors for so many PEs: few passes, and little that is passed in vain."""
+    """Vector length for a number of PEs: a trade-off between passes and idle lanes."""
     choices = [bytes * 8 // bits for bytes in _VECTORS]
     return min(choices, key=lambda lanes: -(-count // lanes) * (lanes // choices[0] + 2))
 
@@ -630,12 +629,12 @@ class Code:
         return vector_type(self.counter, self.lanes)
 
     def variable(self, kind: LLVMType) -> Value:
-        """A place for a value that changes, which LLVM turns into a register."""
+        """A stack slot for a variable, which LLVM promotes to a register."""
         with self.builder.goto_entry_block():
             return self.builder.alloca(kind)
 
     def splat(self, value: int) -> Value:
-        """A vector of counters that are all the same."""
+        """A vector with the same counter in all lanes."""
         return integer(value, self.vector)
 
     def address(
@@ -696,7 +695,7 @@ class Code:
         return self.builder.icmp_signed("!=", vector, self.splat(0))
 
     def mask(self, truth: Value) -> Value:
-        """-1 where it is true, 0 elsewhere."""
+        """The condition as -1 (true) or 0 in each lane."""
         return self.builder.sext(truth, self.vector)
 
     def bits(self, truth: Value) -> Value:

@@ -1,4 +1,4 @@
-"""One run of the array engine: the arena, the compiled code, and what is read off at the end."""
+"""A run of the array engine: the arena, the compiled code, and the counters at the end."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class ArrayMachine:
         return int(self.clock[CLOCK_WORD["unfinished"]])
 
     def advance(self, until: int) -> Stop:
-        """Simulate to the end of cycle ``until`` at most; say why it stopped.
+        """Simulate at most to the end of cycle ``until``; return why it stopped.
 
-        A call is bounded to about 10^9 cycles, after which it is as if ``until`` were reached.
+        A call is bounded to about 10^9 cycles, after which it returns as if ``until`` were reached.
         """
         base = self.cycle
         if until <= base:
@@ -100,7 +100,7 @@ class ArrayMachine:
         return stop
 
     def _rebase(self, base: int) -> None:
-        """Let ticks start at 0 again."""
+        """Restart ticks at 0."""
         tick = int(self.counters[COUNTER_WORD["tick"]])
         self.clock[CLOCK_WORD["base"]] = base
         self.clock[CLOCK_WORD["progress"]] -= tick
@@ -131,7 +131,7 @@ class ArrayMachine:
     def _start(
         self, number: int, node: NodePlan, memory: NodeMemory, lane: int, starts: list[int]
     ) -> None:
-        """The first run of a PE."""
+        """Set up the first run of a PE."""
         control, pe = self.program.control, node.timing.first + lane
         order = int(control.order_of[pe])
         walk = self.plan.walks[order]
@@ -161,7 +161,7 @@ class ArrayMachine:
 
     @property
     def event(self) -> int:
-        """The level at which the watched PE moved on, after ``Stop.EVENT``."""
+        """The level at which the watched PE advanced, after ``Stop.EVENT``."""
         return int(self.clock[CLOCK_WORD["happened"]])
 
     def firings(self) -> Counts:
@@ -170,19 +170,19 @@ class ArrayMachine:
         return np.asarray(self.program.control.firings - inside - after, np.int64)
 
     def ahead(self) -> tuple[Counts, Counts]:
-        """Firings left in the run of every PE, and after it."""
+        """Firings left of every PE, in its current run and after it."""
         inside = self.records[:, REST].copy()
         for instances, left in self._left:
             inside[instances] += left
         return inside, self.records[:, REMAINING].copy()
 
     def run_lengths(self, position: Array) -> Counts:
-        """Firings of the runs that start at positions, by PE; past the end of a walk, too."""
+        """Firings of the runs that start at the positions, by PE; positions may be past the end."""
         innermost = position[np.arange(len(position)), self.innermost]
         return np.asarray(self._runs[self._runs_of + innermost] * self.repeat, np.int64)
 
     def set_positions(self, position: Array, inside: Counts, ahead: Counts) -> None:
-        """Put every PE to other iterations that are of the same classes."""
+        """Move every PE to other iterations of the same classes."""
         self.records[:, POSITION:] = position
         self.records[:, REMAINING] = ahead - inside
         filled = np.minimum(inside, self.layout.chunk)
@@ -191,7 +191,7 @@ class ArrayMachine:
             left[:] = filled[instances]
 
     def state(self) -> bytes:
-        """All that the future depends on besides the positions of the PEs, and besides the time."""
+        """All state that the future depends on, except for PE positions and the time."""
         parts = [
             self.clock[CLOCK_WORD["credit"]].tobytes(),
             self._queue().tobytes(),
@@ -203,9 +203,9 @@ class ArrayMachine:
         return b"".join(parts)
 
     def mark(self) -> int:
-        """A number that equal states have in common: of the memory queue and a sample of the rest.
+        """A hash of the state: of the memory queue and a sample of the rest.
 
-        Where bandwidth is shared, hardly anything is as telling as who waits for it.
+        With shared bandwidth, the queue distinguishes states best.
         """
         found = int(self.clock[CLOCK_WORD["credit"]]) & _WORD
         found = zlib.crc32(self._queue().tobytes(), found)
@@ -217,7 +217,7 @@ class ArrayMachine:
         return np.asarray(self._ring[np.arange(head, head + queued) % len(self._ring)])
 
     def _collect_state(self) -> None:
-        """The arrays that ``state`` consists of: those that lie still, and those that turn."""
+        """The arrays of ``state``: those in place, and those that rotate."""
         arena, layout = self.arena, self.layout
         self._ring = layout.ring.view(arena)
         self._totals, self._counts = layout.totals.view(arena), layout.stalls.view(arena)
@@ -261,14 +261,14 @@ class ArrayMachine:
         ]
 
     def end(self) -> int:
-        """The cycle in which the run would end if nothing else happened."""
+        """The cycle in which the run ends if nothing else happens."""
         last_store = int(self.clock[CLOCK_WORD["last_store"]])
         return end_of_run(self.program, int(self.last.max(initial=0)), last_store)
 
     def tally(self, ending: Ending, cycles: int, *, find_stuck: bool = True) -> Tally:
-        """The counters up to ``cycles``, which is the last cycle simulated or later.
+        """The counters up to ``cycles``, the last simulated cycle or a later one.
 
-        Without ``find_stuck`` nobody looks for PEs that wait for ever, which takes longest.
+        ``find_stuck`` searches for PEs that wait forever, which is the most expensive part.
         """
         program = self.program
         elements = len(program.channel_of_element)
@@ -343,7 +343,7 @@ class ArrayMachine:
         return left
 
     def _stuck(self, done: Array) -> list[Stuck]:
-        """Unfinished PEs that wait for what no firing made so far will bring."""
+        """Unfinished PEs that wait for something that no firing so far will provide."""
         sides = {(port.channel, port.sends): here for _, _, port, here in self.ports()}
         transfers = {transfer.channel: transfer for transfer in self.plan.transfers}
         found: dict[int, Stuck] = {}

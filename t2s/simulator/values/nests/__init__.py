@@ -1,1 +1,1 @@
-"""Values by plain loop nests: which value a token is, found before anything runs."""
+"""Values by plain loop nests, for nodes whose tokens can be traced to memory before the run."""

@@ -1,15 +1,15 @@
-"""The iterations of a PE as numbers in a mixed radix, and what is static over them.
+"""The iterations of a PE in a mixed radix, and static analysis over their digits.
 
 Loops that the compiler fused are taken apart again by ``//`` and ``%`` with constants.  A loop that
 is divided by constants becomes several **digits**, any other loop is one digit, and nearly all
 conditions and indices of designs are then conjunctions and sums of terms with one digit each:
 
-* A condition keeps, of every digit, a list of values: the iterations that meet it are the
+* A condition selects a list of values of every digit: the iterations that satisfy it are the
   *product* of these lists, and the position of an iteration among them is a number in the mixed
-  radix of their lengths.  So the number of a token is known without counting.
-* An index is a number plus, for every digit, the entry of a *table*.
+  radix of their lengths.  So token numbers are known without counting.
+* An index is a constant plus, for every digit, the entry of a *table*.
 
-Both are exact.  ``Opaque`` is raised for whatever has another form.
+Both are exact.  Anything else raises ``Opaque``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LONGEST_TABLE = 1 << 20
 
 
 class Opaque(Exception):
-    """Something is not of the form that the analysis of loop nests understands."""
+    """An expression has a form that the analysis of loop nests does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ Product = tuple[Numbers, ...]
 
 
 def positions(within: Numbers, values: Numbers) -> Numbers | None:
-    """Where values are in a list; ``None``: they are the list.  ``Opaque`` if some are missing."""
+    """The positions of values in a list (``None`` if equal); ``Opaque`` if some are missing."""
     if within is values:
         return None
     at = np.searchsorted(within, values)
@@ -117,7 +117,7 @@ def normalized(base: int, tables: Mapping[int, Numbers]) -> DigitSum:
 
 
 class NodeDigits:
-    """The digits of the PEs of a node, where the bounds of its loops are the same on all of them.
+    """The digits of the PEs of a node whose loop bounds are the same on all PEs.
 
     ``parameters`` are the scalars that the bounds and the control depend on.
     """
@@ -146,14 +146,14 @@ class NodeDigits:
         return self._frames[key], known
 
     def _bounds_of(self, known: Mapping[str, Array]) -> tuple[tuple[int, int], ...]:
-        """The first index of every loop, and how many there are."""
+        """The minimum and the trip count of every loop."""
         pairs = ((loop.minimum, loop.extent) for loop in self.node.loops)
         values = ((int(evaluate(low, dict(known))), extent) for low, extent in pairs)
         return tuple((low, max(0, int(evaluate(e, dict(known))))) for low, e in values)
 
 
 class DigitFrame:
-    """The digits of PEs that have the same loop bounds, and what expressions are over them."""
+    """The digits of PEs with equal loop bounds, and the analysis of expressions over them."""
 
     def __init__(
         self, node: PEArray, bounds: Sequence[tuple[int, int]], divisors: Mapping[str, set[int]]
@@ -192,10 +192,10 @@ class DigitFrame:
         return self._products[key]
 
     def _where_true(self, condition: Expr, known: Mapping[str, Array]) -> Product:
-        """The values of digits at which a condition holds, those beyond the bounds of loops too.
+        """The digit values at which a condition holds, including values beyond loop bounds.
 
-        Most conditions of large arrays are about the place, and rule it out before any digit is
-        looked at, so masks are made for digits in a condition only.
+        Most conditions of large arrays depend on the place, and exclude it before any digit
+        matters, so masks are made only for digits in a condition.
         """
         masks: dict[int, Array] = {}
         for factor in conjuncts(condition):
@@ -212,7 +212,7 @@ class DigitFrame:
     def single(self, expr: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:
         """The value of an expression of one digit, over all values of it; ``None``: of no digit.
 
-        A vector has no such value: its lanes would be taken for values of the digit.
+        Vectors are excluded: their lanes would be mistaken for digit values.
         """
         if expr.type.lanes > 1:
             raise Opaque
@@ -235,7 +235,7 @@ class DigitFrame:
     def _form(
         self, expr: Expr, known: Mapping[str, Array]
     ) -> tuple[Expr, tuple[int, tuple[int, ...]]]:
-        """The expression over digits, and a key: itself and what it takes of ``known``."""
+        """The expression over digits, and a cache key with the entries of ``known`` it uses."""
         if id(expr) not in self._forms:
             form = rewrite(expr, self._digit)
             for term in walk(form):
@@ -261,7 +261,7 @@ class DigitFrame:
         return None
 
     def _digits_in(self, form: Expr) -> list[int]:
-        """Numbers of the digits that an expression depends on, outermost first."""
+        """The numbers of the digits in an expression, outermost first."""
         if id(form) not in self._used:
             names = index_names(form)
             used = {number for name, number in self._number.items() if name in names}
@@ -271,7 +271,7 @@ class DigitFrame:
         return self._used[id(form)][1]
 
     def _split(self, form: Expr, known: Mapping[str, Array]) -> tuple[int, dict[int, Numbers]]:
-        """A sum of terms with one digit each."""
+        """Split a sum into terms of one digit each."""
         used = self._digits_in(form)
         if len(used) <= 1 and not self._is_whole_loop(form):
             digit, value = self._evaluate(form, known)
@@ -306,7 +306,7 @@ class DigitFrame:
         return isinstance(form, Index) and len(self._of_loop.get(form.name, [])) > 1
 
     def _within_bounds(self, points: Product) -> Product:
-        """The same points; all of them have to be iterations of the loops."""
+        """The points, checked to be iterations of the loops."""
         if any(len(values) == 0 for values in points):
             return tuple(values[:0] for values in points)
         for loop, (low, extent) in self.bounds.items():
@@ -319,7 +319,7 @@ class DigitFrame:
 
 
 def _digits_of(loop: str, low: int, extent: int, divisors: set[int]) -> list[Digit]:
-    """Two digits for a loop that is divided by one constant, else one."""
+    """Two digits for a loop that is divided by a constant, else one."""
     high = low + extent
     if len(divisors) == 1 and low >= 0 and extent > 0 and high > (by := next(iter(divisors))):
         names = f"{loop} // {by}", f"{loop} % {by}"
@@ -342,7 +342,7 @@ _ONCE = Digit(name="(once)", loop="(once)", unit=1, values=_numbers(0, 1))
 
 
 def _refuse_overflow(form: Expr, base: int, tables: Mapping[int, Numbers]) -> None:
-    """Sums are exact integers here and wrap around in the graph."""
+    """Refuse sums that would wrap around in the graph, because they are exact integers here."""
     low, high = value_range(form.type)
     least = base + sum(int(t.min()) for t in tables.values() if len(t))
     most = base + sum(int(t.max()) for t in tables.values() if len(t))

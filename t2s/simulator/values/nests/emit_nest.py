@@ -1,7 +1,7 @@
 """The function of a nest in LLVM, ``nest(arena, first, last, begin, end)``: access, lanes, loops.
 
-It runs the rounds from ``begin`` to ``end`` of the PEs from ``first`` to ``last``, the ends left
-out.  A **round** is one iteration of the outermost loops, as few of them as leave some thousands of
+It runs the rounds from ``begin`` to ``end`` of the PEs from ``first`` to ``last``, both ends
+exclusive.  A **round** is one iteration of the outermost loops, chosen to have some thousands of
 firings.  PEs take turns after every round, because those of an array often read the same data.  The
 shape of the code, for a round of loop ``h``, further loops ``i`` and ``j``, and a group ``v``::
 
@@ -15,8 +15,8 @@ shape of the code, for a round of loop ``h``, further loops ``i`` and ``j``, and
                     for each block of v:
                         body, for all firings of the block
 
-An operand that changes with ``v``, but not with the loop around it, is laid out for the blocks as
-soon as the loops that it changes with are entered: lane by lane, the firings of a block in a row.
+An operand that changes with ``v``, but not with the loop around it, is transposed for the blocks
+when the loops that it changes with are entered: lane by lane, the firings of a block in a row.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class _NestEmitter:
             rest = builder.udiv(rest, extent)
 
     def _emit_loops(self, level: int) -> None:
-        """The loops from a level on."""
+        """The loops from a level inwards."""
         if level == self._group.first:
             self._access.for_blocks(self._emit_block)
             return
@@ -192,7 +192,7 @@ class _NestEmitter:
         self._context.names[loop] = self._builder.trunc(index, I32)
 
     def _prepare(self, level: int) -> None:
-        """Load the operands that change at a level and no further inside."""
+        """Load the operands that change at a level but not further inside."""
         for name, operand in self._nest.operands.items():
             if self._levels[name] != level or operand.condition is not None:
                 continue
@@ -223,7 +223,7 @@ class _NestEmitter:
         self._access.for_blocks(copy)
 
     def _in_copy(self, name: str, start: Start, lane: int) -> Value:
-        """Where one lane of a block begins."""
+        """The start of one lane of a block in a copy."""
         type, width = self._types[name], self._group.width
         first = self._access.number(start)
         offset = self._builder.add(
@@ -232,7 +232,7 @@ class _NestEmitter:
         return self._access.at(self._copies[name], offset, type)
 
     def _loaded(self, name: str, start: Start, width: int) -> Any:
-        """An operand in the firings of a block: lanes, or one vector where blocks are single."""
+        """An operand in the firings of a block: lanes, or one vector for blocks of width 1."""
         operand, type = self._nest.operands[name], self._types[name]
         if operand.source is None:
             zeros = [zero(type.scalar)] * type.lanes
@@ -309,7 +309,7 @@ class _NestEmitter:
             write()
 
     def _where(self, condition: Expr, emit: Callable[[], Any]) -> Any:
-        """What ``emit`` gives, or zeros where the condition does not hold."""
+        """The result of ``emit``, or zeros if the condition does not hold."""
         builder = self._builder
         holds, before = self._condition(condition), builder.block
         with builder.if_then(holds):
@@ -325,7 +325,7 @@ class _NestEmitter:
         return merged if isinstance(found, list) else merged[0]
 
     def _condition(self, condition: Expr) -> Value:
-        """A condition, which is the same in all firings of a group."""
+        """A condition that is constant over the firings of a group."""
         if self._group.width > 1:
             return self._context.expressions.emit(condition)
         value: Value = self._value(condition, 1)
@@ -370,7 +370,7 @@ Start = Any
 
 
 class AccessEmitter:
-    """Emits the addresses of one nest; knows the loops that code is being emitted in.
+    """Emits the addresses of one nest, given the enclosing loops.
 
     ``group_names`` are the indices of the group's loops in the firings of the present block.
     """
@@ -390,7 +390,7 @@ class AccessEmitter:
     # -- at the entry -------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Load the addresses and the numbers of this PE that do not change."""
+        """Load the invariant addresses and numbers of this PE."""
         context, node = self._context, self._nest.node.name
         for key, access in keyed_accesses(self._nest):
             where = context.address(context.layout.sections[("base", node, key)], context.pe)
@@ -412,7 +412,7 @@ class AccessEmitter:
         raise KeyError(source)
 
     def source(self, source: Source) -> Value:
-        """The address of the memory of a source."""
+        """The memory address of a source."""
         return self._pointers[source]
 
     def register(self, register: str) -> Value:
@@ -422,7 +422,7 @@ class AccessEmitter:
     # -- loops --------------------------------------------------------------------------------
 
     def loop(self, first: Value, last: Value, body: Callable[[Value], None]) -> None:
-        """Emit ``body`` for the numbers from ``first`` up to, not including, ``last``."""
+        """Emit a loop of ``body`` from ``first`` to ``last``, exclusive."""
         builder, context = self._builder, self._context
         with builder.goto_entry_block():
             slot = builder.alloca(I64)
@@ -439,7 +439,7 @@ class AccessEmitter:
         builder.position_at_end(after)
 
     def enter(self, loop: str, index: Value) -> None:
-        """Note the index of a loop outside of the group."""
+        """Bind the index of a loop outside of the group."""
         self._indices[loop] = index
 
     def for_blocks(self, emit: Callable[[Start, int], None]) -> None:
@@ -459,7 +459,7 @@ class AccessEmitter:
             emit(full * width, extent % width)
 
     def level(self, access: NestAccess) -> int:
-        """The innermost loop outside of the group that an address changes with; -1: none."""
+        """The innermost loop outside of the group that an address depends on, or -1."""
         loops = (self._nest.frame.digits[digit].loop for digit in access.tables)
         return max((self._outside[loop] for loop in loops if loop in self._outside), default=-1)
 
@@ -492,7 +492,7 @@ class AccessEmitter:
         return offset_by(self._builder, pointer, self._context.scaled(scalars, type.scalar.bytes))
 
     def _place(self, access: NestAccess, start: Start, width: int) -> tuple[Value, list[int]]:
-        """The number of a scalar in a block: a value, and what each firing adds to it."""
+        """The number of a scalar in a block: a base value and an offset for each firing."""
         builder = self._builder
         total = self._bases[id(access)]
         for digit, table in access.tables.items():
@@ -506,7 +506,7 @@ class AccessEmitter:
         return total, [step * w for w in range(width)]
 
     def _entry(self, digit: int, table: Numbers) -> Value:
-        """The entry of a table at the present value of its digit."""
+        """The entry of a table at the current value of its digit."""
         builder, found = self._builder, self._nest.frame.digits[digit]
         value = self._indices[found.loop]
         siblings = [d for d in self._nest.frame.digits if d.loop == found.loop]
@@ -529,11 +529,11 @@ class AccessEmitter:
     # -- loads and stores ---------------------------------------------------------------------
 
     def take(self, where: Value, type: Type) -> Value:
-        """Load scalars that lie in a row."""
+        """Load consecutive scalars."""
         return load_value(self._builder, where, type, type.scalar.bytes)
 
     def put(self, value: Value, where: Value, type: Type) -> None:
-        """Store scalars in a row."""
+        """Store consecutive scalars."""
         store_value(self._builder, value, where, type, type.scalar.bytes)
 
     def read(
@@ -545,7 +545,7 @@ class AccessEmitter:
         type: Type,
         lanes: Lanes,
     ) -> Any:
-        """A value in the firings of a block: its lanes, or one vector where blocks are single."""
+        """A value in the firings of a block: its lanes, or one vector for blocks of width 1."""
         total, steps = self._place(access, start, width)
         if self._group.width == 1:
             return self._read_one(self._shifted(pointer, total, type), type, lanes)
@@ -639,7 +639,7 @@ def _power_of_two(number: int) -> bool:
 # Expressions of several firings at once: a vector register holds one lane of all of them.
 #
 # A value with ``L`` lanes is ``L`` LLVM values.  Each is a vector over the firings of a block, or a
-# scalar where it is the same in all of them.  The lanes of one firing never meet in a register, so
+# scalar if it is the same in all of them.  The lanes of one firing are in different registers, so
 # ``ReduceLanes`` needs no shuffles: its tree is a tree of vector operations.
 
 
@@ -710,7 +710,7 @@ class LaneEmitter:
         return value if self._is_wide(value) else self._builder.splat(value, self._width)
 
     def _reduced(self, reduce: ReduceLanes, lanes: int) -> Value:
-        """The tree of ``core.expr.reduce_lanes``, depth first, so that few values wait."""
+        """The tree of ``core.expr.reduce_lanes``, depth first, to keep few values live."""
         counts = [lanes]
         while counts[-1] > 1:
             counts.append(counts[-1] // 2 + counts[-1] % 2)
@@ -731,7 +731,7 @@ class LaneEmitter:
         return self._builder.icmp_signed("==", value, wanted)
 
     def _equal(self, values: list[Value]) -> list[Value]:
-        """All of them vectors if one is."""
+        """Make all values vectors if any is."""
         if not any(self._is_wide(value) for value in values):
             return values
         return [self.widened(value) for value in values]
@@ -744,9 +744,9 @@ class LaneEmitter:
 
 
 def transposed(builder: Builder, rows: list[Value]) -> list[Value]:
-    """From a vector of lanes for each firing to a vector of firings for each lane.
+    """Transpose vectors of lanes, one per firing, to vectors of firings, one per lane.
 
-    There are as many firings, and lanes, as a power of two, and two at least.
+    The numbers of firings and of lanes are powers of two, at least two.
     """
     firings, lanes = len(rows), rows[0].type.lanes
     vectors = rows

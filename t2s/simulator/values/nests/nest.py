@@ -1,7 +1,7 @@
-"""One node as a loop nest: what of its body matters, where in memory it is, what runs at once.
+"""A node as a loop nest: live statements, memory accesses, and vectorized firings.
 
-All addresses are a number for each PE and a table for each digit, the same on all PEs, and all are
-shown to be in bounds here, so the code of a nest checks nothing.
+An address is a base for each PE plus a table for each digit, the same on all PEs.  All are proved
+to be in bounds here, so the code of a nest checks nothing.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class NestAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """A local that lies in memory: ``lanes`` are scalars of ``source`` from ``access`` on.
+    """A local in memory: ``lanes`` are scalars of ``source`` from ``access`` on.
 
-    It is zero where ``condition`` does not hold, and so are lanes that are ``None``.
+    It is zero if ``condition`` does not hold, and so are lanes that are ``None``.
     """
 
     source: Source
@@ -60,9 +60,9 @@ class Nest:
     Attributes
     ----------
     frame: the digits of the loops.
-    statements: those of the body that something depends on, in order.
-    operands: locals that are not computed.
-    accesses: by position in ``statements``, where stores, sends and register files go.
+    statements: the live statements of the body, in order.
+    operands: locals that are loaded rather than computed.
+    accesses: by position in ``statements``, the addresses of stores, sends and register files.
     """
 
     node: PEArray
@@ -81,9 +81,9 @@ _Form = tuple[Source, int, Tables, Lanes]
 
 
 class NestBuilder:
-    """Makes a nest; ``pes`` are those of the node, ``sends`` the channels that are kept.
+    """Builds a nest; ``pes`` are those of the node, ``sends`` the kept channels.
 
-    ``Opaque`` is raised if the node is none.
+    Raises ``Opaque`` if the node is not a nest.
     """
 
     def __init__(self, tracer: Tracer, pes: Sequence[TracedPE], sends: set[str]) -> None:
@@ -112,7 +112,7 @@ class NestBuilder:
         )
 
     def _needed(self, node: PEArray) -> list[Statement]:
-        """The statements that something depends on; what lies in memory becomes an operand."""
+        """The live statements; locals in memory become operands."""
         bound = bindings(node)
         chosen: set[int] = set()
         waiting: list[Statement] = [
@@ -136,7 +136,7 @@ class NestBuilder:
         return [statement for statement in node.body if id(statement) in chosen]
 
     def _lies(self, statement: Statement) -> bool:
-        """Whether what a statement binds is an operand, now or already."""
+        """Whether the local that a statement binds is an operand."""
         match statement:
             case Let(target=name) | RegisterRead(target=name):
                 condition = None
@@ -186,7 +186,7 @@ class NestBuilder:
         return self._alike(condition, form)[1]
 
     def _token(self, channel: str, lanes: int) -> Callable[[TracedPE, Product], _Form]:
-        """Where the firings leave what they send: the row of the PE, in the order of sending."""
+        """The access for sent tokens: the row of the PE, in the order of sending."""
         network = self._tracer.network
         found = network.graph.channel(channel)
 
@@ -206,7 +206,7 @@ class NestBuilder:
     def _alike(
         self, condition: Expr | None, form: Callable[[TracedPE, Product], _Form]
     ) -> tuple[Source, NestAccess, Lanes]:
-        """What is the same on all PEs that meet the condition at all, but for the base."""
+        """The access that all PEs with a satisfiable condition share, except for the base."""
         bases = np.zeros(self._pes[0].node.place_count, np.int64)
         first: _Form | None = None
         for pe in self._pes:
@@ -248,7 +248,7 @@ def _element(
 
 
 def static(condition: Expr | None) -> Expr | None:
-    """The condition, or ``None`` (always) where it depends on data."""
+    """The static condition, or ``None`` (always) if it depends on data."""
     if condition is None or any(isinstance(term, Local) for term in walk(condition)):
         return None
     return condition
@@ -265,12 +265,11 @@ def _same(left: Tables, right: Tables) -> bool:
     )
 
 
-# Which firings of a nest run at once.
+# The firings of a nest that run at once.
 #
-# The innermost loops form a **group**, and the group is cut into blocks of ``width`` firings.  The
-# firings of a group must not depend on one another: conditions do not look at its loops, no tensor
-# is stored to twice in a firing, and what one reads from a register file that the nest writes, no
-# other firing of the group writes.
+# The innermost loops form a **group**, which is cut into blocks of ``width`` firings.  The firings
+# of a group must be independent: conditions do not depend on its loops, no tensor is stored to
+# twice in a firing, and no firing reads a register that another firing of the group writes.
 
 _REGISTER_BYTES = 64
 _MOST_FUSED = 64
@@ -285,9 +284,9 @@ class Group:
     Attributes
     ----------
     extent: firings of the group.
-    width: firings of a block; 1 where nothing runs at once (and the group is empty).
-    unrolled: whether the code has a copy for every block; if not, the group is one loop, and all
-        addresses move by constant strides along it.
+    width: firings of a block; 1 without vectorization (and the group is empty).
+    unrolled: whether the code has a copy for every block; if not, the group is one loop, along
+        which all addresses have constant strides.
     """
 
     first: int
@@ -321,7 +320,7 @@ def group_of(nest: Nest) -> Group:
 
 
 def rounds_of(nest: Nest, group: Group) -> tuple[int, int]:
-    """How many rounds a PE runs in, and how many of the outermost loops they are iterations of."""
+    """The number of rounds, and of the outermost loops that they iterate over."""
     extents = [nest.frame.bounds[loop.name][1] for loop in nest.node.loops]
     depth = 0
     while depth < group.first and prod(extents[depth + 1 :]) >= _FIRINGS_OF_A_ROUND:
@@ -330,7 +329,7 @@ def rounds_of(nest: Nest, group: Group) -> tuple[int, int]:
 
 
 def pattern(nest: Nest, first: int, access: NestAccess) -> Numbers:
-    """What the loops from ``first`` on add to an address, in the order of the firings."""
+    """The offsets that the loops from ``first`` on add to an address, in firing order."""
     loops = [loop.name for loop in nest.node.loops[first:]]
     inside = [number for number, digit in enumerate(nest.frame.digits) if digit.loop in loops]
     total = np.zeros(1, np.int64)
@@ -342,7 +341,7 @@ def pattern(nest: Nest, first: int, access: NestAccess) -> Numbers:
 
 
 def stride(table: Numbers) -> int | None:
-    """The constant distance between the entries of a table, if there is one."""
+    """The constant stride of a table, or ``None``."""
     if len(table) < 2:
         return 0
     steps = np.diff(table)
@@ -350,13 +349,13 @@ def stride(table: Numbers) -> int | None:
 
 
 def accesses_of(nest: Nest) -> Iterable[NestAccess]:
-    """Everything that a nest does to memory."""
+    """All memory accesses of a nest."""
     yield from (operand.access for operand in nest.operands.values())
     yield from nest.accesses.values()
 
 
 def _worthwhile(statements: Iterable[Statement]) -> bool:
-    """Whether something is computed, and what leaves the nest has one lane."""
+    """Whether the nest computes something, and all its results are scalars."""
     leaving = [s for s in statements if isinstance(s, Store | Send)]
     computing = any(isinstance(e, Apply | ReduceLanes) for e in _exprs(statements))
     return computing and all(s.value.type.lanes == 1 for s in leaving)

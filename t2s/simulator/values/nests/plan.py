@@ -1,13 +1,13 @@
-"""Which nodes run as loop nests, in which order, what they read; and running them.
+"""Choose the nodes that run as loop nests, order them, and run them.
 
-A node runs as a **nest** if something has to be computed there, and all of it can be computed from
-memory: its PEs run one after the other, each from its first to its last firing, with loads in place
-of receives.  Nodes that only pass values on do not run at all.  The rest are left to the **rings**
-(``values``): nodes whose PEs wait for one another in circles, or whose control has another form,
-and all nodes before them.
+A node runs as a **nest** if it computes something, and all of its operands are in memory: its PEs
+run one after the other, each from its first to its last firing, with loads in place of receives.
+Nodes that only pass values on do not run at all.  The rest are left to the **rings** (``compute``):
+nodes whose PEs wait for one another in cycles, or whose control is not supported, and all nodes
+before them.
 
-That the nests end as the network would is certain: their PEs are in an order in which senders come
-first, and no element is asked for more tokens than it is sent.
+The nests are certain to end like the network: senders come first in the order of PEs, and no
+element has fewer tokens than its receiver takes.
 """
 
 from __future__ import annotations
@@ -57,18 +57,17 @@ _USUAL_TRIPS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a graph runs.
+    """The plan of a graph's values.
 
     Attributes
     ----------
-    nests: by node.
-    turns: the order of the nests: a node, and its PEs from one number up to, not including,
-        another, which do not wait for one another.
-    rings: the nodes that run before them, with rings.
-    streams: scalars in a row of each channel whose tokens are kept.
-    recorded: of those that rings fill, tokens in a row.
-    expected: how many of these have to be there, by element of the channel.
-    passed: nodes that do not run, and how many firings they would have.
+    nests: the nests by node.
+    turns: the order of the nests: a node, and a range of its PEs that are independent.
+    rings: the nodes that run before, with rings.
+    streams: scalars per row of each kept channel.
+    recorded: tokens per row of the kept channels that rings fill.
+    expected: the required number of these tokens, by element of the channel.
+    passed: nodes that do not run, and the number of firings they would have.
     """
 
     nests: Mapping[str, Nest]
@@ -81,10 +80,10 @@ class Plan:
 
 
 def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
-    """Follow all values of a graph; ``parameters`` are those that its control depends on.
+    """Plan a graph; ``parameters`` are those that its control depends on.
 
-    Where there are so many PEs, and so few firings, that following values takes longer than
-    passing them on, all nodes are left to the rings.
+    If tracing values would take longer than passing them on, because there are many PEs with few
+    firings, all nodes are left to the rings.
     """
     if _is_soon_done(graph):
         network = TracedNetwork(graph=graph, opaque={node.name for node in graph.nodes})
@@ -115,7 +114,7 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
 
 
 def _is_soon_done(graph: Graph) -> bool:
-    """Whether rings are faster than to look at every PE, by rough figures."""
+    """A rough estimate of whether rings are faster than analyzing every PE."""
     places = firings = 0
     for node in graph.nodes:
         if isinstance(node, PEArray):
@@ -139,7 +138,7 @@ def _through_memory(graph: Graph) -> set[str]:
 
 
 def _with_senders(graph: Graph, nodes: set[str]) -> set[str]:
-    """The nodes and all that send to them, directly or not."""
+    """The nodes and their transitive senders."""
     found = set(nodes)
     while True:
         more = {c.source for c in graph.channels if c.sink in found} - found
@@ -150,7 +149,7 @@ def _with_senders(graph: Graph, nodes: set[str]) -> set[str]:
 
 @dataclass(slots=True, kw_only=True)
 class _Planner:
-    """Finds the nests, from the store units backwards."""
+    """Finds nests backwards from the store units."""
 
     network: TracedNetwork
     tracer: Tracer
@@ -208,7 +207,7 @@ class _Planner:
         return sum(prod(extent for _, extent in loops) for loops in bounds)
 
     def _turns(self, places: list[Place]) -> tuple[Turn, ...]:
-        """PEs that may run at the same time, where they have numbers in a row."""
+        """Consecutive PEs that may run at the same time."""
         graph = self.network.graph
         sources: dict[str, set[str]] = {name: set() for name in self.nests}
         for name, nest in self.nests.items():
@@ -233,7 +232,7 @@ class _Planner:
         return tuple(turns)
 
     def too_long(self) -> set[str]:
-        """Nodes that read a channel which is too long to be kept."""
+        """Nodes that read a channel too long to be kept."""
         graph, found = self.network.graph, set()
         for name in self.tracer.kept:
             channel = graph.channel(name)
@@ -262,9 +261,9 @@ _KEPT_DESIGNS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with the machine code of its nests, and where that expects everything.
+    """A plan with the machine code of its nests, and the layout of its arena.
 
-    ``rounds`` is how often the group of a nest runs.
+    ``rounds`` is the number of rounds of each nest.
     """
 
     plan: Plan
@@ -275,7 +274,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Design:
-    """A graph, this very object, with the scalars that its control depends on."""
+    """A graph (by identity) with the scalars that its control depends on."""
 
     graph: Graph
     parameters: tuple[tuple[str, bytes], ...]
@@ -292,7 +291,7 @@ class _Design:
 
 
 def prepare(graph: Graph, parameters: Mapping[str, Array]) -> Prepared:
-    """Plan and compile a graph; what was prepared lately is kept."""
+    """Plan and compile a graph, with a cache of recent ones."""
     names = sorted(control_parameters(graph))
     return _prepared(_Design(graph, tuple((name, parameters[name].tobytes()) for name in names)))
 
@@ -322,8 +321,8 @@ def run_nests(
 ) -> None:
     """Run all nests; ``memory`` is changed in place.
 
-    ``recorded`` are the tokens of the channels that rings filled.  ``on_progress`` is called with
-    the number of firings so far.
+    ``recorded`` has the tokens of channels that rings filled.  ``on_progress`` is called with the
+    number of firings so far.
     """
     plan, layout = prepared.plan, prepared.layout
     arena = aligned_zeros(layout.bytes)
@@ -378,7 +377,7 @@ def _fill(
     parameters: Mapping[str, Array],
     streams: Mapping[str, Array],
 ) -> None:
-    """Write everything that the code finds in the arena."""
+    """Fill the arena."""
 
     def put(key: tuple[str, ...], value: object) -> None:
         layout.sections[key].view(arena)[...] = value

@@ -1,10 +1,10 @@
-"""Trace values backwards, over channels and register files, to the load or computation they are.
+"""Trace values backwards through channels and register files to their load or computation.
 
-Channels are in order and control is static, so token number ``n`` of an element is what its sender
-sent in the ``n``-th of the firings in which it sends; ``digits`` says which firing that is.  What
-is sent may have been received or read from a register file itself, and so on, to an element of a
-tensor.  Where the value is computed, or has no simple form, the channel is **kept**: its sender
-runs and leaves all tokens in memory.
+Channels are in order and control is static, so token number ``n`` of an element was sent in the
+``n``-th sending firing of its sender; ``digits`` determines that firing.  The sent value may itself
+be received or read from a register file, and so on, up to an element of a tensor.  If the value is
+computed, or has no simple form, the channel is **kept**: its sender runs and leaves all tokens in
+memory.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from t2s.simulator.values.nests.digits import (
 
 
 class Again(Exception):
-    """A channel turned out to be kept after values were followed through it."""
+    """A channel turned out to be kept after values were traced through it."""
 
 
 class Tracer:
-    """Follows values through the PEs of a network.
+    """Traces values through the PEs of a network.
 
-    ``order`` lists the PEs, senders first.  ``kept`` are the channels whose tokens are in memory,
-    and grows; tracing starts anew, with ``Again``, if a channel was taken for one that is not.
-    ``recorded`` are those of them that rings fill.
+    ``order`` lists the PEs, senders first.  ``kept`` has the channels whose tokens are in memory,
+    and grows; tracing restarts, by ``Again``, if values were already traced through a new one.
+    ``recorded`` has those of them that rings fill.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Tracer:
         self._bound: dict[str, dict[str, Statement]] = {}
 
     def resolve(self, pe: TracedPE, expr: Expr, points: Product) -> Reference:
-        """What an expression is in these iterations; ``Opaque`` if it is not in memory."""
+        """The memory reference of an expression in these iterations; ``Opaque`` if it has none."""
         match expr:
             case Local(name=name):
                 return self.local(pe, name, points)
@@ -93,7 +93,7 @@ class Tracer:
         raise Opaque
 
     def tokens(self, end: End, wanted: tuple[int, ...]) -> Reference:
-        """The tokens of an element of a channel, numbered in the mixed radix ``wanted``."""
+        """The tokens of a channel element, numbered in the mixed radix ``wanted``."""
         if end[0] not in self.kept:
             for earlier in self._ends_before(end):
                 self._follow(earlier)
@@ -111,7 +111,7 @@ class Tracer:
         return self._kept_tokens(end, wanted)
 
     def _follow(self, end: End) -> None:
-        """Find the tokens of an end, or keep its channel."""
+        """Trace the tokens of an end, or keep its channel."""
         if end in self._streams or end[0] in self.kept:
             return
         try:
@@ -122,7 +122,7 @@ class Tracer:
             self._streams[end] = found
 
     def _ends_before(self, end: End) -> list[End]:
-        """From PE to PE along a node: all ends, senders first, so that none waits for many."""
+        """All upstream ends within a node, senders first, to bound the recursion."""
         channel = self.network.graph.channel(end[0])
         if channel.source != channel.sink or end in self._streams or end[0] in self._begun:
             return []
@@ -131,16 +131,16 @@ class Tracer:
         return sorted(ends, key=lambda other: self._rank.get(self.network.sender[other], 0))
 
     def keep(self, channel: str) -> None:
-        """Let the tokens of a channel stay in memory."""
+        """Keep the tokens of a channel in memory."""
         self.kept.add(channel)
         if any(end[0] == channel for end in self._streams):
             raise Again
 
     def pitch(self, channel: str) -> int:
-        """Scalars from one row of a kept channel to the next.
+        """Scalars between rows of a kept channel.
 
-        Rings have a power of two of tokens.  Elsewhere rows are a cache line apart, so that those
-        of all PEs do not share the same few lines of the cache.
+        Rings have a power of two of tokens.  Other rows get an extra cache line, so that the rows
+        of all PEs do not map to the same few cache sets.
         """
         if channel not in self._pitches:
             element = self.network.graph.channel(channel).stream.element
@@ -277,7 +277,7 @@ def bindings(node: PEArray) -> dict[str, Statement]:
 def full(
     reference: Reference, points: Product, everything: Product
 ) -> tuple[int, dict[int, Numbers]]:
-    """Base and tables over all values of the digits; 0 stands where nothing is defined."""
+    """Base and tables over all values of the digits, 0 where undefined."""
     base, tables = reference.base, {}
     for digit, (table, values) in enumerate(zip(reference.tables, points, strict=True)):
         at = normalized(0, {digit: table})
@@ -289,7 +289,7 @@ def full(
 
 
 def _is_zero(expr: Term) -> bool:
-    """Whether this is the number zero, not minus zero."""
+    """Whether an expression is the constant zero (not minus zero)."""
     match expr:
         case Const(value=value):
             return not value and not str(value).startswith("-")
@@ -298,12 +298,12 @@ def _is_zero(expr: Term) -> bool:
     return False
 
 
-# Which firing wrote what a firing reads from a register file.
+# Find the firing that wrote the register that a firing reads.
 #
 # The writer is the last one, in the order of the firings, among those that wrote the element.
-# ``last_writer`` finds it digit by digit, from the outermost: as long as reader and writer have the
-# same digits so far, the next digit of the writer is the largest that is not behind the reader's;
-# once a digit is smaller, the rest may be anything, so it is the largest that wrote the element.
+# ``last_writer`` finds it digit by digit, from the outermost: while reader and writer agree, the
+# next digit of the writer is the largest one not after the reader's; once a digit is smaller, the
+# other digits are free, so each is the largest that wrote the element.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,8 +335,8 @@ def last_writer(
     """Every digit of the writer, for the firings ``read[1]``.
 
     ``written`` and ``read`` are indices of the register file and the firings that use them;
-    ``written_first``: in one firing the write comes before the read.  Raises ``Opaque`` if some
-    firing reads what was never written, or the writer has no such form.
+    ``written_first``: within a firing the write comes before the read.  Raises ``Opaque`` if a
+    firing reads a register that was never written, or the writer has no such form.
     """
     pairs = [
         (_element(frame, known, w, written[1]), _element(frame, known, r, read[1]))
@@ -383,7 +383,7 @@ def _element(
 
 
 def _reader(pairs: Sequence[tuple[_Element, _Element]]) -> int | None:
-    """The only digit of the reader that decides, if any does."""
+    """The single digit of the reader that decides, or ``None``."""
     readers = {read.digit for _, read in pairs if read.digit is not None}
     if len(readers) > 1:
         raise Opaque
@@ -391,7 +391,7 @@ def _reader(pairs: Sequence[tuple[_Element, _Element]]) -> int | None:
 
 
 def _keys(pairs: Sequence[tuple[_Element, _Element]], count: int) -> tuple[Numbers, Numbers]:
-    """A number for each value of the writer's digit, and of the reader's: equal if they meet."""
+    """Keys of the writer's and the reader's digit values, equal if they address one element."""
     keys, wanted, bound = np.zeros(count, np.int64), np.zeros(1, np.int64), 1
     for write, read in pairs:
         low = min(int(write.values.min()), int(read.values.min()))
@@ -404,7 +404,7 @@ def _keys(pairs: Sequence[tuple[_Element, _Element]], count: int) -> tuple[Numbe
 
 
 def _last(keys: Numbers, wanted: Numbers, limit: Numbers) -> Numbers:
-    """The last position up to the limit with the wanted key; ``Opaque`` if one has none."""
+    """The last position up to the limit with the wanted key; ``Opaque`` if there is none."""
     count = len(keys)
     codes = np.sort(keys * count + np.arange(count))
     at = np.searchsorted(codes, wanted * count + limit, side="right") - 1
@@ -413,16 +413,16 @@ def _last(keys: Numbers, wanted: Numbers, limit: Numbers) -> Numbers:
     return codes[at] % count
 
 
-# What a value is, if it is not computed: an element of memory, as a function of the iteration.
+# References: values that are elements of memory, as functions of the iteration.
 
 
 def regroup(
     lengths: Sequence[int], tables: Sequence[Numbers], wanted: Sequence[int]
 ) -> tuple[int, tuple[Numbers, ...]]:
-    """A sum over one mixed radix as the same numbers over another one: a number, and tables.
+    """Rewrite a sum over one mixed radix as a base and tables over another one.
 
     Entry ``n`` in row-major order stays entry ``n``.  Raises ``Opaque`` if the numbers are not a
-    sum of tables over the wanted digits, or if there are more or fewer of them, or none.
+    sum of tables over the wanted digits, or if their count differs or is zero.
     """
     if prod(lengths) != prod(wanted) or not prod(lengths):
         raise Opaque
@@ -448,7 +448,7 @@ def regroup(
 
 
 def separated(flat: Numbers, lengths: Sequence[int]) -> list[Numbers]:
-    """Numbers over a mixed radix as a sum of tables that start with the first number, 0 after."""
+    """Separate numbers over a mixed radix into a sum of tables, the first with the base."""
     box = flat.reshape(tuple(lengths))
     rank = len(lengths)
     tables, total = [], np.zeros((1,) * rank, np.int64)
@@ -463,12 +463,12 @@ def separated(flat: Numbers, lengths: Sequence[int]) -> list[Numbers]:
 
 
 def _cuts(lengths: Sequence[int]) -> list[int]:
-    """How many entries the digits from each position on count, and 1 at the end."""
+    """The number of entries of the digits from each position on, and 1 at the end."""
     return [prod(lengths[at:]) for at in range(len(lengths) + 1)]
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
-    """Of each digit, how far apart its successive values are."""
+    """The stride of each digit."""
     return [prod(lengths[at + 1 :]) for at in range(len(lengths))]
 
 
@@ -481,7 +481,7 @@ class TensorSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSource:
-    """All tokens of a channel, kept in memory: a row for every element of the channel array."""
+    """The kept tokens of a channel in memory: a row for every element of the channel array."""
 
     channel: str
 
@@ -492,7 +492,7 @@ Source = TensorSource | StreamSource | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A value that lies in memory, for a product of iterations.
+    """A value in memory, for a product of iterations.
 
     In the iteration at these positions of the product, lane ``l`` is the scalar of ``source`` with
     the number ``base + tables[0][position 0] + ... + lanes[l]``, or zero where that is ``None``.
@@ -511,7 +511,7 @@ def zeros(lanes: int, points: Product) -> Reference:
 
 
 def merged(pieces: Sequence[tuple[Numbers, Reference]], axis: int, points: Product) -> Reference:
-    """One reference from several, each for some values of one digit.
+    """Merge several references, each for some values of one digit.
 
     Raises ``Opaque`` if they differ in more than the table of that digit.
     """
@@ -529,7 +529,7 @@ def merged(pieces: Sequence[tuple[Numbers, Reference]], axis: int, points: Produ
 
 
 def inserted(vector: Reference, lane: int, value: Reference) -> Reference:
-    """The vector with a scalar in one lane; ``Opaque`` if they move through memory apart."""
+    """The vector with a scalar in one lane; ``Opaque`` if their strides differ."""
     if not 0 <= lane < len(vector.lanes):
         return vector
     shift = _distance(vector, value)
@@ -540,7 +540,7 @@ def inserted(vector: Reference, lane: int, value: Reference) -> Reference:
 
 
 def _distance(vector: Reference, value: Reference) -> int:
-    """How far the origin of ``value`` is behind that of ``vector``, in every iteration."""
+    """The constant distance of the origin of ``value`` from that of ``vector``."""
     shift = value.base - vector.base
     if vector.source is None or value.source is None:
         return shift
@@ -554,7 +554,7 @@ def _distance(vector: Reference, value: Reference) -> int:
     return shift
 
 
-# The PEs of a graph and who sends to whom: what holds before any value is followed.
+# The network: the PEs of a graph and their connections, before any value is traced.
 
 Place = tuple[str, int]
 """A PE: its node, and its number in the node's space domain, row-major."""
@@ -565,7 +565,7 @@ End = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedPE:
-    """One PE: its digits, and its place and the parameters by name."""
+    """A PE: its digits, and its place and the parameters by name."""
 
     node: PEArray
     number: int
@@ -579,14 +579,14 @@ class TracedPE:
 
 @dataclass(slots=True, kw_only=True)
 class TracedNetwork:
-    """The PEs of all nodes whose control has the form that ``digits`` describes.
+    """The PEs of all nodes whose control ``digits`` can analyze.
 
     Attributes
     ----------
-    pes: by place.
+    pes: the PEs by place.
     opaque: the other nodes.
     sender: the place that sends to an element of a channel.
-    counts: by place and channel end, tokens that a PE receives.
+    counts: tokens that a PE receives, by place and channel end.
     """
 
     graph: Graph
@@ -615,7 +615,7 @@ class TracedNetwork:
         return channel.name, flat
 
     def order(self, without: set[str]) -> tuple[list[Place], set[str]]:
-        """The PEs, senders first, and the nodes that have PEs on a circle."""
+        """The PEs, senders first, and the nodes with PEs on a cycle."""
         sorter: TopologicalSorter[Place] = TopologicalSorter()
         for place in self.pes:
             if place[0] not in without:
@@ -633,7 +633,7 @@ class TracedNetwork:
             return [], {place[0] for place in error.args[1]}
 
     def short_of_tokens(self, without: set[str]) -> set[str]:
-        """Nodes that receive more tokens than are sent to them."""
+        """Nodes that take more tokens than are sent to them."""
         return {
             place[0]
             for end, place in self.receiver.items()
@@ -644,7 +644,7 @@ class TracedNetwork:
 
 
 def network_of(graph: Graph, parameters: Mapping[str, Array]) -> TracedNetwork:
-    """Look at the control of every PE."""
+    """Analyze the control of every PE."""
     network = TracedNetwork(graph=graph)
     nested = {c.name: (c.source, c.sink) for c in graph.channels if c.stream.nesting}
     streaming = {name for ends in nested.values() for name in ends}
@@ -692,10 +692,10 @@ def _add(
 def _places(
     node: PEArray, condition: Expr | None, parameters: Mapping[str, Array]
 ) -> frozenset[int] | None:
-    """The PEs that the factors of a condition about the place alone do not rule out.
+    """The PEs that satisfy the place-only factors of a condition.
 
-    ``None`` if there are no such factors.  Of the many channels of a large array most reach a few
-    PEs each, so all PEs are looked at in one go.
+    ``None`` if there are no such factors.  Most channels of a large array reach only a few PEs, so
+    all PEs are tested at once.
     """
     space = {dimension.name for dimension in node.space}
     factors = [
@@ -717,7 +717,7 @@ def _places(
 
 
 def longest(network: TracedNetwork, channel: str) -> int:
-    """The most tokens that any element of a channel is sent, or is asked for."""
+    """The largest number of tokens sent to or taken from any element of a channel."""
     elements = range(prod(network.graph.channel(channel).shape))
     found = (
         max(network.sent.get((channel, at), 0), network.received.get((channel, at), 0))
