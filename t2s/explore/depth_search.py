@@ -1,19 +1,20 @@
 """The smallest channel depths that cost no cycle, and the Pareto front below them.
 
-The cycle count T is a function of the depths of all channels, and (but for a shared memory
-bandwidth) more depth never makes it larger.  The search
+The cycle count T is a function of the depths of all channels, and (except with shared memory
+bandwidth) monotonic: more depth never makes it larger.  The search
 
-1. finds T without limits: depths grow until no sender was ever blocked.  The most slots that each
-   channel then used at once are depths that keep every firing at its cycle: upper bounds (where
-   the design as it is takes fewer cycles, its own cycles and depths are taken instead);
+1. finds T without limits: depths grow until no sender is ever blocked.  The peak occupancy of each
+   channel is then a depth that keeps every firing at its cycle: an upper bound (if the design as it
+   is takes fewer cycles, its own cycles and depths are used instead);
 2. finds for every channel alone the smallest depth that keeps T, the others at their upper bounds.
-   No depths that keep T are smaller anywhere, so if these together keep T, they are *the least*;
-3. lowers otherwise one group of channels after the other from the upper bounds, halving the groups
-   that cost cycles.  A depth that could not be lowered then cannot be lowered later.
+   No depths that keep T are smaller in any channel, so if these together keep T, they are *the
+   least*;
+3. otherwise lowers one group of channels after the other from the upper bounds, halving the groups
+   that cost cycles.  A depth that could not be lowered once cannot be lowered later.
 
-The result is minimal: lowering any single depth costs cycles.  Where the memory bandwidth is shared
-by arbitration, cycles may go up with depths; then the search starts from shallow depths that keep
-T, and a run for every channel checks the minimum at the end.
+The result is minimal: lowering any single depth costs cycles.  With arbitrated memory bandwidth,
+cycles may increase with depths; then the search starts from shallow depths that keep T, and a run
+for every channel checks the minimum at the end.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ MOST_MEASURED = 1 << 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthSearch:
-    """Where a search is, or ended.
+    """The current or final state of a search.
 
-    ``best`` keeps ``cycles``; it is minimal if ``complete``, and no other depths that keep them are
-    smaller anywhere if ``least``.  ``upper`` are depths at which no sender is ever blocked.
+    ``best`` keeps ``cycles``; it is minimal if ``complete``, and no other solution is smaller in
+    any channel if ``least``.  ``upper`` are depths at which no sender is ever blocked.
     """
 
     cycles: int
@@ -92,7 +93,7 @@ def unbounded(
 def _run_with(
     program: SimProgram, depths: Depths, engine: str, workers: Workers
 ) -> tuple[SimResult, Depths]:
-    """A run, and the depths that it needs to be what it is."""
+    """A run, and the depths that it needs to keep its times."""
     names = [timing.channel.name for timing in program.channels]
     capacities = dict(zip(names, depths, strict=True))
     found = None
@@ -108,7 +109,7 @@ def _run_with(
 
 
 def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths] | None:
-    """A run and the depths that were in use; ``None`` without the compiler that it takes."""
+    """A run and its peak occupancies; ``None`` without the native engine."""
     try:
         native = import_module("t2s.simulator.native_engine")
         result, slots = native.run_measured(program, Limits(), workers.watch)
@@ -124,7 +125,7 @@ def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths]
 
 
 def _all_tokens(program: SimProgram) -> Depths:
-    """Depths that never block: all tokens that an element ever carries."""
+    """Depths that never block: the number of all tokens of an element."""
     sent = program.control.sent
     return tuple(
         max(1, int(np.max(sent[timing.elements], initial=1))) for timing in program.channels
@@ -137,10 +138,10 @@ def minimize(
     weights: Sequence[int],
     told: Callable[[DepthSearch], None],
 ) -> DepthSearch:
-    """The smallest depths; ``told`` gets every better point, so that an interrupt loses nothing.
+    """The smallest depths; ``told`` receives every improvement, so an interrupt loses nothing.
 
-    ``weights`` say per channel what a token of depth costs: where there is a choice, the channels
-    that cost most are lowered first.
+    ``weights`` has the cost of a token of depth for each channel: the most expensive channels are
+    lowered first.
     """
     if not timings.monotone:
         start = _shallow_start(timings, start)
@@ -161,9 +162,9 @@ def minimize(
 
 
 def _shallow_start(timings: Timings, start: DepthSearch) -> DepthSearch:
-    """The first of all depths 1, 2, 4, ... that keeps the cycles, as the point to start from.
+    """The starting point: the first of uniform depths 1, 2, 4, ... that keeps the cycles.
 
-    With arbitrated memory cycles go up and down with depths, and small ones may do by themselves.
+    With arbitrated memory cycles are not monotonic in depths, and small depths may suffice.
     """
     depth = 1
     while any(depth < bound for bound in start.upper):
@@ -175,10 +176,10 @@ def _shallow_start(timings: Timings, start: DepthSearch) -> DepthSearch:
 
 
 def _each_alone(timings: Timings, start: DepthSearch) -> Depths:
-    """Per channel the smallest depth that keeps the cycles, the others at their upper bounds.
+    """For each channel, the smallest depth that keeps the cycles, the others at their upper bounds.
 
-    Depths double from 1 until they suffice (a run that does not is soon given up), then the last
-    step is bisected.  All channels take a step at once, in parallel.
+    Depths double from 1 until they suffice (a failing run is abandoned early), then the last step
+    is bisected.  All channels take a step at once, in parallel.
     """
     low = [0] * len(start.upper)
     high = list(start.upper)
@@ -205,7 +206,7 @@ def _lower(
     order: Sequence[int],
     told: Callable[[DepthSearch], None],
 ) -> DepthSearch:
-    """Lower a group of channels that cannot all be at their lowest, by halves."""
+    """Lower a group of channels that cannot all be at their minimum, by halves."""
     if len(order) == 1:
         return _lower_one(timings, start, lowest[order[0]], order[0], told)
     found = start
@@ -227,7 +228,7 @@ def _lower_one(
     channel: int,
     told: Callable[[DepthSearch], None],
 ) -> DepthSearch:
-    """Lower one channel as far as it goes, the others as they are; several runs at once."""
+    """Lower one channel as far as possible, the others fixed; several runs at once."""
     low, high = lowest - 1, start.best[channel]
     found = start
     while high - low > 1:
@@ -247,9 +248,9 @@ def _lower_one(
 def _checked(
     timings: Timings, found: DepthSearch, told: Callable[[DepthSearch], None]
 ) -> DepthSearch:
-    """Lower single depths for as long as one of them can be one token less at no cost.
+    """Lower single depths as long as any can be lowered by one token at no cost.
 
-    Such a depth becomes the first of 1, 2, 4, ... that keeps the cycles, or else that token less.
+    Such a depth becomes the first of 1, 2, 4, ... that keeps the cycles, or else one less.
     """
     while True:
         channels = [c for c, depth in enumerate(found.best) if depth > 1]
@@ -278,9 +279,9 @@ Depths = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """What a run with some depths took.
+    """The timing of a run with some depths.
 
-    ``cycles`` is ``None`` for a deadlock, and for a run that was cut short because it takes more
+    ``cycles`` is ``None`` for a deadlock, and for a run that was abandoned because it takes more
     than ``beyond`` cycles (``None``: a deadlock).
     """
 
@@ -289,11 +290,11 @@ class Timed:
 
 
 class Timings:
-    """Runs of a program with other depths, in parallel; every answer is kept.
+    """Runs of a program with other depths, in parallel, with a cache.
 
     Unless units share a memory (its bandwidth, or a DRAM) more depth never costs cycles (every
-    cycle of a firing is a maximum of sums of others), so a run that was too slow answers for all
-    smaller depths as well.  If they do, an earlier access may delay another one that matters more.
+    cycle of a firing is a maximum of sums of others), so a run that was too slow also answers for
+    all smaller depths.  With a shared memory, an earlier access may delay a more critical one.
     """
 
     def __init__(self, program: SimProgram, engine: str, workers: Workers) -> None:
@@ -309,27 +310,27 @@ class Timings:
 
     @property
     def workers(self) -> int:
-        """How many runs go on at once."""
+        """The number of concurrent runs."""
         return self._workers.count
 
     def keeps(self, points: Sequence[Depths], cycles: int) -> list[bool]:
-        """Whether the program with these depths takes at most so many cycles."""
+        """Whether the program with these depths takes at most ``cycles``."""
         asked = [point for point in dict.fromkeys(points) if self._answer(point, cycles) is None]
         self._run(asked, Limits(max_cycles=cycles, give_up=True))
         return [bool(self._answer(point, cycles)) for point in points]
 
     def cycles(self, points: Sequence[Depths]) -> list[int | None]:
-        """The cycles with these depths, ``None`` where they end in a deadlock."""
+        """The cycles with these depths, ``None`` for a deadlock."""
         asked = [point for point in dict.fromkeys(points) if not self._complete(point)]
         self._run(asked, Limits())
         return [self._known[point].cycles for point in points]
 
     def keep(self, point: Depths, cycles: int) -> None:
-        """Note what somebody else has found."""
+        """Add an external result to the cache."""
         self._known[point] = Timed(cycles=cycles)
 
     def known(self, point: Depths) -> int | None:
-        """The cycles with these depths, if they were found and it does end."""
+        """The cached cycles with these depths; ``None`` if unknown or a deadlock."""
         timed = self._known.get(point)
         return None if timed is None else timed.cycles
 
@@ -379,12 +380,11 @@ class Timings:
         return Timed(cycles=None, beyond=limits.max_cycles if result.limit_reached else None)
 
 
-# The Pareto front of cycles against the RAM of the channels, below the depths that cost nothing;
-# as a small scatter plot too.
+# The Pareto front of cycles against the RAM of the channels, below the fitted depths; and its plot.
 #
-# Depths from the fitted ones down to 1 are tried, only such that save RAM.  Where all combinations
-# are few all of them run; else the search goes down from the fitted depths, each time by the step
-# that costs the fewest cycles for the RAM that it saves.  Every point is an exact run.
+# Depths from the fitted ones down to 1 are tried if they save RAM.  If there are few combinations
+# all of them run; else the search descends from the fitted depths, always by the step that costs
+# the fewest cycles for the RAM that it saves.  Every point is an exact run.
 
 MOST_COMBINATIONS = 128
 """Most combinations of depths that are all tried."""
@@ -395,7 +395,7 @@ _SHARE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RamCost:
-    """What FIFOs cost: ``of(channel, depth)`` in ``unit`` for the channel at that position."""
+    """The cost of FIFOs: ``of(channel, depth)`` in ``unit`` for the channel at that position."""
 
     unit: str
     of: Callable[[int, int], int]
@@ -407,7 +407,7 @@ class RamCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """Depths of all channels, what their FIFOs cost, and the cycles of the run with them."""
+    """Depths of all channels, the cost of their FIFOs, and the cycles with them."""
 
     depths: Depths
     ram: int
@@ -453,7 +453,7 @@ def _below(cost: RamCost, channel: int, depth: int) -> int | None:
 def try_all(
     timings: Timings, cost: RamCost, candidates: Sequence[Depths], told: Callable[[Point], None]
 ) -> None:
-    """Run all candidates, the cheapest first; ``told`` gets those that end."""
+    """Run all candidates, the cheapest first; ``told`` receives those that finish."""
     ordered = sorted(candidates, key=lambda depths: (cost.total(depths), depths))
     for first in range(0, len(ordered), timings.workers):
         _tell(timings, cost, ordered[first : first + timings.workers], told)
@@ -462,7 +462,7 @@ def try_all(
 def step_down(
     timings: Timings, cost: RamCost, fitted: Point, told: Callable[[Point], None]
 ) -> None:
-    """Go down from the fitted depths, always by the cheapest step; ``told`` gets every point."""
+    """Descend from the fitted depths by the cheapest steps; ``told`` receives every point."""
     here = fitted
     while True:
         steps: list[Depths] = []
@@ -499,7 +499,7 @@ def _tell(
 
 
 def pareto(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The points than which no other one is at least as good in both; the cheapest first."""
+    """The Pareto-optimal points, the cheapest first."""
     front: list[Point] = []
     for point in sorted(points, key=lambda point: (point.ram, point.cycles, point.depths)):
         if not front or point.cycles < front[-1].cycles:
@@ -542,7 +542,7 @@ def scatter(points: Sequence[tuple[int, int]], *, across: str, up: str, limit: i
 
 
 def _range(values: Sequence[int]) -> tuple[float, float]:
-    """A little more than from the smallest to the largest."""
+    """The range of the values, slightly enlarged."""
     low, high = min(values), max(values)
     margin = (high - low) * 0.05 or 1.0
     return low - margin, high + margin

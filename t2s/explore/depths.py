@@ -1,4 +1,4 @@
-"""``fit_depths``, the way into the search for channel depths, and ``DepthFit``, its result."""
+"""``fit_depths``, the entry point of FIFO sizing, and its result, ``DepthFit``."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def fit_depths(
     progress: bool | None = None,
     context: RunContext | None = None,
 ) -> DepthFit:
-    """See ``t2s.fit_depths``; ``parameters`` are the scalars that the design takes at run time.
+    """See ``t2s.fit_depths``; ``parameters`` are the run-time scalars of the design.
 
-    ``context`` is what the design adds to results, also to that of an error.
+    ``context`` is what the design adds to results, including those of errors.
     """
     data = inputs if graph.machines else None
     if inputs is not None and data is None:
@@ -83,7 +83,7 @@ def fit_depths(
 
 
 def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
-    """The program for its times alone: what its machines do is found out once."""
+    """The times-only program, with its machines traced once."""
     if not program.graph.machines:
         return program
     result = find_engine("native").run(program, Limits(), crew.watch)
@@ -101,7 +101,7 @@ def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
 
 
 class _Fitting:
-    """The state of a search, which an interrupt leaves as it is."""
+    """The state of a search, which stays valid at an interrupt."""
 
     def __init__(
         self, program: SimProgram, engine: str, crew: Workers, steps: Steps, slack: float
@@ -121,7 +121,7 @@ class _Fitting:
 
     @property
     def runs(self) -> int:
-        """Times that the program was timed."""
+        """The number of runs."""
         return self.timings.runs + self.reference_runs
 
     def fit(self) -> None:
@@ -146,7 +146,7 @@ class _Fitting:
         return cycles + int(cycles * self.slack)
 
     def explore(self, cost: RamCost) -> None:
-        """Find cheaper depths and what they cost in cycles."""
+        """Find cheaper depths and their cost in cycles."""
         state = self.state
         if state is None:
             raise InternalError("there are no fitted depths to start from")
@@ -171,7 +171,7 @@ class _Fitting:
 
 
 def _bits(program: SimProgram) -> list[int]:
-    """Bits that one more token of depth costs, for every channel."""
+    """The bits of one more token of depth, for every channel."""
     channels = [timing.channel for timing in program.channels]
     return [8 * channel.element_count * channel.stream.element.bytes for channel in channels]
 
@@ -187,7 +187,7 @@ def _blocks_of(channel: Channel, fabric: Fabric | None) -> int | None:
 def _budget(
     program: SimProgram, in_bytes: int | None, in_blocks: int | None
 ) -> tuple[RamCost, int] | None:
-    """How to count, and how much is allowed; ``None`` if there is no budget."""
+    """The cost function and the budget; ``None`` without a budget."""
     if in_bytes is None and in_blocks is None:
         return None
     if in_bytes is not None and in_blocks is not None:
@@ -304,14 +304,14 @@ def _over_budget(front: DepthFront) -> UserError:
     )
 
 
-# ``DepthFit``: what a search for channel depths found, as text and in a notebook.
+# ``DepthFit``: the result of FIFO sizing, as text and in a notebook.
 
 NO_LIMIT = 1 << 30
 """The depth of channels that never block."""
 
 
 class Lowerable(Protocol):
-    """A function of the user, which lowers to a graph."""
+    """A user's Func, which lowers to a graph."""
 
     def lower(self) -> Graph:
         """The graph."""
@@ -319,7 +319,7 @@ class Lowerable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFit:
-    """A channel of a fit.  Depths are in tokens of one FIFO alone, ``bytes`` of all its FIFOs.
+    """A channel of a fit.  Depths are in tokens of one FIFO, ``bytes`` those of all its FIFOs.
 
     ``before`` is the depth of the design, ``bound`` one at which the sender is never blocked.
     ``ram_blocks`` is ``None`` on a device without RAM blocks.
@@ -336,7 +336,7 @@ class ChannelFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPoint:
-    """Depths by channel name, what the FIFOs take, in the unit of the front, and the cycles."""
+    """Depths by channel name, the RAM of the FIFOs in the unit of the front, and the cycles."""
 
     depths: Mapping[str, int]
     ram: int
@@ -345,13 +345,13 @@ class FrontPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthFront(NotebookDisplay):
-    """Cycles against RAM: no point that was tried is at least as good as one of these in both.
+    """The Pareto front of cycles against RAM.
 
     Attributes
     ----------
     points: the cheapest first.
     unit: of ``ram``: bytes or RAM blocks, of all FIFOs.
-    budget: what was asked for, in the same unit.
+    budget: the requested budget, in the same unit.
     exhaustive: whether all depths up to the fitted ones were tried.
     """
 
@@ -415,17 +415,17 @@ class DepthFit(NotebookDisplay):
 
     Attributes
     ----------
-    design, device: what was fitted, for what.
+    design, device: the fitted design, and its device.
     cycles: the cycles of the design with these depths.
     unbounded_cycles: its cycles with channels that never block.
-    before_cycles: its cycles as it was; ``None`` if it did not end.
+    before_cycles: its cycles with its own depths; ``None`` if it did not end.
     channels: one row per channel, in graph order.
-    minimal: whether lowering any single depth costs cycles.  Not so after an interrupt, and where a
-        budget took the depths below those that cost nothing.
-    least: whether moreover no depths that keep the cycles are smaller in any channel.
+    minimal: whether lowering any single depth costs cycles.  False after an interrupt, and if a
+        budget forced depths that cost cycles.
+    least: whether, in addition, no other solution is smaller in any channel.
     interrupted: whether Ctrl-C ended the search; these are the best depths found until then.
-    runs: how many times the design was timed.
-    front: cycles against RAM, where there was a budget.
+    runs: the number of runs of the search.
+    front: cycles against RAM, if there was a budget.
     """
 
     design: str
@@ -458,10 +458,10 @@ class DepthFit(NotebookDisplay):
         return sum(block or 0 for block in blocks) if None not in blocks else None
 
     def apply(self, design: Graph | Lowerable | None = None) -> Graph:
-        """A graph with these depths: of ``design``, or of the one that was fitted.
+        """The graph of ``design``, by default the fitted one, with these depths.
 
-        ``design`` is a graph, or a Func, which is lowered; ``UserError`` if its channels are not
-        those that were fitted.
+        ``design`` is a graph, or a Func, which is lowered; ``UserError`` if its channels differ
+        from the fitted ones.
         """
         graph = self.graph
         if design is not None:
@@ -479,7 +479,7 @@ class DepthFit(NotebookDisplay):
 
     @property
     def guarantee(self) -> str:
-        """What is certain about the depths, in words."""
+        """The guarantee about the depths, in words."""
         if self.interrupted:
             return "interrupted: the best depths so far, perhaps not minimal"
         if self.least:
@@ -540,7 +540,7 @@ class DepthFit(NotebookDisplay):
         return Group(*parts, *([self.front.table.rich()] if self.front is not None else []))
 
     def picture(self) -> SvgPicture:
-        """What the FIFOs of each channel take, and what they took before."""
+        """The RAM of each channel's FIFOs, now and before."""
         bars = []
         for channel in self.channels:
             token = channel.bytes / max(1, channel.depth)

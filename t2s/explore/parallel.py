@@ -1,7 +1,7 @@
-"""Independent functions and runs on all cores, in threads, and a line that shows progress.
+"""Independent functions and runs on all cores, in threads, with a progress line.
 
-Engines release the interpreter's lock while they run, so threads are enough.  Results come back in
-the order of the functions, whatever finishes first.
+Engines release the GIL while they run, so threads are enough.  Results are in the order of the
+functions.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _PATIENCE = 0.2
 
 
 class StopWatch:
-    """An observer of runs that interrupts them once they are not wanted any more."""
+    """An observer that interrupts runs on request."""
 
     def __init__(self) -> None:
         self._stopped = Event()
 
     @property
     def stopped(self) -> bool:
-        """Whether the runs are to end."""
+        """Whether runs should stop."""
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """Let every run end as if the user had pressed Ctrl-C in it."""
+        """Stop every run as if the user had pressed Ctrl-C."""
         self._stopped.set()
 
     def advanced(self, *, cycle: int, done: int, total: int) -> None:
@@ -60,7 +60,7 @@ class StopWatch:
 class Workers:
     """Threads that run functions; a context manager.
 
-    At Ctrl-C the runs that observe ``watch`` end, those that have not begun are dropped, and
+    At Ctrl-C the runs that observe ``watch`` stop, pending ones are dropped, and
     ``KeyboardInterrupt`` is raised.
     """
 
@@ -83,7 +83,7 @@ class Workers:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def start(self, function: Callable[[], Value]) -> Future[Value]:
-        """Run a function as soon as a thread is free."""
+        """Schedule a function on the next free thread."""
         return self._pool.submit(function)
 
     def all(self, functions: Sequence[Callable[[], Value]]) -> list[Value]:
@@ -95,7 +95,7 @@ class Workers:
     def finish(
         self, futures: Sequence[Future[Value]], told: Callable[[int], None] | None = None
     ) -> None:
-        """Wait for all of them; ``told`` is called with the number of those that are done."""
+        """Wait for all of them; ``told`` is called with the number of finished ones."""
         waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, timeout=_PATIENCE)
@@ -120,14 +120,14 @@ def checked_workers(count: int | None) -> int:
 
 
 class Steps(ProgressBar):
-    """Shows how many runs are done of a search or a series, named ``what``; see ``ProgressBar``."""
+    """Shows the progress of a search or series named ``what``; see ``ProgressBar``."""
 
     def __init__(self, what: str, wanted: bool | None) -> None:
         super().__init__(wanted)
         self._what = what
 
     def told(self, done: int, total: int | None, text: str) -> None:
-        """``done`` runs are made, of ``total`` where that is known; ``text`` says of what."""
+        """Report ``done`` runs of ``total``, if known; ``text`` describes the current one."""
         self._show(done, total, runs=f"{done:,} runs", text=text)
 
     def _columns(self) -> list[Any]:
@@ -142,7 +142,7 @@ class Steps(ProgressBar):
         ]
 
 
-# Independent runs on all cores: ``DesignRun`` says what to run, ``Outcomes`` what came of it.
+# Independent runs on all cores: ``DesignRun`` describes a run, ``Outcomes`` has the results.
 
 RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any], RunContext], SimResult]
 """Runs a graph on its arrays, ``None`` for times alone, and scalars, for a design."""
@@ -150,9 +150,9 @@ RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any], RunCont
 
 @dataclass(frozen=True, kw_only=True)
 class DesignRun:
-    """A design that is ready to run, what it runs on, and the name of the run in tables.
+    """A design ready to run, its device, and the name of the run in tables.
 
-    ``run`` is given what runs a graph, and returns the result of the design.
+    ``run`` takes the function that runs a graph, and returns the result of the design.
     """
 
     name: str
@@ -166,8 +166,8 @@ class DesignRun:
 class Outcome:
     """A run's result, or the error that it ended with.
 
-    A run that stopped before its end has both: the error of a deadlock has a partial result.  A run
-    that an interrupt kept from beginning has neither.
+    A run that stopped early has both: the error of a deadlock has a partial result.  A run that
+    never began because of an interrupt has neither.
     """
 
     name: str
@@ -188,7 +188,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes(Sequence[Outcome], NotebookDisplay):
-    """The outcomes of several runs, in the order in which the runs were given."""
+    """The outcomes of several runs, in the order of the runs."""
 
     outcomes: tuple[Outcome, ...]
 
@@ -228,7 +228,7 @@ class Outcomes(Sequence[Outcome], NotebookDisplay):
         return self.table.rich()
 
     def picture(self) -> SvgPicture:
-        """The cycles of each run; those of runs that stopped before their end in gray."""
+        """The cycles of each run; those of incomplete runs in gray."""
         bars = []
         for outcome in self.outcomes:
             cycles = 0 if outcome.result is None else int(outcome.result.cycles)
@@ -240,7 +240,7 @@ class Outcomes(Sequence[Outcome], NotebookDisplay):
 
     @property
     def _trade(self) -> SvgPicture | None:
-        """Cycles against compute PEs, of the runs that finished; ``None`` if PEs are all alike."""
+        """Cycles against compute PEs of the finished runs; ``None`` if all PE counts are equal."""
         found = [
             (outcome.name, outcome.result.compute_pes, outcome.result.cycles)
             for outcome in self.outcomes
@@ -268,10 +268,10 @@ def run_many(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Outcomes:
-    """Run everything on a pool of threads; an error ends its own run only.
+    """Run everything on a thread pool; an error only ends its own run.
 
-    ``runs`` make the runs, one after the other in this thread, while earlier ones are running.
-    Ctrl-C ends what is running with partial results, and begins nothing any more.
+    ``runs`` prepare the runs one after the other in this thread, while earlier ones execute.
+    Ctrl-C stops running ones with partial results, and starts no further ones.
     """
     futures: list[Future[Outcome]] = []
     made: dict[int, Outcome] = {}

@@ -1,1 +1,1 @@
-"""Write LLVM code as text, compile it, and keep the machine code in a cache on disk."""
+"""Write LLVM code as text, compile it, and cache the machine code on disk."""

@@ -35,10 +35,10 @@ _PIPELINE = "2"
 
 
 class Effort(Enum):
-    """How hard LLVM tries when it selects instructions: its own level, at most a tenth of the time.
+    """The effort of LLVM's instruction selection.
 
-    ``EVERYTHING`` runs all of its passes, too, for code that moves nothing out of loops itself.
-    All give the same values: nothing is reordered, and no multiplication fused.
+    ``EVERYTHING`` also runs all optimization passes, for code that does not hoist loop invariants
+    itself.  All levels give the same values: nothing is reordered, and no multiplication is fused.
     """
 
     QUICK = 0
@@ -48,7 +48,7 @@ class Effort(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCode:
-    """Machine code in memory, as long as this object lives.
+    """Machine code that lives as long as this object.
 
     ``run`` takes the address of an arena and numbers (for a program a budget of firings), and
     releases the GIL.
@@ -59,22 +59,22 @@ class MachineCode:
 
     @property
     def address(self) -> int:
-        """Where ``run`` is."""
+        """The address of ``run``."""
         return int(self.engine.get_function_address(ENTRY))
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_text(text: str, effort: Effort = Effort.FULL) -> MachineCode:
-    """Machine code for this CPU of a whole program.  Programs used lately are kept."""
+    """Compile a whole program for this CPU, with a cache of recent programs."""
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     return _code_of(_loaded(text, lambda: text, effort), ENTRY, prototype)
 
 
 def compile_by_use(text: str) -> MachineCode:
-    """Machine code of a program: a long one is compiled quickly when it is new.
+    """Compile a program, a long one without optimization when it is new.
 
-    That takes a third of the time.  A program of which any code is on disk has come again, or goes
-    on after many firings, and is compiled well.
+    That takes a third of the time.  A program that has code on disk, or continues after many
+    firings, is optimized.
     """
     cache = ObjectCache(cache_directory())
     efforts = (Effort.QUICK, Effort.FULL)
@@ -85,20 +85,20 @@ def compile_by_use(text: str) -> MachineCode:
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_nest(text: str) -> MachineCode:
-    """Machine code for this CPU of a nest; ``run`` takes an arena, two PEs, and two rounds."""
+    """Compile a nest for this CPU; ``run`` takes an arena, two PEs, and two rounds."""
     numbers = (ctypes.c_int64,) * 4
     return _code_of(compile_module(text), NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
 
 
 def _code_of(engine: Any, entry: str, prototype: Any) -> MachineCode:
-    """A function that keeps its code, whoever else forgets it while it runs."""
+    """A function that keeps its code alive while it runs."""
     run = prototype(engine.get_function_address(entry))
     run.engine = engine
     return MachineCode(run=run, engine=engine)
 
 
 def compile_module(text: str) -> Any:
-    """The execution engine of a module, which keeps its functions; from disk if it is there."""
+    """The execution engine that holds a module's functions, from disk if it is cached."""
     return _loaded(text, lambda: text)
 
 
@@ -108,10 +108,10 @@ def compile_when_new(
     writers: Sequence[Path] = (),
     effort: Effort = Effort.FULL,
 ) -> MachineCode:
-    """Machine code of the program that ``write`` writes, if none is kept.
+    """Machine code of the program that ``write`` generates, unless it is cached.
 
-    ``facts`` have to say all that the text depends on besides the code that writes it, and
-    ``writers`` are the files and folders where that code is; the kit is always one of them.
+    ``facts`` must determine the text, given the code that generates it; ``writers`` are the files
+    and folders of that code, to which ``t2s/llvm`` is added.
     """
     engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write, effort)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -147,7 +147,7 @@ def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) ->
 
 
 def _name_of(key: str, effort: Effort) -> str:
-    """The name of machine code on disk, from all that it depends on."""
+    """The file name of machine code, a digest of everything that it depends on."""
     features = binding.get_host_cpu_features().flatten()
     versions = llvmlite_version, str(binding.llvm_version_info), _PIPELINE, effort.name
     triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
@@ -168,7 +168,7 @@ def _object_code(text: str, target: Any, effort: Effort) -> bytes:
 
 
 def _target_machine(effort: Effort) -> Any:
-    """The host CPU.  LLVM fuses no multiplication with an addition that does not ask for it."""
+    """The host CPU.  LLVM only fuses a multiplication with an addition on request."""
     features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_triple(binding.get_process_triple())
     return target.create_target_machine(
@@ -177,10 +177,10 @@ def _target_machine(effort: Effort) -> Any:
 
 
 def _optimize(module: Any, machine: Any) -> None:
-    """Stack slots become registers, and what that leaves is tidied up.
+    """Promote stack slots to registers, and clean up.
 
-    All that LLVM would do at level 2 takes five times as long, and the code is not faster: what
-    does not change in a loop is computed outside of it as it is emitted.
+    LLVM's level 2 takes five times as long, and the code is not faster: loop invariants are already
+    hoisted when code is emitted.
     """
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
     passes = binding.create_new_module_pass_manager()
@@ -192,13 +192,13 @@ def _optimize(module: Any, machine: Any) -> None:
 
 # Machine code on disk, so that a design compiles once and not once per process.
 #
-# Files are named by a digest of everything that the code depends on.  A file holds a digest of its
-# contents too, so one that is damaged, or half written, counts as missing.  Files are written under
-# another name and then moved into place, so processes may share the directory.  A directory that
-# cannot be used is not an error: then code is compiled every time.
+# Files are named by a digest of everything that the code depends on.  A file also holds a digest of
+# its contents, so a damaged or partial one counts as missing.  Files are written under another name
+# and then renamed, so processes may share the directory.  An unusable directory is not an error:
+# code is then compiled every time.
 #
-# Machine code is run, so it is read only from whom the process trusts: a directory and a file of
-# the user, of the administrator, or of whoever owns t2s itself, which nobody else may write.
+# Machine code is executed, so it is read only from trusted files: file and directory must be owned
+# by the user, the administrator, or the owner of t2s itself, and not be writable by anyone else.
 
 _MOST_FILES = 512
 _DIGEST_BYTES = 32
@@ -206,7 +206,7 @@ _SUFFIX = ".object"
 
 
 def cache_directory() -> Path | None:
-    """Where this platform keeps what a program can make again; ``None`` without a home.
+    """The cache directory of this platform; ``None`` without a home.
 
     On Linux the XDG Base Directory Specification lets users move it; a relative path is invalid
     there, and ignored.
@@ -216,7 +216,7 @@ def cache_directory() -> Path | None:
         return moved / "t2s"
     try:
         home = Path.home()
-    except RuntimeError:  # no HOME, and a user without a name
+    except RuntimeError:  # no HOME, and no entry in the password database
         return None
     if not home.is_absolute():
         return None
@@ -228,7 +228,7 @@ def cache_directory() -> Path | None:
 
 
 def digest_of(*parts: str) -> str:
-    """A name for code that depends on these texts alone."""
+    """A digest of texts."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -237,16 +237,16 @@ def digest_of(*parts: str) -> str:
 
 
 class ObjectCache:
-    """Object files by digest, in one directory; the oldest are deleted when there are many.
+    """Object files by digest in one directory; the oldest are evicted when there are many.
 
-    A ``directory`` of ``None`` holds nothing, as one that cannot be used or trusted.
+    A ``directory`` of ``None`` holds nothing, like one that is unusable or not trusted.
     """
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
 
     def find(self, digest: str) -> bytes | None:
-        """The object file, or ``None`` if there is no sound one that can be trusted."""
+        """The object file, or ``None`` if there is no intact and trusted one."""
         if self._directory is None:
             return None
         path = self._directory / f"{digest}{_SUFFIX}"
@@ -267,7 +267,7 @@ class ObjectCache:
         return code
 
     def keep(self, digest: str, code: bytes) -> bool:
-        """Write an object file, unless that is impossible; whether it is there."""
+        """Write an object file if possible; return whether it is there."""
         if self._directory is None:
             return False
         try:
@@ -289,7 +289,7 @@ class ObjectCache:
         return True
 
     def _forget_the_oldest(self, directory: Path) -> None:
-        """Delete files used longest ago, also what was left behind by processes that died."""
+        """Delete the least recently used files, and leftovers of processes that died."""
         found = [path for path in directory.iterdir() if path.suffix in (_SUFFIX, ".part")]
         if len(found) <= _MOST_FILES:
             return
@@ -302,15 +302,15 @@ class ObjectCache:
 
 
 def _trusted(status: os.stat_result) -> bool:
-    """Whether nobody but the user, the administrator and the owner of t2s can have written it."""
-    if sys.platform == "win32":  # a home is private, and there are no such modes
+    """Whether only the user, the administrator and the owner of t2s can have written a path."""
+    if sys.platform == "win32":  # Windows: homes are private, and there are no such modes
         return True
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return False
     return status.st_uid in (os.geteuid(), 0, os.stat(__file__).st_uid)
 
 
-# llvmlite, which carries no types: the one place where it is imported.
+# llvmlite, which has no type annotations, is imported only here.
 
 llvmlite_version: str = import_deferring_sigint("llvmlite").__version__
 

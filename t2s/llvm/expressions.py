@@ -1,8 +1,8 @@
 """Values, casts and operators in LLVM: the meaning of ``core.ops`` and ``core.expr.evaluate``.
 
 Both sides of a ``Select`` are computed, which is safe: nothing here traps or touches memory.  No
-fast-math flag is ever set, so LLVM neither reorders nor fuses floating-point operations.  A NaN
-stays a NaN, but which payload it carries is left to the machine, as it is in numpy.
+fast-math flags are set, so LLVM neither reorders nor fuses floating-point operations.  NaN payloads
+are unspecified, as in numpy.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class ExpressionEmitter:
         return self.emit(operand)
 
     def _insert(self, vector: Value, lane: Expr, value: Value) -> Value:
-        """By a comparison with every lane's number, so that no lane at all is fine too."""
+        """Insert by comparing with every lane number, so that an index out of range is harmless."""
         builder, lanes = self._builder, vector.type.lanes
         numbers = constant_vector(range(lanes), I64)
         here = builder.icmp_signed("==", builder.splat(self.wide(lane), lanes), numbers)
@@ -222,13 +222,13 @@ class ExpressionEmitter:
         raise InternalError(f"operator {operator.value} on floating-point numbers")
 
     def _sign_bit(self, operator: Op, value: Value) -> Value:
-        """Negation and absolute value of 16-bit floats, on their bit patterns."""
+        """Negation and absolute value of 16-bit floats, on bit patterns."""
         if operator is Op.NEGATE:
             return self._builder.xor(value, integer(0x8000, value.type))
         return self._builder.and_(value, integer(0x7FFF, value.type))
 
     def _reciprocal_square_root(self, type: Type, value: Value) -> Value:
-        """In float64, rounded once."""
+        """The reciprocal square root in float64, rounded once."""
         double = Type(Kind.FLOAT, 64, type.lanes)
         wide = convert(self._builder, value, type, double)
         ones = constant(self._builder, 1.0, double)
@@ -236,7 +236,7 @@ class ExpressionEmitter:
         return convert(self._builder, self._builder.fdiv(ones, root), double, type)
 
     def _in_c(self, operator: Op, type: Type, value: Value) -> Value:
-        """Through the C library in float64, lane by lane, rounded once."""
+        """A function of the C library in float64, lane by lane, rounded once."""
         builder = self._builder
         double = Type(Kind.FLOAT, 64, type.lanes)
         wide = convert(builder, value, type, double)
@@ -279,7 +279,7 @@ class ExpressionEmitter:
         raise InternalError(f"operator {operator.value} on integers")
 
     def _shift(self, operator: Op, type: Type, value: Value, amount: Value) -> Value:
-        """By the width or more nothing is left but the sign; LLVM leaves that undefined."""
+        """A shift; by the width or more only the sign is left, which LLVM leaves undefined."""
         builder = self._builder
         last = integer(type.bits - 1, amount.type)
         beyond = builder.icmp_unsigned(">", amount, last)
@@ -298,7 +298,7 @@ class ExpressionEmitter:
         return builder.select(by_zero, nothing, divide(left, divisor))
 
     def _divide_signed(self, operator: Op, left: Value, right: Value) -> Value:
-        """Towards minus infinity; divisors 0 and -1, which could trap, are taken out."""
+        """Division towards minus infinity; divisors 0 and -1, which could trap, are special cases."""
         builder = self._builder
         nothing, one = integer(0, right.type), integer(1, right.type)
         by_zero = builder.icmp_signed("==", right, nothing)
@@ -316,7 +316,7 @@ class ExpressionEmitter:
         return builder.select(by_zero, nothing, negated)
 
 
-# How values of t2s types are held in LLVM registers and in memory.
+# The representation of t2s types in LLVM registers and in memory.
 #
 # ================  =========================  ======================
 # type              register                   memory (one lane)
@@ -335,7 +335,7 @@ ALIGNMENT = 64
 
 
 def require_type(given: Type, due: Type, what: str) -> None:
-    """Raise ``InternalError`` unless the types agree; graphs are checked long before."""
+    """Raise ``InternalError`` unless the types agree, which earlier checks guarantee."""
     if (given.kind, given.bits, given.lanes) != (due.kind, due.bits, due.lanes):
         raise InternalError(f"{what} has type {given} instead of {due}")
 
@@ -381,7 +381,7 @@ def constant(builder: Builder, value: int | float | bool, type: Type) -> Value:
 
 
 def pick_lanes(builder: Builder, vector: Value, lanes: list[int]) -> Value:
-    """The given lanes of a vector, as a vector or, if there is one, as a scalar."""
+    """The given lanes of a vector; a single lane becomes a scalar."""
     if len(lanes) == 1:
         return builder.extract_element(vector, lanes[0])
     return builder.shuffle_vector(vector, undefined(vector.type), lanes)
@@ -428,7 +428,7 @@ def convert(builder: Builder, value: Value, source: Type, target: Type) -> Value
 
 
 def expand(builder: Builder, value: Value, type: Type) -> Value:
-    """A float of any width in a type that has arithmetic: 16-bit floats become float32."""
+    """A float in a type with arithmetic: 16-bit floats become float32."""
     if not is_narrow(type):
         return value
     wide = vector_of(FLOAT, type.lanes)
@@ -460,7 +460,7 @@ def narrow(builder: Builder, value: Value, type: Type) -> Value:
 
 
 def _resize(builder: Builder, value: Value, source: Type, target: Type) -> Value:
-    """Between integers (or from a bool): wrap around or extend by the sign of the source."""
+    """Convert between integers (or from a bool): wrap around, or extend by the source's sign."""
     result = register_type(target)
     if source.is_bool or (target.bits > source.bits and source.kind is Kind.UINT):
         return builder.zext(value, result)
@@ -470,7 +470,7 @@ def _resize(builder: Builder, value: Value, source: Type, target: Type) -> Value
 
 
 def _integer_to_float(builder: Builder, value: Value, source: Type, target: Type) -> Value:
-    """Round to nearest even; to a 16-bit float by way of float32, as numpy does."""
+    """Round to nearest even; to a 16-bit float via float32, as numpy does."""
     wide = vector_of(FLOAT, target.lanes) if is_narrow(target) else register_type(target)
     to_float = builder.sitofp if source.kind is Kind.INT else builder.uitofp
     return narrow(builder, to_float(value, wide), target)
@@ -500,10 +500,10 @@ def _saturate(builder: Builder, value: Value, target: Type) -> Value:
 
 
 def _to_single(builder: Builder, value: Value, target: Type) -> Value:
-    """A float64 in float32, on the way to a 16-bit float.
+    """Convert float64 to float32, on the way to a 16-bit float.
 
-    numpy rounds float64 to float16 once: what float32 cannot hold is kept as a sticky last bit
-    (round to odd), which makes the second rounding right.  ``ml_dtypes`` rounds twice.
+    numpy rounds float64 to float16 once: bits beyond float32 are kept as a sticky last bit (round
+    to odd), which makes the second rounding correct.  ``ml_dtypes`` rounds twice.
     """
     single = vector_of(FLOAT, target.lanes)
     if target.kind is Kind.BFLOAT:
@@ -518,7 +518,7 @@ def _to_single(builder: Builder, value: Value, target: Type) -> Value:
 
 # Operators on the bits of words, in LLVM: the meaning of ``core.expr.BitOperator``.
 #
-# Words are ``i32``, one or a vector of them.  Loops go through copies on the stack.
+# Words are ``i32``, or a vector of them.  Loops work on copies on the stack.
 
 
 def count_bits(builder: Builder, words: Value) -> Value:
@@ -530,7 +530,7 @@ def count_bits(builder: Builder, words: Value) -> Value:
 
 
 def lowest_bits(builder: Builder, words: Value, type: Type) -> Value:
-    """The numbers of the first bits: bit after bit of word after word, while lanes are left."""
+    """The numbers of the lowest set bits, in order, as many as there are lanes."""
     count, found = words.type.lanes or 1, _slot(builder, type.lanes)
     given, made = _slot(builder, count), _slot(builder, 2)
     builder.store(words, given, ALIGNMENT)
@@ -562,7 +562,7 @@ def lowest_bits(builder: Builder, words: Value, type: Type) -> Value:
 
 
 def rank_bits(builder: Builder, words: Value, bits: Value) -> Value:
-    """The ones of all words below, and those below in the word of each bit."""
+    """The rank of each bit: the ones in lower words, and below it in its own word."""
     count, lanes, nothing = words.type.lanes or 1, bits.type.lanes or 1, integer(0, I32)
     given, below, total = (_slot(builder, size) for size in (count + 1, count + 1, 1))
     wanted, found = _slot(builder, lanes), _slot(builder, lanes)
@@ -592,7 +592,7 @@ def rank_bits(builder: Builder, words: Value, bits: Value) -> Value:
 
 
 def set_bits(builder: Builder, words: Value, bits: Value) -> Value:
-    """A one in the word of each bit, for those that there are."""
+    """Set the bit of each number in its word, ignoring numbers out of range."""
     count, lanes = words.type.lanes or 1, bits.type.lanes or 1
     made, wanted = _slot(builder, count + 1), _slot(builder, lanes)
     builder.store(words, made, ALIGNMENT)
@@ -600,7 +600,7 @@ def set_bits(builder: Builder, words: Value, bits: Value) -> Value:
     with builder.counting(integer(0), integer(lanes)) as lane:
         bit = builder.load(_word(builder, wanted, lane), I32)
         end = integer(32 * count, I32)
-        # the word behind the last one takes what sets none
+        # an extra word behind the last one absorbs numbers out of range
         within = builder.select(builder.icmp_unsigned("<", bit, end), bit, end)
         word = _word(builder, made, builder.zext(builder.lshr(within, integer(5, I32)), I64))
         one = builder.shl(integer(1, I32), builder.and_(within, integer(31, I32)))
@@ -614,11 +614,11 @@ def _ones(builder: Builder, words: Value) -> Value:
 
 
 def _slot(builder: Builder, words: int) -> Slot:
-    """Place for words on the stack."""
+    """Allocate words on the stack."""
     with builder.goto_entry_block():
         return builder.alloca(I32, words, ALIGNMENT)
 
 
 def _word(builder: Builder, slot: Value, number: Value) -> Value:
-    """The address of a word of a slot."""
+    """The address of a word in a slot."""
     return builder.offset(slot, builder.mul(number, integer(4), "nsw"))

@@ -1,8 +1,8 @@
 """LLVM code as text: types, values, modules of functions, and a builder that appends to blocks.
 
-A value is its text and its type; a function is a list of blocks, and a block a list of lines and an
-end, which ``builder`` writes.  Nothing is folded or checked here, because LLVM does both when it
-reads the text: types that do not fit are refused there.
+A value is its text and its type; a function is a list of blocks, and a block a list of lines and a
+terminator, which the builder appends.  Nothing is folded or checked here, because LLVM does both
+when it parses the text, type errors included.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from t2s.core.errors import InternalError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LLVMType:
-    """A type; there is one object for each, so types are compared with ``is``.
+    """A type; types are unique objects, compared with ``is``.
 
     Attributes
     ----------
-    text: as it is written.
-    suffix: its part of the name of an overloaded intrinsic.
-    lanes: of a vector; 0 for all others.
-    element: of a vector; for all others the type itself.
-    null: its zero.
+    text: its LLVM text.
+    suffix: its part in the name of an overloaded intrinsic.
+    lanes: lanes of a vector; 0 for all other types.
+    element: element type of a vector; for all other types the type itself.
+    null: its zero constant.
     """
 
     text: str
@@ -72,7 +72,7 @@ VOID = LLVMType("void", "", "")
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """An operand: a constant, an argument, or what an instruction gave."""
+    """An operand: a constant, an argument, or the result of an instruction."""
 
     text: str
     type: LLVMType
@@ -80,19 +80,19 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Slot(Value):
-    """The address of a place on the stack, and the type of what is kept there."""
+    """The address and the type of a stack slot."""
 
     kept: LLVMType
 
 
 @dataclass(slots=True, eq=False)
 class Phi(Value):
-    """A value that depends on the block from which its own is entered."""
+    """A phi node: a value chosen by the predecessor block."""
 
     _incoming: list[str] = field(default_factory=list)
 
     def add_incoming(self, value: Value, block: BasicBlock) -> None:
-        """The value if the own block is entered from this one."""
+        """Add the value for entry from a predecessor block."""
         self._incoming.append(f"[{value.text}, %{block.label}]")
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ def undefined(type: LLVMType) -> Value:
 
 @dataclass(slots=True, eq=False)
 class BasicBlock:
-    """A basic block; what is appended comes before its end."""
+    """A basic block; lines are appended before its terminator."""
 
     label: str
     lines: list[str | Phi] = field(default_factory=list)
@@ -139,7 +139,7 @@ class BasicBlock:
 class LLVMFunction:
     """A function of a module; its first block is its entry.
 
-    ``returns`` may be set until the function is called.
+    ``returns`` may be set until the first call of the function.
     """
 
     module: Module
@@ -164,7 +164,7 @@ class LLVMFunction:
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """A module: functions, tables and declarations in the order in which they were made."""
+    """A module: functions, tables and declarations, in order of creation."""
 
     _parts: list[str | LLVMFunction] = field(default_factory=list)
     _declared: set[str] = field(default_factory=set)
@@ -178,7 +178,7 @@ class Module:
         attributes: str = "",
         noalias: bool = False,
     ) -> LLVMFunction:
-        """A new function; ``noalias``: nothing else points to what the first argument does."""
+        """A new function; ``noalias``: the first argument does not alias other pointers."""
         args = tuple(Value(f"%a{number}", type) for number, type in enumerate(arguments))
         marks = [" noalias" if noalias and not number else "" for number in range(len(args))]
         listed = ", ".join(
@@ -197,7 +197,7 @@ class Module:
         return Value(f"@{name}", POINTER)
 
     def declare(self, name: str, returns: LLVMType, arguments: Sequence[LLVMType]) -> None:
-        """An intrinsic, once."""
+        """Declare an intrinsic, once."""
         if name not in self._declared:
             self._declared.add(name)
             listed = ", ".join(map(str, arguments))
@@ -232,7 +232,7 @@ _SIGNED, _UNSIGNED = (
 
 
 def _in_region(name: str) -> str:
-    """Says that an access is to memory of this name: other names are other memory (TBAA)."""
+    """Mark an access as one to the named memory region, distinct from all others (TBAA)."""
     if not name:
         return ""
     type = f'!{{!"{name}", !{{!"memory"}}, i64 0}}'
@@ -242,20 +242,20 @@ def _in_region(name: str) -> str:
 class Builder:
     """Appends instructions to ``block``.
 
-    Integers are signed and operators wrap around unless a name or ``flags`` (``nsw``, ``nuw``) say
+    Integers are signed and operators wrap around unless a name or ``flags`` (``nsw``, ``nuw``) says
     otherwise.
     """
 
     __slots__ = ("_made", "block", "function")
 
     def __init__(self, function: LLVMFunction) -> None:
-        """At the entry of a function, of which there is one builder."""
+        """Start at the entry of a function, which has a single builder."""
         self.function = function
         self.block = function.blocks[0] if function.blocks else function.block("entry")
         self._made = 0
 
     def _new(self, code: str, type: LLVMType) -> Value:
-        """An instruction that gives a value."""
+        """Append an instruction with a result."""
         self._made += 1
         name = f"%v{self._made}"
         self.block.lines.append(f"{name} = {code}")
@@ -269,14 +269,14 @@ class Builder:
 
     @contextmanager
     def goto_entry_block(self) -> Iterator[None]:
-        """Instructions at the entry of the function, before its end."""
+        """Append instructions to the entry block, before its terminator."""
         kept, self.block = self.block, self.function.blocks[0]
         yield
         self.block = kept
 
     @contextmanager
     def if_then(self, condition: Value, *, rare: bool = False) -> Iterator[None]:
-        """Instructions that run where a condition holds; ``rare``: seldom."""
+        """Instructions guarded by a condition; ``rare`` marks it as unlikely."""
         inside, after = self.function.block("then"), self.function.block("after")
         self.cbranch(condition, inside, after, weights=(1, 99) if rare else None)
         self.block = inside
@@ -289,7 +289,7 @@ class Builder:
     def counting(
         self, start: Value, end: Value, step: int = 1, *, flags: str = ""
     ) -> Iterator[Value]:
-        """A loop over numbers from ``start`` below ``end``."""
+        """A loop over numbers from ``start`` to ``end``, exclusive."""
         before = self.block
         head, body, after = (self.function.block(name) for name in ("head", "body", "after"))
         self.branch(head)
@@ -324,7 +324,7 @@ class Builder:
         weights: tuple[int, int] | None = None,
         unpredictable: bool = False,
     ) -> None:
-        """Go on in one of two blocks; ``weights`` say how often in each."""
+        """Branch to one of two blocks; ``weights`` are their branch weights."""
         hint = ", !unpredictable !{}" if unpredictable else ""
         if weights is not None:
             hint = f', !prof !{{!"branch_weights", i32 {weights[0]}, i32 {weights[1]}}}'
@@ -332,7 +332,7 @@ class Builder:
         self._end(f"br i1 {condition.text}, {labels}{hint}")
 
     def switch(self, value: Value, blocks: Sequence[BasicBlock]) -> None:
-        """Go on in the block of this number; in the first one for all other numbers."""
+        """Jump to the block of a number, or to ``default``."""
         cases = " ".join(
             [f"{value.type} {n}, label %{block.label}" for n, block in enumerate(blocks) if n]
         )
@@ -349,7 +349,7 @@ class Builder:
     # -- memory -----------------------------------------------------------------------------------
 
     def alloca(self, type: LLVMType, count: int = 1, align: int = 0) -> Slot:
-        """A place on the stack."""
+        """A stack slot."""
         many = f", i64 {count}" if count != 1 else ""
         code = f"alloca {type.text}{many}{f', align {align}' if align else ''}"
         return Slot(self._new(code, POINTER).text, POINTER, type)
@@ -363,9 +363,9 @@ class Builder:
         invariant: bool = False,
         region: str = "",
     ) -> Value:
-        """What is at an address; ``align`` 0 is the alignment of the type.
+        """Load from an address; ``align`` 0 is the alignment of the type.
 
-        ``invariant``: nobody writes there while the function runs.
+        ``invariant``: the memory does not change while the function runs.
         """
         suffix = f", align {align}" if align else ""
         if invariant:
@@ -374,12 +374,12 @@ class Builder:
         return self._new(f"load {type.text}, ptr {pointer.text}{suffix}", type)
 
     def store(self, value: Value, pointer: Value, align: int = 0, *, region: str = "") -> None:
-        """Overwrite what is at an address."""
+        """Store to an address."""
         code = f"store {value.type.text} {value.text}, ptr {pointer.text}"
         self.block.lines.append((f"{code}, align {align}" if align else code) + _in_region(region))
 
     def offset(self, pointer: Value, bytes: Value, *, inbounds: bool = True) -> Value:
-        """The address ``bytes`` further on; ``inbounds``: in the same piece of memory."""
+        """The address ``bytes`` further on; ``inbounds``: within the same object."""
         mark = "inbounds " if inbounds else ""
         code = f"getelementptr {mark}i8, ptr {pointer.text}, {bytes.type.text} {bytes.text}"
         return self._new(code, POINTER)
@@ -460,27 +460,27 @@ class Builder:
         return self._binary("srem", left, right)
 
     def and_(self, left: Value, right: Value) -> Value:
-        """Bits of both."""
+        """Bitwise and."""
         return self._binary("and", left, right)
 
     def or_(self, left: Value, right: Value) -> Value:
-        """Bits of either."""
+        """Bitwise or."""
         return self._binary("or", left, right)
 
     def xor(self, left: Value, right: Value) -> Value:
-        """Bits of one alone."""
+        """Bitwise exclusive or."""
         return self._binary("xor", left, right)
 
     def shl(self, left: Value, right: Value) -> Value:
-        """Shift to the left."""
+        """Shift left."""
         return self._binary("shl", left, right)
 
     def lshr(self, left: Value, right: Value) -> Value:
-        """Shift to the right; zeros come in."""
+        """Logical shift right."""
         return self._binary("lshr", left, right)
 
     def ashr(self, left: Value, right: Value) -> Value:
-        """Shift to the right; signs come in."""
+        """Arithmetic shift right."""
         return self._binary("ashr", left, right)
 
     def fadd(self, left: Value, right: Value) -> Value:
@@ -524,11 +524,11 @@ class Builder:
         return self._compare(_UNSIGNED[sign], left, right)
 
     def fcmp_ordered(self, sign: str, left: Value, right: Value) -> Value:
-        """A comparison of floats, which does not hold if one is a NaN."""
+        """A comparison of floats, false for NaN operands."""
         return self._compare(f"fcmp o{_PREDICATES[sign]}", left, right)
 
     def fcmp_unordered(self, sign: str, left: Value, right: Value) -> Value:
-        """A comparison of floats, which holds if one is a NaN."""
+        """A comparison of floats, true for NaN operands."""
         return self._compare(f"fcmp u{_PREDICATES[sign]}", left, right)
 
     def is_nan(self, value: Value) -> Value:
@@ -538,14 +538,14 @@ class Builder:
     def select(
         self, condition: Value, if_true: Value, if_false: Value, *, unpredictable: bool = False
     ) -> Value:
-        """One of two values; ``unpredictable``: this must not become a branch."""
+        """Select one of two values; ``unpredictable``: must not become a branch."""
         given = (condition, if_true, if_false)
         code = "select " + ", ".join([f"{one.type.text} {one.text}" for one in given])
         hint = ", !unpredictable !{}" if unpredictable else ""
         return self._new(code + hint, if_true.type)
 
     def phi(self, type: LLVMType) -> Phi:
-        """A value that is chosen by where its block is entered from."""
+        """A phi node in the current block."""
         self._made += 1
         phi = Phi(f"%v{self._made}", type)
         self.block.lines.append(phi)
@@ -559,15 +559,15 @@ class Builder:
         return self._new(f"{operator} {value.type.text} {value.text} to {type.text}", type)
 
     def trunc(self, value: Value, type: LLVMType) -> Value:
-        """The low bits of an integer."""
+        """Truncate an integer."""
         return self._cast("trunc", value, type)
 
     def zext(self, value: Value, type: LLVMType) -> Value:
-        """A wider unsigned integer."""
+        """Zero-extend an integer."""
         return self._cast("zext", value, type)
 
     def sext(self, value: Value, type: LLVMType) -> Value:
-        """A wider signed integer."""
+        """Sign-extend an integer."""
         return self._cast("sext", value, type)
 
     def fptrunc(self, value: Value, type: LLVMType) -> Value:

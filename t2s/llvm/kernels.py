@@ -1,7 +1,7 @@
 """Kernels: functions in a subset of Python, translated to machine code that is cached on disk.
 
-``translate`` says which part of Python they are written in.  Neither their module nor LLVM's passes
-are needed where the code is on disk, under a name of everything that it depends on.
+``translate`` defines the subset.  If the code is in the cache, under a digest of everything that it
+depends on, neither the module of a kernel nor LLVM's passes are needed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from t2s.llvm.operands import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledKernel:
-    """A function of a module, in the part of Python that ``translate`` takes.
+    """A function in the subset of Python that ``translate`` takes.
 
     It returns an integer, a boolean or nothing; ``sources`` are the files and folders that its
     machine code depends on.
@@ -80,20 +80,20 @@ class CompiledKernel:
 
     @property
     def address(self) -> int:
-        """Where the machine code is, for other machine code; compiles at the first call.
+        """The address of the machine code, for other machine code; compiled on first use.
 
-        It takes the address of the words that ``translate`` describes.
+        The function takes the address of the argument words that ``translate`` describes.
         """
         return _code(self).address
 
     def __call__(self, *values: Any) -> int:
-        """Run the kernel without the interpreter's lock; compiles at the first call."""
+        """Run the kernel without the GIL; compiled on first use."""
         return self.prepared(*values)()
 
     def prepared(self, *values: Any) -> Callable[..., int]:
-        """A call with these first arguments, which takes the other ones, integers, in order.
+        """Bind the first arguments; the result takes the remaining ones, which are integers.
 
-        The arrays are those at this moment, and live as long as what is returned.
+        The result keeps the arrays alive.
         """
         words: list[int] = []
         for item, value in zip(self.arguments, values, strict=False):
@@ -116,7 +116,7 @@ def _array_words(kind: Argument, array: Array) -> list[int]:
 
 
 class _Call:
-    """A kernel and its first arguments, which it keeps."""
+    """A kernel with its first arguments bound."""
 
     __slots__ = ("_address", "_first", "_kept", "_run", "_words")
 
@@ -152,19 +152,18 @@ def _code(kernel: CompiledKernel) -> MachineCode:
 
 # Functions of Python as LLVM code: the translator of the simulator's kernels.
 #
-# A kernel is written in a small part of Python, over 64-bit integers and flat arrays of integers,
-# so that it can be read, and called, as any other function.  The subset: assignments (also of
-# several names at once, augmented, and to elements of arrays), ``if``, ``while``, ``for`` over a
-# ``range``, ``break``, ``continue``, ``return``; the operators of integers, comparisons, ``and``,
-# ``or``, ``not``, conditional expressions; ``len`` of arrays, ``min``, ``max``, ``bool``,
-# ``np.int64`` and ``np.uint64``; fields of named tuples; and calls of other such functions, which
-# may be free variables of an enclosing function.  Constants are looked up where the function was
-# defined.
+# A kernel is written in a small subset of Python, over 64-bit integers and flat arrays of integers,
+# and can be read and called like any other function.  The subset: assignments (also of several
+# names at once, augmented, and to elements of arrays), ``if``, ``while``, ``for`` over a ``range``,
+# ``break``, ``continue``, ``return``; the operators of integers, comparisons, ``and``, ``or``,
+# ``not``, conditional expressions; ``len`` of arrays, ``min``, ``max``, ``bool``, ``np.int64`` and
+# ``np.uint64``; fields of named tuples; and calls of other such functions, which may be free
+# variables of an enclosing function.  Constants are looked up where the function was defined.
 #
-# Types follow from the arguments: a function is translated for each tuple of argument types that it
-# is called with, and a variable has the type of its first assignment.  ``operands`` says what there
-# is to compute with.  Indices are never negative, and nothing raises.  Anything else is an
-# ``InternalError`` with the file and the line.
+# Types follow from the arguments: a function is translated for each tuple of argument types of its
+# calls, and a variable has the type of its first assignment.  ``operands`` has the kinds of
+# operands. Indices are never negative, and nothing raises.  Anything else is an ``InternalError``
+# with file and line.
 
 ENTRY = "run"
 """The name of the function that is called from outside."""
@@ -175,10 +174,10 @@ twice as long for one function of twice the size."""
 
 
 def translate(function: Callable[..., Any], arguments: Sequence[ArgumentType]) -> str:
-    """A module whose function ``run`` takes the address of some words; it returns a word.
+    """A module whose function ``run`` takes the address of argument words and returns a word.
 
-    The words are those of all arguments in turn, and do not change while it runs, or what the array
-    holds where ``WORDS`` is the only one.
+    The words hold all arguments in turn, and do not change during the run, or are the elements of
+    the array if the only argument is ``WORDS``.
     """
     module = _Module()
     entry = module.text.function(ENTRY, I64, [POINTER, I64])
@@ -209,7 +208,7 @@ def _definitions(file: str) -> dict[int, ast.FunctionDef]:
 
 @dataclass(frozen=True, slots=True)
 class _Translated:
-    """A function of the module, and the types of what it returns: none, one, or several."""
+    """A function of the module, and the types of its results: none, one, or several."""
 
     function: LLVMFunction
     returns: tuple[Argument, ...]
@@ -217,7 +216,7 @@ class _Translated:
 
 
 class _Module:
-    """A module, with the functions that are translated, by their argument types."""
+    """A module, with its translated functions by their argument types."""
 
     def __init__(self) -> None:
         self.text = Module()
@@ -232,11 +231,11 @@ class _Module:
         *,
         inline: bool = False,
     ) -> Operand:
-        """What a function gives of operands; ``inline``: put it here, marked or not."""
+        """Call a function on operands; ``inline`` forces inlining."""
         typed = list(map(number, arguments))
         key = (function, *map(type_of, typed))
         if key not in self._translated:
-            self._translated[key] = None  # while it is translated
+            self._translated[key] = None  # recursion: the function is still being translated
             self._translated[key] = self._translate(function, typed, inline)
         found = self._translated[key]
         if found is None:
@@ -270,7 +269,7 @@ class _Module:
 
 @dataclass(slots=True)
 class _Loop:
-    """Where ``continue`` and ``break`` go, and whether there is any ``break``."""
+    """The targets of ``continue`` and ``break``, and whether there is a ``break``."""
 
     again: BasicBlock
     after: BasicBlock
@@ -278,7 +277,7 @@ class _Loop:
 
 
 class _Body:
-    """Translates the body of one function for arguments of some types."""
+    """Translates the body of a function for some argument types."""
 
     def __init__(self, module: _Module, function: FunctionType, made: LLVMFunction) -> None:
         code = function.__code__
@@ -293,7 +292,7 @@ class _Body:
         self._free = {name: cell.cell_contents for name, cell in free}
 
     def translated(self, given: Sequence[Operand]) -> _Translated:
-        """The whole function, for these arguments."""
+        """The translated function."""
         try:
             for argument, operand in zip(self._node.args.args, given, strict=True):
                 self._bind(argument.arg, operand)
@@ -306,7 +305,7 @@ class _Body:
         return InternalError(f"{self._function.__code__.co_filename}:{node.lineno}: {error}")
 
     def _ended(self) -> _Translated:
-        """Return from all ends of the function what their values have in common."""
+        """Unify the return values of all exits of the function."""
         if self._open:
             self._returned[self._builder.block] = None
         results = list(self._returned.values())
@@ -335,7 +334,7 @@ class _Body:
     # -- names ------------------------------------------------------------------------------------
 
     def _bind(self, name: str, operand: Operand) -> None:
-        """Assign to a name; the first time decides on its type."""
+        """Assign to a name; the first assignment fixes its type."""
         operand = number(operand)
         if not isinstance(operand, KernelNumber):
             if name in self._names or name in self._slots:
@@ -349,7 +348,7 @@ class _Body:
         self._builder.store(as_kind(self._builder, operand, kind), slot)
 
     def _name(self, name: str) -> Operand:
-        """A variable, or what Python finds where the function was defined."""
+        """A variable, or a constant from the defining scope."""
         if name in self._slots:
             slot, kind = self._slots[name]
             return KernelNumber(self._builder.load(slot, slot.kept), kind)
@@ -403,7 +402,7 @@ class _Body:
         return base
 
     def _decide(self, node: ast.expr, yes: BasicBlock, no: BasicBlock) -> None:
-        """Go on in one of two blocks; what need not be asked is not computed."""
+        """Branch on a condition, with short-circuit evaluation."""
         match node:
             case ast.UnaryOp(op=ast.Not(), operand=part):
                 self._decide(part, no, yes)

@@ -131,7 +131,7 @@ class ValueLayout:
         return self.sections[("unfinished", node)]
 
     def state(self, node: str) -> Section:
-        """For each PE of a node: its status, then the loop indices of its next firing or its mode."""
+        """For each PE of a node: its status, then the loop indices of its next firing or mode."""
         return self.sections[("state", node)]
 
     def trace(self, node: str) -> Section:
