@@ -206,12 +206,12 @@ def compile(
 
 def _kernel(design: Design, schedule: Schedule | str | None, verb: str) -> Kernel:
     """The kernel that a verb runs.  Raises ``UserError`` for a schedule that makes a plan."""
-    made = compile(design, schedule)
-    if isinstance(made, Kernel):
-        return made
+    kernel = compile(design, schedule)
+    if isinstance(kernel, Kernel):
+        return kernel
     from t2s.driver.external_plan import refuse_plan
 
-    raise refuse_plan(made, verb)
+    raise refuse_plan(kernel, verb)
 
 
 def parse(

@@ -95,7 +95,9 @@ class TriggeredProgram:
     @property
     def words(self) -> tuple[int, ...]:
         """The 32-bit words: for each program its registers, then its instructions."""
-        return tuple(word for one in self.programs for word in encode_program(one, self.core))
+        return tuple(
+            word for program in self.programs for word in encode_program(program, self.core)
+        )
 
     @property
     def hex(self) -> str:
@@ -160,8 +162,8 @@ class TriggeredDesign:
     def run(self, inputs: Mapping[str, Any], **options: Any) -> TriggeredDesignRun:
         """Run the program on inputs; ``options`` are those of ``t2s.triggered.run``."""
         rows, columns = self.design.compiled.shape or (None, None)
-        found = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
-        return TriggeredDesignRun(outputs=self.outputs(found.memory), run=found)
+        run_ = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
+        return TriggeredDesignRun(outputs=self.outputs(run_.memory), run=run_)
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
         """The old name of ``emit``."""
@@ -217,11 +219,11 @@ def assemble(
     Raises ``UserError``, with line and column, for a text that is wrong or that the public
     assembler would miscompile.
     """
-    given, file = _source(text)
+    source, file = _source(text)
     parameters = _core(core)
-    programs = parse_programs(given, parameters, file)
+    programs = parse_programs(source, parameters, file)
     if check:
-        check_programs(programs, parameters, text=given, file=file, strict=strict)
+        check_programs(programs, parameters, text=source, file=file, strict=strict)
     return TriggeredProgram(programs=programs, core=parameters)
 
 
@@ -355,21 +357,21 @@ def _core(core: object) -> CoreParameters:
 def _memory(memory: Any, words: int | None) -> Array:
     """The initial memory: the given words, padded with zeros."""
     try:
-        given = np.asarray(memory)
+        words_ = np.asarray(memory)
     except ValueError:  # ragged lists
-        given = np.zeros((0, 0))
-    whole_numbers = given.dtype.kind in "iub" or not given.size
-    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in given.reshape(-1))
-    if given.ndim != 1 or not fits:
+        words_ = np.zeros((0, 0))
+    whole_numbers = words_.dtype.kind in "iub" or not words_.size
+    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in words_.reshape(-1))
+    if words_.ndim != 1 or not fits:
         raise UserError(
             "the memory is not a list of words",
             location=user_location(),
             expected="one dimension of whole numbers that fit into 32 bits",
-            given=f"{given.dtype} of shape {given.shape}",
+            given=f"{words_.dtype} of shape {words_.shape}",
         )
     size = MEMORY_WORDS if words is None else _positive("words", words)
-    full = np.zeros(max(size, given.size), np.uint32)
-    full[: given.size] = given.astype(np.int64) & 0xFFFFFFFF
+    full = np.zeros(max(size, words_.size), np.uint32)
+    full[: words_.size] = words_.astype(np.int64) & 0xFFFFFFFF
     return full
 
 

@@ -48,31 +48,31 @@ def cgra(
 
 def _place_and_run(
     console: Console,
-    found: LoadedDesign,
+    loaded: LoadedDesign,
     options: dict[str, Any],
     seed: int,
     size: int,
     out: Path | None,
 ) -> None:
-    design: Any = found.design
-    given = found.given(seed)
+    design: Any = loaded.design
+    arrays = loaded.given(seed)
     match design:
         case Kernel() as kernel:
-            inputs = kernel_inputs(kernel, seed, size, given)
+            inputs = kernel_inputs(kernel, seed, size, arrays)
         case (product,) if is_sparse(product):
             design = product
-            inputs = product_inputs(product, seed, size, given)[1]
+            inputs = product_inputs(product, seed, size, arrays)[1]
         case _:
             design = design[0] if isinstance(design, tuple) and len(design) == 1 else design
-            inputs = graph_inputs(t2s.lower(design), seed, given)
+            inputs = graph_inputs(t2s.lower(design), seed, arrays)
     sparse = isinstance(design, Kernel) or (isinstance(design, t2s.Func) and is_sparse(design))
     placed = t2s.cgra.place(design, inputs if sparse else None, **options)
     console.out(str(placed))
     result: Any = t2s.simulate(placed, inputs)
     console.out(str(result).rstrip())
     expected = t2s.interpret(design, inputs)
-    by_name = expected if isinstance(expected, dict) else {found.name: expected}
-    outputs = {found.name: result.output} if isinstance(design, Kernel) else result.outputs
+    by_name = expected if isinstance(expected, dict) else {loaded.name: expected}
+    outputs = {loaded.name: result.output} if isinstance(design, Kernel) else result.outputs
     for name, array in by_name.items():
         console.out(compare(outputs[name], array, what=f"simulator, {name}"))
     if out is not None:

@@ -77,8 +77,8 @@ def compare(
             check_choice("device", target, DEVICES)
             if kind is not None:
                 check_choice("memory", kind, (IDEAL, *MEMORIES))
-            found = design_with_inputs(file, name, seed, size, constants_of(constant or []))
-            results.append(t2s.simulate(*found, device=target, memory=kind, max_cycles=max_cycles))
+            loaded = design_with_inputs(file, name, seed, size, constants_of(constant or []))
+            results.append(t2s.simulate(*loaded, device=target, memory=kind, max_cycles=max_cycles))
         comparison = t2s.compare(*results)
         console.out(str(comparison))
         if out is not None:
@@ -87,9 +87,9 @@ def compare(
             print_record(COMPARE, comparison_record(comparison))
 
 
-def _for_both(option: str, given: list[str] | None, otherwise: str | None) -> tuple[Any, Any]:
+def _for_both(option: str, texts: list[str] | None, otherwise: str | None) -> tuple[Any, Any]:
     """The values of an option for A and for B; a single value is for both."""
-    values: list[str | None] = [*given] if given else [otherwise]
+    values: list[str | None] = [*texts] if texts else [otherwise]
     if len(values) > 2:
         raise UserError(
             f"{option} is given {len(values)} times", expected="once, or once for each design"

@@ -66,7 +66,7 @@ def find_design(file: Path, name: str | None) -> LoadedDesign:
     Raises ``UserError`` if the file is missing, fails, or defines no design.
     """
     values = executed(file)
-    given = _given(file, values.get(INPUTS))
+    inputs = _given(file, values.get(INPUTS))
     designs = _designs(values)
     if not designs and _is_callable(values.get(DESIGN)):
         designs = _designs({DESIGN: _guarded(file, values[DESIGN])})
@@ -77,14 +77,16 @@ def find_design(file: Path, name: str | None) -> LoadedDesign:
                 expected=", ".join(sorted(designs)) or "a Func at module level",
                 given=name,
             )
-        return LoadedDesign(design=designs[name], given=given)
-    funcs = {func.name: func for one in designs.values() if isinstance(one, tuple) for func in one}
+        return LoadedDesign(design=designs[name], given=inputs)
+    funcs = {
+        func.name: func for value in designs.values() if isinstance(value, tuple) for func in value
+    }
     outputs = tuple(funcs[name] for name in sorted(funcs.keys() - _read(funcs)))
     if outputs:
-        return LoadedDesign(design=outputs, given=given)
+        return LoadedDesign(design=outputs, given=inputs)
     if len(designs) != 1 or funcs:
         _refuse(file, bool(funcs), designs, DESIGN in values)
-    return LoadedDesign(design=next(iter(designs.values())), given=given)
+    return LoadedDesign(design=next(iter(designs.values())), given=inputs)
 
 
 def executed(file: Path) -> dict[str, Any]:
@@ -134,18 +136,18 @@ def _read(funcs: Mapping[str, t2s.Func]) -> set[str]:
 
 def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel]:
     """The designs among the globals of a module, by the names that select them."""
-    found: dict[str, Funcs | Graph | Kernel] = {}
+    designs: dict[str, Funcs | Graph | Kernel] = {}
     for name, value in values.items():
         match value:
             case t2s.Func() if value.written:
-                found[value.name] = (value,)
+                designs[value.name] = (value,)
             case tuple() | list() if value and all(isinstance(v, t2s.Func) for v in value):
-                found |= {func.name: (func,) for func in value if func.written}
+                designs |= {func.name: (func,) for func in value if func.written}
             case Graph() | Kernel():
-                found[name] = value
+                designs[name] = value
             case Tensor() if value.definition is not None:
-                found[value.name] = Kernel(value.definition)
-    return found
+                designs[value.name] = Kernel(value.definition)
+    return designs
 
 
 def _is_callable(function: object) -> bool:
@@ -211,19 +213,19 @@ def design_with_inputs(
     file: Path, func: str | None, seed: int, size: int, constants: Mapping[str, int]
 ) -> tuple[Any, dict[str, Any]]:
     """The design of a file, as all verbs take it, and its inputs: the file's, or random ones."""
-    found = find_design(file, func)
-    given = found.given(seed)
-    match found.design:
+    loaded = find_design(file, func)
+    inputs = loaded.given(seed)
+    match loaded.design:
         case Graph() as graph:
-            return graph, graph_inputs(graph, seed, given)
+            return graph, graph_inputs(graph, seed, inputs)
         case Kernel() as kernel:
-            return kernel, kernel_inputs(kernel, seed, size, given)
+            return kernel, kernel_inputs(kernel, seed, size, inputs)
         case (product,) if is_sparse(product):
-            return product, product_inputs(product, seed, size, given)[1]
+            return product, product_inputs(product, seed, size, inputs)[1]
         case outputs:
             design = outputs[0] if len(outputs) == 1 else outputs
             graph = t2s.lower(design, constants)
-            return design, {**constants, **graph_inputs(graph, seed, given)}
+            return design, {**constants, **graph_inputs(graph, seed, inputs)}
 
 
 def graph_inputs(graph: Graph, seed: int, given: Mapping[str, Any]) -> Inputs:

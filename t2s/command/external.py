@@ -44,13 +44,13 @@ def list_functions() -> None:
 
     console = Console(highlight=False)
     for name, library in LIBRARIES.items():
-        found = availability(library.description)
-        if found.there:
-            console.out(f"{name}: {found.name} {found.version}".rstrip())
+        available = availability(library.description)
+        if available.there:
+            console.out(f"{name}: {available.name} {available.version}".rstrip())
         else:
             how = library.description.how_to_get
             console.out(
-                f"{name}: {library.description.name} is not there: {found.why_not}"
+                f"{name}: {library.description.name} is not there: {available.why_not}"
                 + (f"; {how}" if how else "")
             )
         for own, function in library.functions.items():
@@ -73,7 +73,7 @@ def check_claims(
     console = Console(highlight=False)
     wrong = 0
     try:
-        functions = [function for one in what for function in _functions(one)]
+        functions = [function for name in what for function in _functions(name)]
     except (T2SError, OSError) as error:
         raise failed(str(error)) from None
     for function in functions:
@@ -119,26 +119,30 @@ def search_plans(
         assignment = sparse.parse(expression, given_texts(formats))
         names = [name for text in given_texts(use) for name in text.split(",")]
         functions = [function for name in names or _all() for function in _functions(name)]
-        said: dict[str, Any] = {"limit": top, "progress": False}
+        options: dict[str, Any] = {"limit": top, "progress": False}
         if reshape is not None:
-            said["reshape"] = reshape
-        said["machine"] = GENERIC if machine is None else load_machine(machine)
+            options["reshape"] = reshape
+        options["machine"] = GENERIC if machine is None else load_machine(machine)
         inputs: dict[str, Any] | None = None
         given, sized = given_texts(files), given_texts(sizes)
         if given or tune:
             inputs = tensor_inputs(assignment, given, _rest(assignment, given, random), sized, seed)
-            said["inputs"] = inputs
+            options["inputs"] = inputs
             type = type or "float64"
         else:
-            said |= _shapes(assignment, random or [], sized)
+            options |= _shapes(assignment, random or [], sized)
         if type is not None:
-            said["type"] = kind = type_given(type)
-            functions = [one for one in functions if kind in (one.capability.types or (kind,))]
-        found = search(assignment, functions, **said)
-        console.out(str(found))
+            options["type"] = kind = type_given(type)
+            functions = [
+                candidate
+                for candidate in functions
+                if kind in (candidate.capability.types or (kind,))
+            ]
+        plans = search(assignment, functions, **options)
+        console.out(str(plans))
         if tune and inputs is not None:
-            console.out(f"\n{found.tune(inputs, top=top, type=said['type'])}")
-        if found.interrupted:
+            console.out(f"\n{plans.tune(inputs, top=top, type=options['type'])}")
+        if plans.interrupted:
             raise typer.Exit(code=INTERRUPTED)
     except (T2SError, OSError) as error:
         raise failed(without_lines(str(error))) from None
@@ -146,7 +150,9 @@ def search_plans(
 
 def type_given(text: str) -> Type:
     """The type that a ``--type`` option says.  Raises ``UserError`` if it is none of values."""
-    known = {str(one): one for one in (*map(Float, (32, 64)), *map(Int, _BITS), *map(UInt, _BITS))}
+    known = {
+        str(type): type for type in (*map(Float, (32, 64)), *map(Int, _BITS), *map(UInt, _BITS))
+    }
     if text not in known:
         raise UserError(f"there is no type {text}", expected=f"one of {', '.join(known)}")
     return known[text]
@@ -202,9 +208,11 @@ def _of_file(file: Path, name: str) -> list[ExternalFunction]:
     from t2s.capability.description import ExternalFunction
 
     values = executed(file)
-    there = {own: one for own, one in values.items() if isinstance(one, ExternalFunction)}
-    if not name and there:
-        return list(dict.fromkeys(there.values()))
+    functions = {
+        own: function for own, function in values.items() if isinstance(function, ExternalFunction)
+    }
+    if not name and functions:
+        return list(dict.fromkeys(functions.values()))
     value = values.get(name)
     if isinstance(value, ExternalFunction):
         return [value]
@@ -214,5 +222,5 @@ def _of_file(file: Path, name: str) -> list[ExternalFunction]:
         return [from_design(value)]
     raise UserError(
         f"{file} defines no external function{f' {name}' if name else ''}",
-        expected=", ".join(there) or "what t2s.external.function makes, at module level",
+        expected=", ".join(functions) or "what t2s.external.function makes, at module level",
     )

@@ -122,41 +122,41 @@ def run(
         if memory is not None:
             check_choice("memory", memory, (IDEAL, *MEMORIES))
         check_choice("engine", engine, ENGINES)
-        found = find_design(file, func)
-        run = _CommandRun(console, device, memory, engine, emulate, out, found.name)
-        result = _run(run, found, seed, size, constants)
+        loaded = find_design(file, func)
+        run = _CommandRun(console, device, memory, engine, emulate, out, loaded.name)
+        result = _run(run, loaded, seed, size, constants)
         options = {"--func": func, "--device": device, "--memory": memory}
         if device == DEFAULT_DEVICE:
             del options["--device"]
-        given = [word for name, text in options.items() if text for word in (name, text)]
-        given += ["--seed", str(seed)] if seed else []
-        given += ["--size", str(size)] if size != RANDOM_SIZE else []
-        given += [word for text in constant or [] for word in ("--set", text)]
-        console.out(f"\npictures of this run: {shlex.join(['t2s', 'report', str(file), *given])}")
+        words = [word for name, text in options.items() if text for word in (name, text)]
+        words += ["--seed", str(seed)] if seed else []
+        words += ["--size", str(size)] if size != RANDOM_SIZE else []
+        words += [word for text in constant or [] for word in ("--set", text)]
+        console.out(f"\npictures of this run: {shlex.join(['t2s', 'report', str(file), *words])}")
         if json:
-            record = {"design": found.name, "file": str(file), **result_record(result)}
+            record = {"design": loaded.name, "file": str(file), **result_record(result)}
             outputs = output_records(run.outputs)
             print_record(RUN, {**record, "outputs": outputs, "files": run.files})
 
 
 def _run(
-    run: _CommandRun, found: LoadedDesign, seed: int, size: int, constants: Mapping[str, int]
+    run: _CommandRun, loaded: LoadedDesign, seed: int, size: int, constants: Mapping[str, int]
 ) -> SimResult | SparseResult:
-    match found.design:
+    match loaded.design:
         case Graph() as graph:
-            return _run_graph(run, graph, graph_inputs(graph, seed, found.given(seed)))
+            return _run_graph(run, graph, graph_inputs(graph, seed, loaded.given(seed)))
         case Kernel() as kernel:
-            return _run_kernel(run, kernel, kernel_inputs(kernel, seed, size, found.given(seed)))
+            return _run_kernel(run, kernel, kernel_inputs(kernel, seed, size, loaded.given(seed)))
         case (product,) if is_sparse(product):
-            graph, inputs = product_inputs(product, seed, size, found.given(seed))
+            graph, inputs = product_inputs(product, seed, size, loaded.given(seed))
             return _run_funcs(run, (product,), graph, inputs)
         case outputs:
             design = outputs[0] if len(outputs) == 1 else outputs
-            given = found.given(seed)
+            arrays = loaded.given(seed)
             _section(run.console, "loop nest")
             run.console.out(t2s.print_loop_nest(design, constants).rstrip())
             graph = t2s.lower(design, constants)
-            inputs = graph_inputs(graph, seed, given)
+            inputs = graph_inputs(graph, seed, arrays)
             return _run_funcs(run, outputs, graph, {**constants, **inputs})
 
 
@@ -243,18 +243,18 @@ def _report(run: _CommandRun, result: SimResult) -> None:
 
 
 def _compare_all(
-    run: _CommandRun, what: str, given: Mapping[str, Any], expected: Mapping[str, Any]
+    run: _CommandRun, what: str, outputs: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> None:
     """Compare every output; print its name if there are several."""
     if what == "simulator":
         run.console.out()
     for name, array in expected.items():
         label = what if len(expected) == 1 else f"{what}, {name}"
-        said = agreement(given[name], array, what=label)
-        run.console.out(said)
+        verdict = agreement(outputs[name], array, what=label)
+        run.console.out(verdict)
         if what == "simulator":
-            agrees = said.removeprefix(f"{label}: ")
-            run.outputs.append(OutputRecord(name=name, values=given[name], agreement=agrees))
+            agrees = verdict.removeprefix(f"{label}: ")
+            run.outputs.append(OutputRecord(name=name, values=outputs[name], agreement=agrees))
 
 
 def _resources(graph: Graph, device: str) -> str:

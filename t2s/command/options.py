@@ -38,10 +38,10 @@ def engine_names(incomplete: str) -> list[str]:
     return [name for name in ENGINES if name.startswith(incomplete)]
 
 
-def constants_of(given: list[str]) -> dict[str, int]:
+def constants_of(options: list[str]) -> dict[str, int]:
     """The values of ``--set NAME=VALUE`` options."""
     constants: dict[str, int] = {}
-    for text in given:
+    for text in options:
         name, _, value = text.partition("=")
         if not (name.isidentifier() and value.lstrip("-").isdecimal()):
             raise UserError(f"--set {text} gives no value", expected="--set NAME=INTEGER")
@@ -49,10 +49,10 @@ def constants_of(given: list[str]) -> dict[str, int]:
     return constants
 
 
-def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
+def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
     """Raise ``UserError`` unless the value is one of the choices."""
-    if given not in choices:
-        raise UserError(f"unknown {option} {given}", expected=f"one of {', '.join(choices)}")
+    if value not in choices:
+        raise UserError(f"unknown {option} {value}", expected=f"one of {', '.join(choices)}")
 
 
 DesignFile = Annotated[Path, typer.Argument(help="a Python file that defines Funcs")]

@@ -192,11 +192,11 @@ def _side(side: ComparedSide) -> dict[str, Any]:
     return {**values, "ended": side.ending}
 
 
-def _difference(one: Any) -> dict[str, Any]:
+def _difference(side: Any) -> dict[str, Any]:
     """A node or a channel; ``None`` for a side that does not have it."""
-    before, after = one.before, one.after
+    before, after = side.before, side.after
     return {
-        "name": one.name,
+        "name": side.name,
         "before": None if before is None else asdict(before),
         "after": None if after is None else asdict(after),
     }
@@ -221,12 +221,12 @@ def compare(
     ``what`` is a prefix; ``tolerance`` defaults to that of the type.  Raises ``T2SError`` for an
     output that does not match.
     """
-    said = f"{what}: " if what else ""
+    prefix = f"{what}: " if what else ""
     floats = expected.dtype.kind not in "iub"
     if np.array_equal(given, expected, equal_nan=floats):
-        return f"{said}matches numpy exactly"
+        return f"{prefix}matches numpy exactly"
     if given.shape != expected.shape or not floats:
-        raise T2SError(f"{said}does not match numpy")
+        raise T2SError(f"{prefix}does not match numpy")
     wide, reference = given.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(wide) & np.isfinite(reference)
     same = finite | (wide == reference) | (np.isnan(wide) & np.isnan(reference))
@@ -234,18 +234,18 @@ def compare(
         place = tuple(int(at) for at in np.argwhere(~same)[0])
         shown = f" at {place}" if place else ""
         raise T2SError(
-            f"{said}differs from numpy: {given[place]} where numpy has {expected[place]}{shown}"
+            f"{prefix}differs from numpy: {given[place]} where numpy has {expected[place]}{shown}"
         )
     scale = float(np.max(np.abs(reference[finite]), initial=0.0)) or 1.0
     difference = float(np.max(np.abs(wide[finite] - reference[finite]), initial=0.0)) / scale
     allowed = TOLERANCE[expected.dtype.itemsize * 8] if tolerance is None else tolerance
     if difference > allowed:
         raise T2SError(
-            f"{said}differs from numpy by {difference:.1e} of the largest element, "
+            f"{prefix}differs from numpy by {difference:.1e} of the largest element, "
             f"allowed {allowed:.0e}"
         )
     return (
-        f"{said}matches numpy (largest difference {difference:.1e} of the largest element, "
+        f"{prefix}matches numpy (largest difference {difference:.1e} of the largest element, "
         f"allowed {allowed:.0e})"
     )
 
@@ -270,9 +270,9 @@ def exit_codes(json: bool = False) -> Iterator[None]:
         raise failed(str(error)) from None
 
 
-def failed(said: str) -> typer.Exit:
+def failed(message: str) -> typer.Exit:
     """Print an error, and return the exit of the command."""
-    text = f"[bold red]error:[/] {escape(said)}"
+    text = f"[bold red]error:[/] {escape(message)}"
     Console(stderr=True, highlight=False).print(text, soft_wrap=True)
     return typer.Exit(code=1)
 

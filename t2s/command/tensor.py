@@ -140,16 +140,16 @@ def tensor(
             return
         else:
             kernel = sparse.compile(assignment, schedule)
-            given = inputs()
+            arrays = inputs()
             _show_design(console, kernel)
             if target == "cgra":
-                ran = _run_on_cells(console, kernel, given, out, seed, report)
+                ran = _run_on_cells(console, kernel, arrays, out, seed, report)
             else:
                 options = _StreamOptions(device, memory or IDEAL, engine, capacity)
-                ran = _run_streams(console, kernel, given, out, options, report)
+                ran = _run_streams(console, kernel, arrays, out, options, report)
         if json:
-            said = print_assignment(assignment)
-            record = {"expression": said, "target": target, **result_record(ran.result)}
+            statement = print_assignment(assignment)
+            record = {"expression": statement, "target": target, **result_record(ran.result)}
             print_record(TENSOR, {**record, "outputs": output_records([ran.output])})
     except RunInterrupted as interrupt:
         measured = interrupt.result
@@ -241,9 +241,9 @@ def _run_patterns(
                 console.out(f"wrote {result.roofline().write(folder / 'roofline.svg')}")
         if page is not None:
             console.out(f"wrote {result.report(page)}")
-    found = kernel.interpret(inputs) if result is None else result.output
+    computed = kernel.interpret(inputs) if result is None else result.output
     name = kernel.assignment.result.tensor
-    output = _compare(console, name, found, kernel.interpret(inputs, level="notation"))
+    output = _compare(console, name, computed, kernel.interpret(inputs, level="notation"))
     return _Ran(result, output)
 
 
@@ -281,10 +281,10 @@ def _run_on_cells(
     return _Ran(result, output)
 
 
-def _compare(console: Console, name: str, found: Any, expected: Any) -> OutputRecord:
-    said = compare(found, expected, tolerance=tolerance_of(expected))
-    console.out(f"\n{said}")
-    return OutputRecord(name=name, values=found, agreement=said)
+def _compare(console: Console, name: str, output: Any, expected: Any) -> OutputRecord:
+    verdict = compare(output, expected, tolerance=tolerance_of(expected))
+    console.out(f"\n{verdict}")
+    return OutputRecord(name=name, values=output, agreement=verdict)
 
 
 def _show_design(console: Console, kernel: sparse.Kernel) -> None:

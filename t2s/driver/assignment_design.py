@@ -214,15 +214,15 @@ class Compiled:
         apart = sums_apart(self.program, binding)
         if apart == UNKNOWN_SIZES:
             return usual
-        made = self._variant(apart).program
-        chosen = self._variant(stored_temporaries(made, binding, apart))
+        variant = self._variant(apart).program
+        chosen = self._variant(stored_temporaries(variant, binding, apart))
         return chosen if looks_up_more(chosen.program, usual.program) else usual
 
     def _variant(self, adapted: Adaptation) -> Compiled:
         if adapted not in self._variants:
             ring = self.assignment.semiring
-            made = Compiled(self.assignment, self._schedule, ring, adapted=adapted)
-            self._variants[adapted] = made
+            variant = Compiled(self.assignment, self._schedule, ring, adapted=adapted)
+            self._variants[adapted] = variant
         return self._variants[adapted]
 
     @cached_property
@@ -275,15 +275,15 @@ class Compiled:
         if chosen is not self:
             return chosen.interpret(inputs, level=level, type=type)
         if binding.type == BOOL:
-            made = self.of_bools.interpret(inputs, level=level, type=BYTE)
-            return made.astype(BOOL.numpy)
+            result = self.of_bools.interpret(inputs, level=level, type=BYTE)
+            return result.astype(BOOL.numpy)
         kind = binding.type.numpy
         dense = {name: value.to_dense() for name, value in binding.given.items()}
         match level:
             case "notation":
-                made = self._evaluate(binding, dense)
+                result = self._evaluate(binding, dense)
             case "loops":
-                made = interpret_program(
+                result = interpret_program(
                     self.program,
                     dense,
                     binding.extents,
@@ -292,15 +292,15 @@ class Compiled:
                     partial(workspace_places, self.program),
                 )
             case "blocks":
-                made = self._interpret_blocks(binding)
+                result = self._interpret_blocks(binding)
             case _:
                 raise UserError(
                     f"there is no level {level!r}",
                     location=user_location(),
                     expected="notation, loops or blocks",
                 )
-        warn_of_narrow_sums(self.assignment, binding, made)
-        return made
+        warn_of_narrow_sums(self.assignment, binding, result)
+        return result
 
     def _evaluate(self, binding: Binding, arrays: dict[str, Array]) -> Array:
         """The notation by numpy: as a whole, or workspace by workspace.
@@ -320,13 +320,16 @@ class Compiled:
             *self.assignment.tensors,
             *(TensorDeclaration(name=o.result.tensor, format=o.format) for o in program.workspaces),
         ]
-        for one in program.workspaces:
+        for temporary in program.workspaces:
             part = replace(
-                self.assignment, result=one.result, value=one.value, tensors=tuple(tensors)
+                self.assignment,
+                result=temporary.result,
+                value=temporary.value,
+                tensors=tuple(tensors),
             )
-            array, there = evaluate_where(part, arrays, kind, stored)
-            arrays[one.result.tensor] = array
-            stored |= workspace_places(program, one, array, there)
+            array, stored_at = evaluate_where(part, arrays, kind, stored)
+            arrays[temporary.result.tensor] = array
+            stored |= workspace_places(program, temporary, array, stored_at)
         assert program.value is not None
         rest = replace(self.assignment, value=program.value, tensors=tuple(tensors))
         return evaluate(rest, arrays, kind, stored)
@@ -425,12 +428,14 @@ class AssignmentDesign(Design):
         graphs = [compiled.stage(n, binding, self.channels) for n in range(len(compiled.diagrams))]
         results: list[Any] = []
         written: SparseTensor | None = None
-        for number, made in enumerate(graphs):
-            arrays = {one.name: array_in(binding.tensors[one.tensor], one) for one in made.reads}
-            result: StageResult = yield Stage(graph=made.graph, arrays=arrays, scalars={})
+        for number, graph in enumerate(graphs):
+            arrays = {
+                port.name: array_in(binding.tensors[port.tensor], port) for port in graph.reads
+            }
+            result: StageResult = yield Stage(graph=graph.graph, arrays=arrays, scalars={})
             results.append(result)
             outputs = _ended(result).outputs
-            stored = {(one.level, one.array): outputs[one.name] for one in made.writes}
+            stored = {(port.level, port.array): outputs[port.name] for port in graph.writes}
             name = result_of(compiled.program.stages[number]).tensor
             shape = stage_shape(compiled.program, binding, number)
             zero = compiled.program.semiring.zero
@@ -472,27 +477,27 @@ def given_in_memory(graph: Graph) -> Graph:
     return _IN_MEMORY.get(graph, None, moved)
 
 
-def assignment_design(given: object) -> AssignmentDesign | None:
+def assignment_design(design: object) -> AssignmentDesign | None:
     """The design of a kernel, an assignment or an assigned tensor; ``None`` for anything else."""
-    match given:
+    match design:
         case Compiled():
-            return AssignmentDesign(given)
+            return AssignmentDesign(design)
         case Tensor() | Assignment():
-            return AssignmentDesign(Compiled(assignment_of(given)))
+            return AssignmentDesign(Compiled(assignment_of(design)))
     return None
 
 
-def assignment_of(given: Tensor | Assignment) -> Assignment:
+def assignment_of(design: Tensor | Assignment) -> Assignment:
     """The assignment to a result tensor.  Raises ``UserError`` if nothing is assigned to it."""
-    if isinstance(given, Assignment):
-        return given
-    if given.definition is None:
+    if isinstance(design, Assignment):
+        return design
+    if design.definition is None:
         raise UserError(
-            f"nothing is assigned to {given.name}",
-            location=given.location,
-            expected=f"an assignment such as {given.name}[i, j] = B[i, k] * C[k, j]",
+            f"nothing is assigned to {design.name}",
+            location=design.location,
+            expected=f"an assignment such as {design.name}[i, j] = B[i, k] * C[k, j]",
         )
-    return given.definition
+    return design.definition
 
 
 # Sums of index notation that overflow the type in which the statement is computed.
@@ -522,9 +527,11 @@ def warn_of_narrow_sums(
         return
     wide = Int(64) if most < 1 << 63 else Float(64)
     values: dict[str, Any] = {}
-    for name, one in binding.given.items():
-        stored = one.values.astype(wide.numpy)
-        values[name] = as_stored(one.shape, one.format, one.levels, stored, fill=one.fill)
+    for name, operand in binding.given.items():
+        stored = operand.values.astype(wide.numpy)
+        values[name] = as_stored(
+            operand.shape, operand.format, operand.levels, stored, fill=operand.fill
+        )
     location = assignment.location or user_location()
     found: list[NarrowSum] = []
     for part in parts:
@@ -554,54 +561,54 @@ def warn_of_narrow_sums(
 def _same(wide: SparseTensor | Array, narrow: SparseTensor | Array) -> bool:
     """Whether two results have equal values; explicit zeros do not matter."""
     entries = []
-    for one in (wide, narrow):
-        if isinstance(one, SparseTensor):
-            table, values = one.coordinates()
+    for result in (wide, narrow):
+        if isinstance(result, SparseTensor):
+            table, values = result.coordinates()
         else:
-            table, values = np.argwhere(one != 0), one[one != 0]
+            table, values = np.argwhere(result != 0), result[result != 0]
         order = np.lexsort(table.T[::-1]) if table.shape[1] else np.arange(len(values))
-        kept = order[values[order] != 0]
-        entries.append((table[kept], values[kept]))
+        nonzero = order[values[order] != 0]
+        entries.append((table[nonzero], values[nonzero]))
     return all(np.array_equal(*pair) for pair in zip(*entries, strict=True))
 
 
 def _largest(parts: tuple[Assignment, ...], binding: Binding) -> int:
     """A bound on the magnitude of all partial sums of a statement."""
-    ranges = {name: range_of(one.values) for name, one in binding.given.items()}
-    sizes = {name: len(one.values) for name, one in binding.given.items()}
+    ranges = {name: range_of(operand.values) for name, operand in binding.given.items()}
+    sizes = {name: len(operand.values) for name, operand in binding.given.items()}
     most = 0
 
     def visit(value: Expression) -> Interval:
         nonlocal most
         match value:
             case Access(tensor=tensor):
-                made = ranges[tensor]
+                range_ = ranges[tensor]
             case Number(value=number):
-                made = min(0, int(number)), max(0, int(number))
+                range_ = min(0, int(number)), max(0, int(number))
             case Negative(value=inner):
                 low, high = visit(inner)
-                made = -high, -low
+                range_ = -high, -low
             case Sum(variables=variables, value=inner):
                 count = prod(binding.extents[name] for name in variables)
                 for access in _factors(inner):
                     if set(variables) <= set(access.variables) and access.tensor in sizes:
                         count = min(count, sizes[access.tensor])
                 low, high = visit(inner)
-                made = min(0, low * count), max(0, high * count)
+                range_ = min(0, low * count), max(0, high * count)
             case Combine(operator=operator, left=left, right=right):
                 (a, b), (c, d) = visit(left), visit(right)
                 corners = a * c, a * d, b * c, b * d
                 match operator:
                     case Op.ADD:
-                        made = a + c, b + d
+                        range_ = a + c, b + d
                     case Op.SUBTRACT:
-                        made = a - d, b - c
+                        range_ = a - d, b - c
                     case Op.MULTIPLY:
-                        made = min(corners), max(corners)
+                        range_ = min(corners), max(corners)
                     case _:
-                        made = min(a, c), max(b, d)
-        most = max(most, -made[0], made[1])
-        return made
+                        range_ = min(a, c), max(b, d)
+        most = max(most, -range_[0], range_[1])
+        return range_
 
     for part in parts:
         ranges[part.result.tensor] = visit(part.value)

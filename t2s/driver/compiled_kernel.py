@@ -58,8 +58,8 @@ class Kernel(Compiled, NotebookDisplay):
         balance: bool = True,
     ) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
-        made = self.design(type=type, capacity=capacity, latency=latency, balance=balance)
-        return made.graphs(inputs)
+        design = self.design(type=type, capacity=capacity, latency=latency, balance=balance)
+        return design.graphs(inputs)
 
     def simulate(
         self,

@@ -32,15 +32,15 @@ def ablation_of(design: Any, device: Device, graph: str) -> tuple[AblationStep, 
     Raises ``UserError`` for a design without directives or not made of Funcs, and if ``name``, the
     name of the simulated graph, is not that of its first output.
     """
-    found = design_of(design)
-    if not isinstance(found, FuncDesign):
+    started = design_of(design)
+    if not isinstance(started, FuncDesign):
         raise UserError(
-            f"{found.name} has no ladder of directives",
+            f"{started.name} has no ladder of directives",
             location=user_location(),
             expected="a Func with directives, or several",
             given=repr(design)[:200],
         )
-    outputs = [func.name for func in output_funcs(found.design)]
+    outputs = [func.name for func in output_funcs(started.design)]
     if graph not in outputs:
         raise UserError(
             "the ladder is that of another design",
@@ -48,10 +48,10 @@ def ablation_of(design: Any, device: Device, graph: str) -> tuple[AblationStep, 
             expected=f"the design of this result, {graph}",
             given=", ".join(outputs),
         )
-    steps = [(name, *entry) for name, func in found.funcs.items() for entry in func.journal]
-    rungs = [_ablation_step(found, device, steps, 0)]
+    steps = [(name, *entry) for name, func in started.funcs.items() for entry in func.journal]
+    rungs = [_ablation_step(started, device, steps, 0)]
     rungs += [
-        _ablation_step(found, device, steps, n) for n in range(1, min(len(steps), MOST_STEPS) + 1)
+        _ablation_step(started, device, steps, n) for n in range(1, min(len(steps), MOST_STEPS) + 1)
     ]
     return tuple(rungs)
 

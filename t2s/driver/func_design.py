@@ -83,18 +83,18 @@ class FuncDesign(Design):
         refuse_sparse(self.design)
         outputs = output_funcs(self.design)
         constants = constants_of(outputs, inputs)
-        program, given = freeze(outputs, constants), without(inputs, constants)
-        results = interpret_program(program, given)
-        warn_of_narrow_sums(program, given)
+        program, arrays = freeze(outputs, constants), without(inputs, constants)
+        results = interpret_program(program, arrays)
+        warn_of_narrow_sums(program, arrays)
         if isinstance(self.design, TemporalFunc):
             only: Array = results[self.design.name]
             return only
         return {output.name: results[output.name] for output in outputs}
 
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
-        given = named_inputs({} if inputs is None else inputs)
-        constants = constants_of(self.design, given)
-        lowered, values = self._lowered(constants), without(given, constants)
+        named = named_inputs({} if inputs is None else inputs)
+        constants = constants_of(self.design, named)
+        lowered, values = self._lowered(constants), without(named, constants)
         arrays, scalars = split_scalars(lowered.graph, values)
         result = yield Stage(
             graph=lowered.graph, arrays=arrays, scalars=scalars, reasons=lowered.reasons
@@ -117,13 +117,13 @@ class FuncDesign(Design):
         )
         outputs = output_funcs(self.design)
         key = (tuple(map(id, outputs)), tuple(constants.items()), state)
-        kept = _LOWERED.setdefault(outputs[0], {})
-        if key not in kept:
+        cache = _LOWERED.setdefault(outputs[0], {})
+        if key not in cache:
             spatial = build_spatial(program, funcs, constants)
-            kept[key] = _Lowered(program, spatial, reasons_of(spatial, funcs))
-            while len(kept) > _MOST:
-                del kept[next(iter(kept))]
-        return kept[key]
+            cache[key] = _Lowered(program, spatial, reasons_of(spatial, funcs))
+            while len(cache) > _MOST:
+                del cache[next(iter(cache))]
+        return cache[key]
 
 
 def reasons_of(
@@ -131,13 +131,13 @@ def reasons_of(
 ) -> dict[tuple[str, str], LoopReason]:
     """The reason for each loop of a design, with the line of its directive if there is one."""
     journal = [directive for func in funcs.values() for _, directive in func.journal]
-    found: dict[tuple[str, str], LoopReason] = {}
+    reasons: dict[tuple[str, str], LoopReason] = {}
     for kernel in program.kernels:
         for loop in kernel.loops:
-            made = (d.location for d in journal if d.text and d.text in loop.reason)
-            location = next(made, None)
-            found[kernel.name, loop.name] = LoopReason(text=loop.reason, location=location)
-    return found
+            locations = (d.location for d in journal if d.text and d.text in loop.reason)
+            location = next(locations, None)
+            reasons[kernel.name, loop.name] = LoopReason(text=loop.reason, location=location)
+    return reasons
 
 
 def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:

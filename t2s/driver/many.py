@@ -60,12 +60,12 @@ def simulate_many(
     designs: dict[int, Design] = {}
 
     def prepared(run: Run, name: str) -> DesignRun:
-        found = designs.get(id(run.design)) or design_of(run.design)
-        designs[id(run.design)] = found
-        target = device_for(found, run.device, run.memory)
+        design = designs.get(id(run.design)) or design_of(run.design)
+        designs[id(run.design)] = design
+        target = device_for(design, run.device, run.memory)
         return DesignRun(
             name=name,
-            run=partial(_run, found, found.begin(run.inputs), target, times=run.inputs is None),
+            run=partial(_run, design, design.begin(run.inputs), target, times=run.inputs is None),
             device=target,
             engine=run.engine,
             max_cycles=run.max_cycles,
@@ -127,11 +127,11 @@ def fit_depths(
     """
     from t2s.explore.depths import fit_depths as fit_graph
 
-    found = design_of(design)
-    stage = found.only_stage(inputs, "fit_depths")
-    target = device_for(found, device, memory)
+    recognized = design_of(design)
+    stage = recognized.only_stage(inputs, "fit_depths")
+    target = device_for(recognized, device, memory)
     return fit_graph(
-        graph_on(found, stage, target),
+        graph_on(recognized, stage, target),
         None if inputs is None else stage.arrays,
         parameters=stage.scalars,
         device=target,
@@ -158,13 +158,13 @@ def compare(before: Any, after: Any, *, names: Sequence[str] = ("A", "B")) -> Co
     """
     from t2s.report.comparison import comparison_of
 
-    here = user_location()
-    first, second = runs_of(before, "first", here), runs_of(after, "second", here)
+    location = user_location()
+    first, second = runs_of(before, "first", location), runs_of(after, "second", location)
     labels = tuple(names) if isinstance(names, Sequence) and not isinstance(names, str) else ()
     if len(labels) != 2 or not all(isinstance(n, str) and n for n in labels) or len({*labels}) < 2:
         raise UserError(
             "names= must be two different texts",
-            location=here,
+            location=location,
             expected='names=("A", "B"), two texts that differ',
             given=repr(names)[:200],
         )

@@ -107,9 +107,9 @@ def write_page(
 
 def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
     """Depths by channel, from a ``DepthFit`` or a mapping."""
-    found = getattr(depths, "depths", depths)
-    named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
-    numbers = {name: as_int(depth) for name, depth in found.items()} if named else {}
+    mapping = getattr(depths, "depths", depths)
+    named = isinstance(mapping, Mapping) and all(isinstance(name, str) for name in mapping)
+    numbers = {name: as_int(depth) for name, depth in mapping.items()} if named else {}
     least = {name: depth for name, depth in numbers.items() if depth is not None and depth > 0}
     if not named or len(least) < len(numbers):
         raise UserError(

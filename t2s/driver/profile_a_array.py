@@ -47,8 +47,8 @@ class ProfileADesign:
 
     def outputs(self, memory: Array) -> dict[str, Array]:
         """The results by name, from the final memory."""
-        found: dict[str, Array] = self.compiled.memory.outputs(memory)
-        return found
+        outputs: dict[str, Array] = self.compiled.memory.outputs(memory)
+        return outputs
 
     @property
     def files(self) -> dict[str, str]:
@@ -67,8 +67,8 @@ def compiled_design(
     """Compile a design for an array of a shape (``None``: a single PE)."""
     from t2s.backends.cgra_tia.profile_a import compile_public
 
-    found = design_of(design)
-    graph = found.only_stage(inputs, "triggered.compile").graph
+    recognized = design_of(design)
+    graph = recognized.only_stage(inputs, "triggered.compile").graph
     return ProfileADesign(
-        source=found, graph=graph, compiled=compile_public(graph, shape, seed=seed)
+        source=recognized, graph=graph, compiled=compile_public(graph, shape, seed=seed)
     )

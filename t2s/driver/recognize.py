@@ -26,31 +26,31 @@ if TYPE_CHECKING:
     SparseDesign: TypeAlias = Tensor | Assignment | Compiled | AssignmentDesign
 
 
-def design_of(given: object) -> Design:
+def design_of(value: object) -> Design:
     """The design of an object.  Raises ``UserError`` for anything else."""
-    match given:
+    match value:
         case Design():
-            return given
+            return value
         case Graph() | Network():
             from t2s.driver.graph_design import GraphDesign
 
-            return GraphDesign(given.graph() if isinstance(given, Network) else given)
+            return GraphDesign(value.graph() if isinstance(value, Network) else value)
         case TemporalFunc() | tuple() | list():
             from t2s.driver.func_design import FuncDesign, is_sparse
 
-            if isinstance(given, ScheduledFunc) and is_sparse(given):
+            if isinstance(value, ScheduledFunc) and is_sparse(value):
                 from t2s.driver.product_design import ProductDesign
 
-                return ProductDesign(given)
-            return FuncDesign(given)
+                return ProductDesign(value)
+            return FuncDesign(value)
     from t2s.driver.assignment_design import assignment_design
 
-    found = assignment_design(given)
-    if found is not None:
-        return found
+    design = assignment_design(value)
+    if design is not None:
+        return design
     raise UserError(
-        f"{given!r} is not a design",
+        f"{value!r} is not a design",
         location=user_location(),
         expected="a Func, a tuple of Funcs, an assignment of t2s.sparse or a Graph",
-        given=f"an object of type {given.__class__.__name__}",
+        given=f"an object of type {value.__class__.__name__}",
     )

@@ -267,16 +267,18 @@ def product_report(
     from t2s.driver.product_design import product_report as report_of_product
     from t2s.simulator.report.result import SimResult
 
-    found = design_of(design)
-    if not isinstance(found, ProductDesign):
+    recognized = design_of(design)
+    if not isinstance(recognized, ProductDesign):
         raise UserError(
             f"{design!r} is not a product of a sparse matrix",
             location=user_location(),
             expected="a Func that reads the values of a t2s.representation.MatrixParam",
             given=repr(design),
         )
-    checked_kind("the result", result, SimResult, f"what t2s.simulate({found.name}, ...) returned")
-    return report_of_product(found.func, by_name("product_report", inputs, keywords), result)
+    checked_kind(
+        "the result", result, SimResult, f"what t2s.simulate({recognized.name}, ...) returned"
+    )
+    return report_of_product(recognized.func, by_name("product_report", inputs, keywords), result)
 
 
 def graph_on(design: Design, stage: Stage, target: Device) -> Graph:
@@ -288,5 +290,5 @@ def device_for(design: Design, device: str | Device, memory: str | Dram | None =
     """The device of that name, with ``memory`` if given, checked for the design."""
     from t2s.simulator.devices import find_device
 
-    found = design.on_device(find_device(device))
-    return found if memory is None else found.with_memory(memory)
+    target = design.on_device(find_device(device))
+    return target if memory is None else target.with_memory(memory)

@@ -60,7 +60,7 @@ class DepthSearch:
 
 
 def unbounded(
-    program: SimProgram, engine: str, workers: Workers, told: Callable[[], None]
+    program: SimProgram, engine: str, workers: Workers, report_run: Callable[[], None]
 ) -> tuple[SimResult, Depths]:
     """A run in which no channel ever blocks, and depths that suffice for exactly this run.
 
@@ -73,7 +73,7 @@ def unbounded(
     )
     while True:
         result, peaks = _run_with(program, depths, engine, workers)
-        told()
+        report_run()
         blocks = {name: n for node in result.nodes.values() for name, n in node.blocked_by.items()}
         grown = tuple(
             min(most, depth * _GROWTH) if blocks[timing.channel.name] else depth
@@ -96,16 +96,16 @@ def _run_with(
     """A run, and the depths that it needs to keep its times."""
     names = [timing.channel.name for timing in program.channels]
     capacities = dict(zip(names, depths, strict=True))
-    found = None
+    measured = None
     few = program.total_firings <= MOST_MEASURED
     if few and engine == "native" and not program.timed_places:
-        found = _measured(program.with_capacities(capacities), workers)
-    if found is None:
+        measured = _measured(program.with_capacities(capacities), workers)
+    if measured is None:
         result = retime(program, capacities, engine=engine, observer=workers.watch)
-        found = result, depths
-    if found[0].interrupted:
+        measured = result, depths
+    if measured[0].interrupted:
         raise KeyboardInterrupt
-    return found
+    return measured
 
 
 def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths] | None:
@@ -136,28 +136,28 @@ def minimize(
     timings: Timings,
     start: DepthSearch,
     weights: Sequence[int],
-    told: Callable[[DepthSearch], None],
+    report: Callable[[DepthSearch], None],
 ) -> DepthSearch:
-    """The smallest depths; ``told`` receives every improvement, so an interrupt loses nothing.
+    """The smallest depths; ``report`` receives every improvement, so an interrupt loses nothing.
 
     ``weights`` has the cost of a token of depth for each channel: the most expensive channels are
     lowered first.
     """
     if not timings.monotone:
         start = _shallow_start(timings, start)
-        told(start)
+        report(start)
     lowest = _each_alone(timings, start)
     if timings.keeps([lowest], start.cycles)[0]:
         done = replace(start, best=lowest, least=timings.monotone)
     else:
         saves = [w * (u - low) for w, u, low in zip(weights, start.upper, lowest, strict=True)]
         order = sorted((c for c, save in enumerate(saves) if save), key=lambda c: -saves[c])
-        done = _lower(timings, start, lowest, order, told)
-    told(done)
+        done = _lower(timings, start, lowest, order, report)
+    report(done)
     if not timings.monotone:
-        done = _checked(timings, done, told)
+        done = _checked(timings, done, report)
     done = replace(done, complete=True)
-    told(done)
+    report(done)
     return done
 
 
@@ -186,13 +186,13 @@ def _each_alone(timings: Timings, start: DepthSearch) -> Depths:
     trial = [1] * len(start.upper)
     while open_ := [c for c in range(len(high)) if high[c] - low[c] > 1]:
         points = [_with(start.upper, {c: trial[c]}) for c in open_]
-        for c, kept in zip(open_, timings.keeps(points, start.cycles), strict=True):
+        for c, suffices in zip(open_, timings.keeps(points, start.cycles), strict=True):
             doubling = high[c] == start.upper[c]
-            if kept:
+            if suffices:
                 high[c] = trial[c]
             else:
                 low[c] = trial[c]
-            if kept or not doubling or 2 * trial[c] >= high[c]:
+            if suffices or not doubling or 2 * trial[c] >= high[c]:
                 trial[c] = (low[c] + high[c]) // 2
             else:
                 trial[c] = 2 * trial[c]
@@ -204,21 +204,21 @@ def _lower(
     start: DepthSearch,
     lowest: Depths,
     order: Sequence[int],
-    told: Callable[[DepthSearch], None],
+    report: Callable[[DepthSearch], None],
 ) -> DepthSearch:
     """Lower a group of channels that cannot all be at their minimum, by halves."""
     if len(order) == 1:
-        return _lower_one(timings, start, lowest[order[0]], order[0], told)
-    found = start
+        return _lower_one(timings, start, lowest[order[0]], order[0], report)
+    state = start
     middle = len(order) // 2
     for half in (order[:middle], order[middle:]):
-        point = _with(found.best, {c: lowest[c] for c in half})
+        point = _with(state.best, {c: lowest[c] for c in half})
         if timings.keeps([point], start.cycles)[0]:
-            found = replace(found, best=point)
-            told(found)
+            state = replace(state, best=point)
+            report(state)
         else:
-            found = _lower(timings, found, lowest, half, told)
-    return found
+            state = _lower(timings, state, lowest, half, report)
+    return state
 
 
 def _lower_one(
@@ -226,47 +226,47 @@ def _lower_one(
     start: DepthSearch,
     lowest: int,
     channel: int,
-    told: Callable[[DepthSearch], None],
+    report: Callable[[DepthSearch], None],
 ) -> DepthSearch:
     """Lower one channel as far as possible, the others fixed; several runs at once."""
     low, high = lowest - 1, start.best[channel]
-    found = start
+    state = start
     while high - low > 1:
         count = min(timings.workers, high - low - 1)
         trials = sorted({low + (high - low) * (n + 1) // (count + 1) for n in range(count)})
         points = [_with(start.best, {channel: depth}) for depth in trials]
-        for depth, kept in zip(trials, timings.keeps(points, start.cycles), strict=True):
-            if kept:
+        for depth, suffices in zip(trials, timings.keeps(points, start.cycles), strict=True):
+            if suffices:
                 high = min(high, depth)
             else:
                 low = max(low, min(depth, high - 1))
-        found = replace(found, best=_with(found.best, {channel: high}))
-        told(found)
-    return found
+        state = replace(state, best=_with(state.best, {channel: high}))
+        report(state)
+    return state
 
 
 def _checked(
-    timings: Timings, found: DepthSearch, told: Callable[[DepthSearch], None]
+    timings: Timings, state: DepthSearch, report: Callable[[DepthSearch], None]
 ) -> DepthSearch:
     """Lower single depths as long as any can be lowered by one token at no cost.
 
     Such a depth becomes the first of 1, 2, 4, ... that keeps the cycles, or else one less.
     """
     while True:
-        channels = [c for c, depth in enumerate(found.best) if depth > 1]
-        points = [_with(found.best, {c: found.best[c] - 1}) for c in channels]
-        kept = timings.keeps(points, found.cycles)
-        free = [c for c, keeps in zip(channels, kept, strict=True) if keeps]
+        channels = [c for c, depth in enumerate(state.best) if depth > 1]
+        points = [_with(state.best, {c: state.best[c] - 1}) for c in channels]
+        suffices = timings.keeps(points, state.cycles)
+        free = [c for c, keeps in zip(channels, suffices, strict=True) if keeps]
         if not free:
-            return found
+            return state
         depth = 1
-        while depth < found.best[free[0]] - 1:
-            if timings.keeps([_with(found.best, {free[0]: depth})], found.cycles)[0]:
+        while depth < state.best[free[0]] - 1:
+            if timings.keeps([_with(state.best, {free[0]: depth})], state.cycles)[0]:
                 break
             depth *= 2
-        depth = min(depth, found.best[free[0]] - 1)
-        found = replace(found, best=_with(found.best, {free[0]: depth}))
-        told(found)
+        depth = min(depth, state.best[free[0]] - 1)
+        state = replace(state, best=_with(state.best, {free[0]: depth}))
+        report(state)
 
 
 def _with(point: Depths, changes: dict[int, int]) -> Depths:
@@ -417,33 +417,33 @@ class Point:
 def all_combinations(cost: RamCost, fitted: Depths) -> list[Depths] | None:
     """All depths worth trying, or ``None`` if they are too many."""
     choices = [_choices(cost, channel, depth) for channel, depth in enumerate(fitted)]
-    if any(found is None for found in choices):
+    if any(depths is None for depths in choices):
         return None
-    levels = [found for found in choices if found is not None]
-    if prod(len(found) for found in levels) > MOST_COMBINATIONS:
+    levels = [depths for depths in choices if depths is not None]
+    if prod(len(depths) for depths in levels) > MOST_COMBINATIONS:
         return None
     return list(product(*levels))
 
 
 def _choices(cost: RamCost, channel: int, depth: int) -> list[int] | None:
     """The largest depth of every cost, from ``depth`` down; ``None`` if they are too many."""
-    found = [depth]
-    while (next_one := _below(cost, channel, found[-1])) is not None:
-        found.append(next_one)
-        if len(found) > MOST_COMBINATIONS:
+    choices = [depth]
+    while (next_one := _below(cost, channel, choices[-1])) is not None:
+        choices.append(next_one)
+        if len(choices) > MOST_COMBINATIONS:
             return None
-    return found
+    return choices
 
 
 def _below(cost: RamCost, channel: int, depth: int) -> int | None:
     """The largest depth that costs less; ``None`` if there is none."""
-    here = cost.of(channel, depth)
-    if depth <= 1 or cost.of(channel, 1) >= here:
+    current = cost.of(channel, depth)
+    if depth <= 1 or cost.of(channel, 1) >= current:
         return None
     low, high = 1, depth
     while high - low > 1:
         middle = (low + high) // 2
-        if cost.of(channel, middle) < here:
+        if cost.of(channel, middle) < current:
             low = middle
         else:
             high = middle
@@ -451,31 +451,31 @@ def _below(cost: RamCost, channel: int, depth: int) -> int | None:
 
 
 def try_all(
-    timings: Timings, cost: RamCost, candidates: Sequence[Depths], told: Callable[[Point], None]
+    timings: Timings, cost: RamCost, candidates: Sequence[Depths], report: Callable[[Point], None]
 ) -> None:
-    """Run all candidates, the cheapest first; ``told`` receives those that finish."""
+    """Run all candidates, the cheapest first; ``report`` receives those that finish."""
     ordered = sorted(candidates, key=lambda depths: (cost.total(depths), depths))
     for first in range(0, len(ordered), timings.workers):
-        _tell(timings, cost, ordered[first : first + timings.workers], told)
+        _tell(timings, cost, ordered[first : first + timings.workers], report)
 
 
 def step_down(
-    timings: Timings, cost: RamCost, fitted: Point, told: Callable[[Point], None]
+    timings: Timings, cost: RamCost, fitted: Point, report: Callable[[Point], None]
 ) -> None:
-    """Descend from the fitted depths by the cheapest steps; ``told`` receives every point."""
-    here = fitted
+    """Descend from the fitted depths by the cheapest steps; ``report`` receives every point."""
+    current = fitted
     while True:
         steps: list[Depths] = []
-        for channel, depth in enumerate(here.depths):
+        for channel, depth in enumerate(current.depths):
             below = _below(cost, channel, depth)
             if below is not None:
                 lowered = min(below, depth - max(1, depth // _SHARE))
-                steps.append((*here.depths[:channel], lowered, *here.depths[channel + 1 :]))
-        points = _tell(timings, cost, steps, told)
+                steps.append((*current.depths[:channel], lowered, *current.depths[channel + 1 :]))
+        points = _tell(timings, cost, steps, report)
         if not points:
             return
-        before = here
-        here = min(
+        before = current
+        current = min(
             points,
             key=lambda point: (
                 (point.cycles - before.cycles) / (before.ram - point.ram),
@@ -486,16 +486,16 @@ def step_down(
 
 
 def _tell(
-    timings: Timings, cost: RamCost, candidates: Sequence[Depths], told: Callable[[Point], None]
+    timings: Timings, cost: RamCost, candidates: Sequence[Depths], report: Callable[[Point], None]
 ) -> list[Point]:
-    found = [
+    points = [
         Point(depths=depths, ram=cost.total(depths), cycles=cycles)
         for depths, cycles in zip(candidates, timings.cycles(candidates), strict=True)
         if cycles is not None
     ]
-    for point in found:
-        told(point)
-    return found
+    for point in points:
+        report(point)
+    return points
 
 
 def pareto(points: Sequence[Point]) -> tuple[Point, ...]:

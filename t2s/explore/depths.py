@@ -166,8 +166,8 @@ class _Fitting:
         self.state = state
 
     def _tell(self) -> None:
-        found = "" if self.state is None else f"{self.state.cycles:,} cycles"
-        self._steps.told(self.runs, None, found)
+        cycles = "" if self.state is None else f"{self.state.cycles:,} cycles"
+        self._steps.told(self.runs, None, cycles)
 
 
 def _bits(program: SimProgram) -> list[int]:
@@ -255,8 +255,8 @@ def _result(search: _Fitting, front: DepthFront | None, interrupted: bool) -> De
         raise InternalError("a search without a result")
     program = search.program
     depths = _named(search, state.best)
-    found = search.timings.known(state.best)
-    cycles = state.cycles if found is None else found
+    best_cycles = search.timings.known(state.best)
+    cycles = state.cycles if best_cycles is None else best_cycles
     if front is not None and front.chosen is not None:
         depths, cycles = dict(front.chosen.depths), front.chosen.cycles
     elif front is not None and not interrupted:
@@ -275,7 +275,7 @@ def _result(search: _Fitting, front: DepthFront | None, interrupted: bool) -> De
                 ram_blocks=_blocks_of(fitted, program.device.fabric),
             )
         )
-    kept = state.complete and depths == _named(search, state.best)
+    unchanged = state.complete and depths == _named(search, state.best)
     return DepthFit(
         design=program.graph.name,
         device=program.device,
@@ -283,8 +283,8 @@ def _result(search: _Fitting, front: DepthFront | None, interrupted: bool) -> De
         unbounded_cycles=search.unbounded,
         before_cycles=search.before_cycles,
         channels=tuple(rows),
-        minimal=kept,
-        least=kept and state.least,
+        minimal=unchanged,
+        least=unchanged and state.least,
         interrupted=interrupted,
         runs=search.runs,
         front=front,
@@ -466,13 +466,13 @@ class DepthFit(NotebookDisplay):
         graph = self.graph
         if design is not None:
             graph = design if isinstance(design, Graph) else design.lower()
-        there = [channel.name for channel in graph.channels]
-        if there != list(self.depths):
+        names = [channel.name for channel in graph.channels]
+        if names != list(self.depths):
             raise UserError(
                 f"the depths of {self.design!r} do not apply to {graph.name!r}",
                 location=user_location(),
                 expected=f"the channels {', '.join(self.depths)}",
-                given=", ".join(there) or "no channels",
+                given=", ".join(names) or "no channels",
                 hint="fit the depths of this design",
             )
         return with_depths(graph, self.depths)

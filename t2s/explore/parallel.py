@@ -241,19 +241,19 @@ class Outcomes(Sequence[Outcome], NotebookDisplay):
     @property
     def _trade(self) -> SvgPicture | None:
         """Cycles against compute PEs of the finished runs; ``None`` if all PE counts are equal."""
-        found = [
+        sizes = [
             (outcome.name, outcome.result.compute_pes, outcome.result.cycles)
             for outcome in self.outcomes
             if isinstance(outcome.result, SimResult) and outcome.result.finished
         ]
-        if len({pes for _, pes, _ in found}) < 2:
+        if len({pes for _, pes, _ in sizes}) < 2:
             return None
         points, least, best = [], None, set[tuple[int, int]]()
-        for _, pes, cycles in sorted(found, key=lambda run: run[1:]):
+        for _, pes, cycles in sorted(sizes, key=lambda run: run[1:]):
             if least is None or cycles < least:
                 least = cycles
                 best.add((pes, cycles))
-        for name, pes, cycles in found:
+        for name, pes, cycles in sizes:
             points.append(ChartPoint(x=pes, y=cycles, name=name, best=(pes, cycles) in best))
         return point_chart("cycles against PEs", points, across="compute PEs", up="cycles")
 
@@ -274,14 +274,14 @@ def run_many(
     Ctrl-C stops running ones with partial results, and starts no further ones.
     """
     futures: list[Future[Outcome]] = []
-    made: dict[int, Outcome] = {}
+    finished: dict[int, Outcome] = {}
     with Workers(workers) as crew, Steps("simulating", progress) as steps:
         try:
             for position, make in enumerate(runs):
                 try:
                     run = make()
                 except T2SError as error:
-                    made[position] = Outcome(name=names[position], error=error)
+                    finished[position] = Outcome(name=names[position], error=error)
                     continue
                 futures.append(crew.start(partial(_outcome, run, crew)))
             crew.finish(futures, lambda done: steps.told(done, len(futures), ""))
@@ -290,8 +290,8 @@ def run_many(
     began = iter(futures)
     outcomes: list[Outcome] = []
     for position, name in enumerate(names):
-        if position in made:
-            outcomes.append(made[position])
+        if position in finished:
+            outcomes.append(finished[position])
             continue
         future = next(began, None)
         missing = future is None or not future.done() or future.cancelled()

@@ -96,10 +96,10 @@ def _guarded_objects(
     conditions: dict[int, list[Expr | None]] = {id(expr): [condition]}
     for term in reversed(list(bottom_up(expr))):
         node = cast(Expr, term)
-        found = conditions.get(id(node), [])
-        if len(found) > MOST_CONDITIONS:
-            found = [_weaker(found)]
-        for where in found:
+        met = conditions.get(id(node), [])
+        if len(met) > MOST_CONDITIONS:
+            met = [_weaker(met)]
+        for where in met:
             yield node, where
             if isinstance(node, Read) and not nested:
                 continue
@@ -166,7 +166,7 @@ def hull(accesses: Sequence[AccessRange], rank: int) -> tuple[tuple[int, int] | 
     box: list[tuple[int, int] | None] = []
     for position in range(rank):
         ranges = [access.ranges[position] for access in accesses]
-        known = [found for found in ranges if found is not None]
+        known = [range_ for range_ in ranges if range_ is not None]
         if len(known) < len(ranges):
             box.append(None)
         else:
@@ -187,14 +187,14 @@ def without_dead_reads(value: Expr, intervals: Sequence[Interval]) -> Expr:
                 taken.setdefault(id(node), set()).add(_branch(node, where, intervals))
     except NotAffine:
         return value
-    if not any(found in ({True}, {False}) for found in taken.values()):
+    if not any(outcomes in ({True}, {False}) for outcomes in taken.values()):
         return value
     parts: dict[int, Term] = {}
     for term in bottom_up(value):
         part = rebuild(term, lambda child: parts[id(child)])
-        found = taken.get(id(term))
-        if isinstance(part, Select) and found in ({True}, {False}):
-            part = part.if_true if found == {True} else part.if_false
+        outcomes = taken.get(id(term))
+        if isinstance(part, Select) and outcomes in ({True}, {False}):
+            part = part.if_true if outcomes == {True} else part.if_false
         parts[id(term)] = part
     return cast(Expr, parts[id(value)])
 

@@ -26,7 +26,7 @@ def output_funcs(design: object) -> tuple[AnyFunc, ...]:
             expected="a Func, or a tuple of Funcs",
             given=repr(design),
         )
-    found: list[AnyFunc] = []
+    funcs_: list[AnyFunc] = []
     for func in funcs:
         if not isinstance(func, TemporalFunc):
             raise UserError(
@@ -35,26 +35,26 @@ def output_funcs(design: object) -> tuple[AnyFunc, ...]:
                 expected="a Func, or a tuple of Funcs",
                 given=f"an object of type {func.__class__.__name__}",
             )
-        if any(func is other for other in found):
+        if any(func is other for other in funcs_):
             raise UserError(
                 f"the output {func.name} is given twice",
                 location=user_location(),
                 expected="every output once",
                 given=", ".join(getattr(other, "name", repr(other)) for other in funcs),
             )
-        found.append(func)
-    return tuple(found)
+        funcs_.append(func)
+    return tuple(funcs_)
 
 
 def producers(func: AnyFunc) -> list[AnyFunc]:
     """The other Funcs that ``func`` reads, in the order in which they are written."""
-    found: list[AnyFunc] = []
+    result: list[AnyFunc] = []
     for written in func.written:
         for symbol in written.symbols.values():
-            known = symbol is func or any(symbol is other for other in found)
+            known = symbol is func or any(symbol is other for other in result)
             if isinstance(symbol, TemporalFunc) and not known:
-                found.append(symbol)
-    return found
+                result.append(symbol)
+    return result
 
 
 def needed_funcs(outputs: Iterable[AnyFunc]) -> list[AnyFunc]:
@@ -86,9 +86,9 @@ def _undefined(func: AnyFunc, reader: AnyFunc | None) -> UserError:
     location, notes = func.location, []
     for written in reader.written if reader is not None else ():
         parts = (written.value.node, *(part.node for part in written.target))
-        found = next((r for node in parts for r in reads(node) if r.source == func.name), None)
-        if found is not None:
-            location = found.location or written.location
+        read = next((r for node in parts for r in reads(node) if r.source == func.name), None)
+        if read is not None:
+            location = read.location or written.location
             notes = [(func.location, f"Func {func.name} was made here")]
             break
     return UserError(

@@ -551,12 +551,12 @@ class UnknownAttributeError(UserError, AttributeError):
 
 def unknown_directive(name: str, attribute: str, known: list[str]) -> UnknownAttributeError:
     """The error for a method that a Func does not have."""
-    here = HALIDE.get(attribute)
-    if here is not None:
+    equivalent = HALIDE.get(attribute)
+    if equivalent is not None:
         return UnknownAttributeError(
             f"Func {name} has no directive {attribute}, which is one of Halide",
             location=user_location(),
-            hint=f"here: {here}",
+            hint=f"here: {equivalent}",
         )
     return UnknownAttributeError(
         f"Func {name} has no attribute {attribute}",
@@ -589,8 +589,12 @@ NUMPY: Mapping[str, str] = {
 def refuse_numpy(name: str, inputs: tuple[Any, ...]) -> NoReturn:
     """Raise ``UserError`` for a function of numpy that is called with an expression."""
     shown = ", ".join(map(repr, inputs))
-    here = NUMPY.get(name)
-    call = here if here is None or not here.isidentifier() else f"t2s.{here}({shown})"
+    equivalent = NUMPY.get(name)
+    call = (
+        equivalent
+        if equivalent is None or not equivalent.isidentifier()
+        else f"t2s.{equivalent}({shown})"
+    )
     raise UserError(
         f"np.{name} computes on arrays, not on expressions",
         location=user_location(),

@@ -80,11 +80,11 @@ class _State:
 
         Such a branch may be alive for other sizes, and its input needs a shape, too.
         """
-        found: dict[str, list[AccessRange]] = {}
+        reads_by_source: dict[str, list[AccessRange]] = {}
         for written in self.written:
             for access in unconditional_ranges(*written):
-                found.setdefault(access.source, []).append(access)
-        return found
+                reads_by_source.setdefault(access.source, []).append(access)
+        return reads_by_source
 
 
 def freeze(
@@ -170,13 +170,13 @@ def _freeze_unit(unit: Unit, state: _State) -> tuple[list[Function], System | No
 
 def _needed(unit: Unit, state: _State) -> dict[str, tuple[int, int] | None]:
     """The range of each argument that Funcs outside of the unit read, as far as it is known."""
-    found: dict[str, list[tuple[int, int] | None]] = {}
+    ranges: dict[str, list[tuple[int, int] | None]] = {}
     for func in unit.funcs:
         box = hull(state.ranges.get(func.name, []), len(func.arguments))
         for name, part in zip(func.arguments, box or (), strict=bool(box)):
-            found.setdefault(name, []).append(part)
+            ranges.setdefault(name, []).append(part)
     result: dict[str, tuple[int, int] | None] = {}
-    for name, parts in found.items():
+    for name, parts in ranges.items():
         known = [part for part in parts if part is not None]
         exact = len(known) == len(parts)
         result[name] = (min(p[0] for p in known), max(p[1] for p in known)) if exact else None
@@ -333,16 +333,16 @@ def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:
     needed = hull(accesses or state.reads_of_all_branches.get(symbol.name, []), symbol.rank)
     shape: list[int] = []
     for position in range(symbol.rank):
-        found = needed[position] if needed is not None else None
+        extent = needed[position] if needed is not None else None
         declared = symbol.shape[position] if symbol.shape is not None else None
-        if declared is None and found is None:
+        if declared is None and extent is None:
             raise UserError(
                 f"the shape of ImageParam {symbol.name} is not known in dimension {position}",
                 location=symbol.location,
                 expected="an affine subscript, or a declared shape",
                 hint=f"declare it: ImageParam(type, rank, name={symbol.name!r}, shape=(...))",
             )
-        limit = declared if declared is not None else max(cast(tuple[int, int], found)[1], 0) + 1
+        limit = declared if declared is not None else max(cast(tuple[int, int], extent)[1], 0) + 1
         for access in accesses:
             reached = access.ranges[position]
             if reached is not None and (reached[0] < 0 or reached[1] >= limit):
@@ -438,13 +438,13 @@ def unit_domain(
     Bounds given on one member count for all.
     """
     arguments = (*unit.arguments, *([unit.lanes] if unit.lanes is not None else []))
-    given = _given_bounds(unit, constants)
+    declared = _given_bounds(unit, constants)
     dimensions: list[Dimension] = []
     box: list[tuple[int, int]] = []
     for name in arguments:
         known = needed.get(name)
-        if name in given:
-            dimension = _given_dimension(given[name], dimensions, constants)
+        if name in declared:
+            dimension = _given_dimension(declared[name], dimensions, constants)
         elif known is not None:
             low, extent = const(known[0]), const(known[1] - known[0] + 1)
             dimension = Dimension(name=name, minimum=low, extent=extent, reduction=False)
@@ -457,12 +457,12 @@ def unit_domain(
                 hint="the output, and a Func read at data-dependent places, need bounds",
             )
         dimensions.append(dimension)
-        box.append(_hull(dimensions, given.get(name)))
-        _check_countable(unit, name, box[-1], given.get(name))
+        box.append(_hull(dimensions, declared.get(name)))
+        _check_countable(unit, name, box[-1], declared.get(name))
     if unit.lanes is not None and not _is_constant(dimensions[-1]):
-        bound = given[unit.lanes].bound
+        bound = declared[unit.lanes].bound
         raise UserError(
-            f"bound({unit.lanes}) on {given[unit.lanes].func.name} is not a constant",
+            f"bound({unit.lanes}) on {declared[unit.lanes].func.name} is not a constant",
             location=bound.location,
             expected=f"numbers: {unit.lanes} is an argument of some members only",
             given=_range_text(unit.lanes, dimensions[-1].minimum, dimensions[-1].extent),
@@ -471,7 +471,7 @@ def unit_domain(
 
 
 def _given_bounds(unit: Unit, constants: Mapping[str, int]) -> dict[str, DeclaredRange]:
-    given: dict[str, DeclaredRange] = {}
+    declared: dict[str, DeclaredRange] = {}
     for func in unit.funcs:
         for bound in func.bounds:
             if bound.variable not in func.arguments:
@@ -481,8 +481,8 @@ def _given_bounds(unit: Unit, constants: Mapping[str, int]) -> dict[str, Declare
                     expected=f"one of {', '.join(func.arguments)}",
                     given=bound.variable,
                 )
-            known = given.setdefault(bound.variable, DeclaredRange(func=func, bound=bound))
-            texts = [_text(one, constants) for one in (known.bound, bound)]
+            known = declared.setdefault(bound.variable, DeclaredRange(func=func, bound=bound))
+            texts = [_text(range_, constants) for range_ in (known.bound, bound)]
             if texts[0] != texts[1]:
                 raise UserError(
                     f"bound({bound.variable}) on {func.name} and on {known.func.name} differ, "
@@ -493,7 +493,7 @@ def _given_bounds(unit: Unit, constants: Mapping[str, int]) -> dict[str, Declare
                     notes=((known.bound.location, f"{known.func.name} is bounded here"),),
                     hint="a Func whose arguments have other names has loops of its own",
                 )
-    return given
+    return declared
 
 
 def _text(bound: Bound, constants: Mapping[str, int]) -> str:
@@ -508,10 +508,10 @@ def _range_text(name: str, minimum: Expr, extent: Expr) -> str:
 
 
 def _given_dimension(
-    given: DeclaredRange, outer: Sequence[Dimension], constants: Mapping[str, int]
+    declared: DeclaredRange, outer: Sequence[Dimension], constants: Mapping[str, int]
 ) -> Dimension:
-    bound = given.bound
-    what = f"bound({bound.variable}) on {given.func.name}"
+    bound = declared.bound
+    what = f"bound({bound.variable}) on {declared.func.name}"
     nodes = [with_constants(part, constants, bound.location)
              for part in (bound.minimum, bound.extent)]  # fmt: skip
     known = [dimension.name for dimension in outer]
@@ -544,27 +544,27 @@ def _index_typed(node: Expr) -> Expr:
     return node if node.type == INT32 else Cast(value=node, type=INT32)
 
 
-def _hull(dimensions: Sequence[Dimension], given: DeclaredRange | None) -> tuple[int, int]:
+def _hull(dimensions: Sequence[Dimension], declared: DeclaredRange | None) -> tuple[int, int]:
     """Minimum and extent of the last dimension over all values of the others."""
     last = dimensions[-1]
     if isinstance(last.minimum, Const) and isinstance(last.extent, Const):
         return int(last.minimum.value), int(last.extent.value)
     domain = LoopDomain([dimension.interval for dimension in dimensions])
-    found = domain.range_of(Index(name=last.name))
-    if found is None and given is not None:
+    range_ = domain.range_of(Index(name=last.name))
+    if range_ is None and declared is not None:
         raise UserError(
-            f"bound({last.name}) on {given.func.name} is empty",
-            location=given.bound.location,
+            f"bound({last.name}) on {declared.func.name} is empty",
+            location=declared.bound.location,
             expected="an extent of at least 1 for some values of "
             + ", ".join(dimension.name for dimension in dimensions[:-1]),
             given=show(last.extent),
         )
-    assert found is not None
-    return found[0], found[1] - found[0] + 1
+    assert range_ is not None
+    return range_[0], range_[1] - range_[0] + 1
 
 
 def _check_countable(
-    unit: Unit, name: str, box: tuple[int, int], given: DeclaredRange | None
+    unit: Unit, name: str, box: tuple[int, int], declared: DeclaredRange | None
 ) -> None:
     """Indices and their distances from the first one must fit in 32 bits."""
     low, high = box[0], box[0] + box[1] - 1
@@ -574,7 +574,7 @@ def _check_countable(
     func = next(func for func in unit.funcs if name in func.arguments)
     raise UserError(
         f"bound({name}) on {func.name} goes beyond what an index can count",
-        location=func.location if given is None else given.bound.location,
+        location=func.location if declared is None else declared.bound.location,
         expected=f"{name} from {-most} to {most}",
         given=f"{name} from {low} to {high}",
         hint=f"count {name} from 0, and add the distance where {name} is used as a value",
@@ -584,16 +584,16 @@ def _check_countable(
 def check_inside(func: AnyFunc, domain: FunctionDomain, accesses: Iterable[AccessRange]) -> None:
     """Prove that reads (or writes) of a Func stay inside its domain."""
     for access in accesses:
-        for position, found in enumerate(access.ranges):
+        for position, range_ in enumerate(access.ranges):
             low, extent = domain.box[position]
-            if found is None or (low <= found[0] and found[1] < low + extent):
+            if range_ is None or (low <= range_[0] and range_[1] < low + extent):
                 continue
             name = func.arguments[position]
             raise UserError(
                 f"{access.text} is outside of the bounds of {func.name}",
                 location=access.location,
                 expected=f"{name} from {low} to {low + extent - 1}",
-                given=f"{found[0]} to {found[1]}",
+                given=f"{range_[0]} to {range_[1]}",
                 hint=f"widen {func.name}.bound({name}, ...), or guard the access with t2s.select",
             )
         if not domain.is_box:
@@ -609,8 +609,8 @@ def _check_rows(func: AnyFunc, domain: FunctionDomain, access: AccessRange) -> N
     )
     unknown = [
         show(index)
-        for index, found in zip(access.indices, access.ranges, strict=True)
-        if found is None
+        for index, range_ in zip(access.indices, access.ranges, strict=True)
+        if range_ is None
     ]
     outside = None if unknown else access.domain.leaves(access.indices, domain.points)
     if unknown or outside is not None:
@@ -627,14 +627,14 @@ def _check_rows(func: AnyFunc, domain: FunctionDomain, access: AccessRange) -> N
 
 def check_lanes(func: AnyFunc, definition: Definition, shared: FunctionDomain) -> None:
     """A member's update reduces over the whole range of the lanes."""
-    for found in definition.reductions:
+    for reduction in definition.reductions:
         lanes = shared.dimensions[-1]
-        if (found.minimum, found.extent) != (lanes.minimum, lanes.extent):
+        if (reduction.minimum, reduction.extent) != (lanes.minimum, lanes.extent):
             raise UserError(
-                f"the RDom {found.name} of {func.name} is not the range of {lanes.name}",
+                f"the RDom {reduction.name} of {func.name} is not the range of {lanes.name}",
                 location=definition.location,
-                expected=_range_text(found.name, lanes.minimum, lanes.extent),
-                given=_range_text(found.name, found.minimum, found.extent),
+                expected=_range_text(reduction.name, lanes.minimum, lanes.extent),
+                given=_range_text(reduction.name, reduction.minimum, reduction.extent),
                 hint=f"a member of a recurrence reduces over all lanes {lanes.name}",
             )
 

@@ -119,8 +119,8 @@ def ceil(value: Number) -> Expression:
 
 def _rounded(operator: Op, value: Number) -> Expression:
     """Integers pass through, as in numpy."""
-    given = as_expression(value)
-    return given if given.type.is_integer else combine(operator, given)
+    operand = as_expression(value)
+    return operand if operand.type.is_integer else combine(operator, operand)
 
 
 def absolute(value: Number) -> Expression:

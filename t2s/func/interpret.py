@@ -149,28 +149,28 @@ class Interpretation:
         if id(expr) not in self.repetitive:
             self.repetitive[id(expr)] = is_repetitive(expr)
         keeps = self.repetitive[id(expr)]
-        kept: dict[tuple[int, int], tuple[Any, Array]] = {}
+        cache: dict[tuple[int, int], tuple[Any, Array]] = {}
         waiting = [(self._steps(expr, environment, inside), expr, inside)]
-        found: Any = None
+        result: Any = None
         while waiting:
             steps, whole, where = waiting[-1]
             try:
-                part, within = steps.send(found)
+                part, within = steps.send(result)
             except StopIteration as ended:
-                found = ended.value
+                result = ended.value
                 if keeps:
-                    kept[id(whole), id(where)] = where, ended.value
+                    cache[id(whole), id(where)] = where, ended.value
                 waiting.pop()
                 continue
             key = id(part), id(within)
             if isinstance(part, Const | Index | Parameter):
-                found = evaluate(part, environment)
-            elif key in kept:
-                found = kept[key][1]
+                result = evaluate(part, environment)
+            elif key in cache:
+                result = cache[key][1]
             else:
                 waiting.append((self._steps(part, environment, within), part, within))
-                found = None
-        return cast(Array, found)
+                result = None
+        return cast(Array, result)
 
     def _steps(self, expr: Expr, environment: dict[str, Array], inside: Any) -> _Steps:
         """Evaluate one node, as a generator that yields its operands and is sent their values."""
@@ -213,14 +213,14 @@ class Interpretation:
             wrong = np.logical_and(inside, (position < 0) | (position >= array.shape[axis]))
             if np.any(wrong):
                 position, _ = np.broadcast_arrays(position, wrong)
-                found = int(position[wrong][0]) + origin[axis]
+                index = int(position[wrong][0]) + origin[axis]
                 low = origin[axis]
                 text = show(what) if isinstance(what, Read) else f"the left side of {source}"
                 raise UserError(
                     f"subscript {axis} of {text} is out of range when the program runs",
                     location=what.location,
                     expected=f"{low} to {low + array.shape[axis] - 1}",
-                    given=str(found),
+                    given=str(index),
                 )
             where.append(np.clip(position, 0, array.shape[axis] - 1))
         return tuple(where)
@@ -251,14 +251,14 @@ def order_matters(definition: Definition) -> bool:
 
 def carried_loops(system: System, members: Sequence[Function]) -> set[str]:
     """The loops along which some member reads another iteration."""
-    found: set[str] = set()
+    carried: set[str] = set()
     for definition in (definition for member in members for definition in member.definitions):
         for read in reads(definition.value):
             if read.source in system.members:
                 for dimension, index in zip(system.domain, read.indices, strict=False):
                     if index != Index(name=dimension.name):
-                        found.add(dimension.name)
-    return found
+                        carried.add(dimension.name)
+    return carried
 
 
 def _box(name: str, minimum: int, extent: int) -> Dimension:

@@ -127,7 +127,7 @@ def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[Na
     if _work(run, ranges) > MOST_WORK:
         return ()
     run.compute()
-    found = []
+    sums = []
     for name, most in suspects.items():
         function = program.function(name)
         values = run.arrays[wide[name]][run.seen[name]]
@@ -135,7 +135,7 @@ def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[Na
         # sums beyond 64 bits are computed in floats, whose last bits are rounded
         slack = 0 if values.dtype.kind == "i" else most >> 50
         if values.size and (values.min() < low - slack or values.max() > high + slack):
-            found.append(
+            sums.append(
                 NarrowSum(
                     name=name,
                     type=function.type,
@@ -144,19 +144,19 @@ def narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> tuple[Na
                     location=sums_of(function)[0].location,
                 )
             )
-    return tuple(found)
+    return tuple(sums)
 
 
 def sums_of(function: Function) -> tuple[Definition, ...]:
     """The leading definitions that add to elements of a function."""
-    found: list[Definition] = []
+    sums: list[Definition] = []
     for number, definition in enumerate(function.definitions):
         manner = _manner(definition)
         if manner is _Own.ADDED:
-            found.append(definition)
+            sums.append(definition)
         elif number or manner is not _Own.ABSENT:
             break
-    return tuple(found)
+    return tuple(sums)
 
 
 class _Own(Enum):
@@ -169,25 +169,25 @@ class _Own(Enum):
 
 
 def _manner(definition: Definition) -> _Own:
-    name, found = definition.function, dict[int, _Own]()
+    name, uses = definition.function, dict[int, _Own]()
     for node in bottom_up(definition.value):
-        inside = [found[id(child)] for child in children(node)]
+        inside = [uses[id(child)] for child in children(node)]
         own = [manner for manner in inside if manner is not _Own.ABSENT]
-        made = _Own.OTHER
+        use = _Own.OTHER
         match node:
             case Read(source=source) if source == name and not own:
-                made = _Own.COPIED
+                use = _Own.COPIED
             case _ if not own:
-                made = _Own.ABSENT
+                use = _Own.ABSENT
             case Apply(operator=Op.ADD | Op.SUBTRACT as operator) if len(own) == 1:
                 if _Own.OTHER not in own and (operator is Op.ADD or inside[0] in own):
-                    made = _Own.ADDED
+                    use = _Own.ADDED
             case Select() if inside[0] is _Own.ABSENT and _Own.OTHER not in own:
-                made = _Own.ADDED if _Own.ADDED in own else _Own.COPIED
-        found[id(node)] = made
+                use = _Own.ADDED if _Own.ADDED in own else _Own.COPIED
+        uses[id(node)] = use
     if any(read.source == name for part in definition.target for read in reads(part)):
         return _Own.OTHER
-    return found[id(definition.value)]
+    return uses[id(definition.value)]
 
 
 def range_of(values: Array) -> Interval:
@@ -205,9 +205,9 @@ class _Ranges:
         self.found: dict[str, Interval] = {}
         self.sums: dict[str, int] = {}
         self.indices: dict[str, Interval] = {}
-        given = {source.name: source.type for source in program.inputs}
-        given |= {parameter.name: parameter.type for parameter in program.parameters}
-        for name, type in given.items():
+        types = {source.name: source.type for source in program.inputs}
+        types |= {parameter.name: parameter.type for parameter in program.parameters}
+        for name, type in types.items():
             if type.is_integer:
                 self.found[name] = range_of(values[name])
         for function in program.functions:
@@ -258,12 +258,12 @@ class _Ranges:
 
     def extents(self, domain: Sequence[Dimension]) -> list[int]:
         """Bind the indices of the dimensions to their ranges, and return the largest extents."""
-        found = []
+        extents_ = []
         for dimension in domain:
             low, high = self.of(dimension.minimum)
-            found.append(max(0, self.of(dimension.extent)[1]))
-            self.indices[dimension.name] = low, max(low, high + found[-1] - 1)
-        return found
+            extents_.append(max(0, self.of(dimension.extent)[1]))
+            self.indices[dimension.name] = low, max(low, high + extents_[-1] - 1)
+        return extents_
 
     def of(self, expr: Expr, own: str = "", *, wide: bool = False) -> Interval:
         """The range of an integer expression; the whole range of its type if it may wrap around.
@@ -277,12 +277,12 @@ class _Ranges:
             if not isinstance(node, Expr):
                 continue
             limits = _limits(node.type)
-            found = self._of(node, narrow, own, limits)
-            fits = limits[0] <= found[0] and found[1] <= limits[1]
-            narrow[id(node)] = found if fits else limits
+            range_ = self._of(node, narrow, own, limits)
+            fits = limits[0] <= range_[0] and range_[1] <= limits[1]
+            narrow[id(node)] = range_ if fits else limits
             if _in_ring(node):
-                found = self._of(node, unbound, own, limits)
-            unbound[id(node)] = found if _in_ring(node) else narrow[id(node)]
+                range_ = self._of(node, unbound, own, limits)
+            unbound[id(node)] = range_ if _in_ring(node) else narrow[id(node)]
         return (unbound if wide else narrow)[id(expr)]
 
     def _of(
@@ -341,8 +341,8 @@ def _with_companions(
         for s in program.systems
         if set(s.members) <= needed
     )
-    kept = tuple(f for g in program.functions if g.name in needed for f in functions[g.name])
-    return replace(program, functions=kept, systems=systems)
+    functions_ = tuple(f for g in program.functions if g.name in needed for f in functions[g.name])
+    return replace(program, functions=functions_, systems=systems)
 
 
 def _needed(program: TemporalProgram, suspects: Mapping[str, int]) -> set[str]:
@@ -466,8 +466,8 @@ class _Watching(Interpretation):
             array = self.arrays[read.source].astype(np.float64)
             operands += [array, [names.index(name) for name in _plain(read.indices)]]
         axes = [names.index(name) for name in _plain(definition.target)]
-        made = np.einsum(*operands, axes, optimize=True)
-        self.arrays[function.name] += made.astype(function.type.numpy)
+        product = np.einsum(*operands, axes, optimize=True)
+        self.arrays[function.name] += product.astype(function.type.numpy)
 
     def contracted(self, function: Function, definition: Definition) -> list[Read] | None:
         """The factors of a definition that adds a product of whole arrays, else ``None``."""
@@ -550,5 +550,5 @@ def _work(run: _Watching, ranges: _Ranges) -> int:
 
 def warn_of_narrow_sums(program: TemporalProgram, inputs: Mapping[str, Any]) -> None:
     """Warn of each sum that overflows its type, at its line."""
-    for found in narrow_sums(program, inputs):
-        found.warn()
+    for narrow in narrow_sums(program, inputs):
+        narrow.warn()

@@ -98,14 +98,14 @@ def _reads_itself(func: AnyFunc) -> bool:
 
 def _reach(func: AnyFunc) -> set[str]:
     """Names of all Funcs that ``func`` needs; its own name only if it is in a cycle with others."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = producers(func)
     while waiting:
         other = waiting.pop()
-        if other.name not in found:
-            found.add(other.name)
+        if other.name not in reached:
+            reached.add(other.name)
             waiting += producers(other)
-    return found
+    return reached
 
 
 def _cycles(funcs: Sequence[AnyFunc], reach: Reach) -> list[tuple[AnyFunc, ...]]:
@@ -261,11 +261,11 @@ def _distances(unit: Unit, access: _MemberRead) -> tuple[int, ...] | None:
     """The distance in each loop; ``None`` if it is not constant, or not zero in the lanes."""
     vector: list[int] = []
     for name, index in zip(unit.arguments, access.indices, strict=False):
-        found = distance(index, name)
-        if found is None and not any(vector):
+        offset = distance(index, name)
+        if offset is None and not any(vector):
             return None
         # a read of an earlier iteration may vary here; isl checks it later
-        vector.append(found or 0)
+        vector.append(offset or 0)
     if len(access.indices) > len(unit.arguments):
         lane = access.indices[-1]
         if unit.lanes in access.reader.arguments:

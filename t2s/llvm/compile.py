@@ -290,14 +290,14 @@ class ObjectCache:
 
     def _forget_the_oldest(self, directory: Path) -> None:
         """Delete the least recently used files, and leftovers of processes that died."""
-        found = [path for path in directory.iterdir() if path.suffix in (_SUFFIX, ".part")]
-        if len(found) <= _MOST_FILES:
+        paths = [path for path in directory.iterdir() if path.suffix in (_SUFFIX, ".part")]
+        if len(paths) <= _MOST_FILES:
             return
         ages = []
-        for path in found:
+        for path in paths:
             with suppress(OSError):
                 ages.append((path.stat().st_mtime, path.name, path))
-        for _, _, path in sorted(ages)[: len(found) - _MOST_FILES // 2]:
+        for _, _, path in sorted(ages)[: len(paths) - _MOST_FILES // 2]:
             path.unlink(missing_ok=True)
 
 

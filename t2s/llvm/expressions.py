@@ -137,8 +137,8 @@ class ExpressionEmitter:
         """Insert by comparing with every lane number, so that an index out of range is harmless."""
         builder, lanes = self._builder, vector.type.lanes
         numbers = constant_vector(range(lanes), I64)
-        here = builder.icmp_signed("==", builder.splat(self.wide(lane), lanes), numbers)
-        return builder.select(here, builder.splat(value, lanes), vector)
+        is_lane = builder.icmp_signed("==", builder.splat(self.wide(lane), lanes), numbers)
+        return builder.select(is_lane, builder.splat(value, lanes), vector)
 
     def _reduce(self, operator: Op, type: Type, vector: Value) -> Value:
         """The balanced tree of ``core.expr.reduce_lanes``."""
@@ -245,8 +245,8 @@ class ExpressionEmitter:
             return convert(builder, builder.call_at(function, DOUBLE, [wide]), double, type)
         result = undefined(register_type(double))
         for lane in range(type.lanes):
-            one = builder.call_at(function, DOUBLE, [builder.extract_element(wide, lane)])
-            result = builder.insert_element(result, one, lane)
+            lane_result = builder.call_at(function, DOUBLE, [builder.extract_element(wide, lane)])
+            result = builder.insert_element(result, lane_result, lane)
         return convert(builder, result, double, type)
 
     def _integer(self, operator: Op, type: Type, operands: list[Value]) -> Value:
@@ -298,7 +298,7 @@ class ExpressionEmitter:
         return builder.select(by_zero, nothing, divide(left, divisor))
 
     def _divide_signed(self, operator: Op, left: Value, right: Value) -> Value:
-        """Division towards minus infinity; divisors 0 and -1, which could trap, are special cases."""
+        """Division towards minus infinity; 0 and -1, which could trap, are special cases."""
         builder = self._builder
         nothing, one = integer(0, right.type), integer(1, right.type)
         by_zero = builder.icmp_signed("==", right, nothing)
@@ -334,10 +334,10 @@ ALIGNMENT = 64
 """What memory is aligned to in which values are: a cache line."""
 
 
-def require_type(given: Type, due: Type, what: str) -> None:
+def require_type(type: Type, expected: Type, what: str) -> None:
     """Raise ``InternalError`` unless the types agree, which earlier checks guarantee."""
-    if (given.kind, given.bits, given.lanes) != (due.kind, due.bits, due.lanes):
-        raise InternalError(f"{what} has type {given} instead of {due}")
+    if (type.kind, type.bits, type.lanes) != (expected.kind, expected.bits, expected.lanes):
+        raise InternalError(f"{what} has type {type} instead of {expected}")
 
 
 def is_narrow(type: Type) -> bool:
@@ -531,15 +531,15 @@ def count_bits(builder: Builder, words: Value) -> Value:
 
 def lowest_bits(builder: Builder, words: Value, type: Type) -> Value:
     """The numbers of the lowest set bits, in order, as many as there are lanes."""
-    count, found = words.type.lanes or 1, _slot(builder, type.lanes)
-    given, made = _slot(builder, count), _slot(builder, 2)
-    builder.store(words, given, ALIGNMENT)
-    builder.store(integer(-1, register_type(type)), found, ALIGNMENT)
-    builder.store(integer(0), made)
+    count, numbers = words.type.lanes or 1, _slot(builder, type.lanes)
+    stored, state = _slot(builder, count), _slot(builder, 2)
+    builder.store(words, stored, ALIGNMENT)
+    builder.store(integer(-1, register_type(type)), numbers, ALIGNMENT)
+    builder.store(integer(0), state)
     with builder.counting(integer(0), integer(count)) as number:
         first = builder.shl(builder.trunc(number, I32), integer(5, I32))
-        word = builder.load(_word(builder, given, number), I32)
-        taken, before = builder.load(made, I64), builder.block
+        word = builder.load(_word(builder, stored, number), I32)
+        taken, before = builder.load(state, I64), builder.block
         test, take, over = (builder.function.block(name) for name in ("bits", "bit", "over"))
         builder.branch(test)
         builder.position_at_end(test)
@@ -549,7 +549,7 @@ def lowest_bits(builder: Builder, words: Value, type: Type) -> Value:
         builder.cbranch(builder.and_(some, room), take, over)
         builder.position_at_end(take)
         at = builder.intrinsic("llvm.cttz.i32", I32, [rest, integer(1, I1)])
-        builder.store(builder.add(first, at), _word(builder, found, lane))
+        builder.store(builder.add(first, at), _word(builder, numbers, lane))
         fewer = builder.and_(rest, builder.sub(rest, integer(1, I32)))
         rest.add_incoming(word, before)
         rest.add_incoming(fewer, take)
@@ -557,23 +557,23 @@ def lowest_bits(builder: Builder, words: Value, type: Type) -> Value:
         lane.add_incoming(builder.add(lane, integer(1)), take)
         builder.branch(test)
         builder.position_at_end(over)
-        builder.store(lane, made)
-    return builder.load(found, register_type(type), ALIGNMENT)
+        builder.store(lane, state)
+    return builder.load(numbers, register_type(type), ALIGNMENT)
 
 
 def rank_bits(builder: Builder, words: Value, bits: Value) -> Value:
     """The rank of each bit: the ones in lower words, and below it in its own word."""
     count, lanes, nothing = words.type.lanes or 1, bits.type.lanes or 1, integer(0, I32)
-    given, below, total = (_slot(builder, size) for size in (count + 1, count + 1, 1))
-    wanted, found = _slot(builder, lanes), _slot(builder, lanes)
-    builder.store(words, given, ALIGNMENT)
-    builder.store(nothing, _word(builder, given, integer(count)))
+    stored, below, total = (_slot(builder, size) for size in (count + 1, count + 1, 1))
+    wanted, ranks = _slot(builder, lanes), _slot(builder, lanes)
+    builder.store(words, stored, ALIGNMENT)
+    builder.store(nothing, _word(builder, stored, integer(count)))
     builder.store(bits, wanted, ALIGNMENT)
     builder.store(nothing, total)
     with builder.counting(integer(0), integer(count + 1)) as number:
         before = builder.load(total, I32)
         builder.store(before, _word(builder, below, number))
-        word = builder.load(_word(builder, given, number), I32)
+        word = builder.load(_word(builder, stored, number), I32)
         builder.store(builder.add(before, _ones(builder, word)), total)
     with builder.counting(integer(0), integer(lanes)) as lane:
         bit = builder.load(_word(builder, wanted, lane), I32)
@@ -582,30 +582,30 @@ def rank_bits(builder: Builder, words: Value, bits: Value) -> Value:
         number = builder.zext(builder.lshr(within, integer(5, I32)), I64)
         one = builder.shl(integer(1, I32), builder.and_(within, integer(31, I32)))
         mask = builder.sub(one, integer(1, I32))
-        word = builder.load(_word(builder, given, number), I32)
+        word = builder.load(_word(builder, stored, number), I32)
         smaller = builder.load(_word(builder, below, number), I32)
         rank = builder.add(smaller, _ones(builder, builder.and_(word, mask)))
         negative = builder.icmp_signed("<", bit, nothing)
         rank = builder.select(negative, integer(-1, I32), rank)
-        builder.store(rank, _word(builder, found, lane))
-    return builder.load(found, bits.type, ALIGNMENT)
+        builder.store(rank, _word(builder, ranks, lane))
+    return builder.load(ranks, bits.type, ALIGNMENT)
 
 
 def set_bits(builder: Builder, words: Value, bits: Value) -> Value:
     """Set the bit of each number in its word, ignoring numbers out of range."""
     count, lanes = words.type.lanes or 1, bits.type.lanes or 1
-    made, wanted = _slot(builder, count + 1), _slot(builder, lanes)
-    builder.store(words, made, ALIGNMENT)
+    stored, wanted = _slot(builder, count + 1), _slot(builder, lanes)
+    builder.store(words, stored, ALIGNMENT)
     builder.store(bits, wanted, ALIGNMENT)
     with builder.counting(integer(0), integer(lanes)) as lane:
         bit = builder.load(_word(builder, wanted, lane), I32)
         end = integer(32 * count, I32)
         # an extra word behind the last one absorbs numbers out of range
         within = builder.select(builder.icmp_unsigned("<", bit, end), bit, end)
-        word = _word(builder, made, builder.zext(builder.lshr(within, integer(5, I32)), I64))
+        word = _word(builder, stored, builder.zext(builder.lshr(within, integer(5, I32)), I64))
         one = builder.shl(integer(1, I32), builder.and_(within, integer(31, I32)))
         builder.store(builder.or_(builder.load(word, I32), one), word)
-    return builder.load(made, words.type, ALIGNMENT)
+    return builder.load(stored, words.type, ALIGNMENT)
 
 
 def _ones(builder: Builder, words: Value) -> Value:

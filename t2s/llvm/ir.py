@@ -152,9 +152,9 @@ class LLVMFunction:
 
     def block(self, name: str) -> BasicBlock:
         """A new block, after all others."""
-        made = BasicBlock(f"{name}{len(self.blocks)}")
-        self.blocks.append(made)
-        return made
+        block = BasicBlock(f"{name}{len(self.blocks)}")
+        self.blocks.append(block)
+        return block
 
     def __str__(self) -> str:
         linkage = "internal " if self.internal else ""
@@ -185,9 +185,11 @@ class Module:
             f"{arg.type}{mark} {arg.text}" for arg, mark in zip(args, marks, strict=True)
         )
         signature = f"@{name}({listed}){' ' if attributes else ''}{attributes}"
-        made = LLVMFunction(module=self, name=name, returns=returns, args=args, signature=signature)
-        self._parts.append(made)
-        return made
+        function = LLVMFunction(
+            module=self, name=name, returns=returns, args=args, signature=signature
+        )
+        self._parts.append(function)
+        return function
 
     def table(self, name: str, element: LLVMType, numbers: Sequence[int]) -> Value:
         """The address of constant integers."""
@@ -270,9 +272,9 @@ class Builder:
     @contextmanager
     def goto_entry_block(self) -> Iterator[None]:
         """Append instructions to the entry block, before its terminator."""
-        kept, self.block = self.block, self.function.blocks[0]
+        current, self.block = self.block, self.function.blocks[0]
         yield
-        self.block = kept
+        self.block = current
 
     @contextmanager
     def if_then(self, condition: Value, *, rare: bool = False) -> Iterator[None]:
@@ -393,11 +395,11 @@ class Builder:
 
     def struct(self, type: LLVMType, values: Sequence[Value]) -> Value:
         """A struct of these values."""
-        made = undefined(type)
+        result = undefined(type)
         for at, value in enumerate(values):
-            given = f"{type.text} {made.text}, {value.type.text} {value.text}"
-            made = self._new(f"insertvalue {given}, {at}", type)
-        return made
+            operands = f"{type.text} {result.text}, {value.type.text} {value.text}"
+            result = self._new(f"insertvalue {operands}, {at}", type)
+        return result
 
     def extract_value(self, struct: Value, at: int, type: LLVMType) -> Value:
         """A value of a struct."""
@@ -419,8 +421,8 @@ class Builder:
         return self._call(f"@{name}", returns, arguments)
 
     def _call(self, callee: str, returns: LLVMType, arguments: Sequence[Value]) -> Value:
-        given = ", ".join([f"{value.type.text} {value.text}" for value in arguments])
-        code = f"call {returns.text} {callee}({given})"
+        operands = ", ".join([f"{value.type.text} {value.text}" for value in arguments])
+        code = f"call {returns.text} {callee}({operands})"
         if returns is VOID:
             self.block.lines.append(code)
             return Value("void", VOID)
@@ -539,8 +541,10 @@ class Builder:
         self, condition: Value, if_true: Value, if_false: Value, *, unpredictable: bool = False
     ) -> Value:
         """Select one of two values; ``unpredictable``: must not become a branch."""
-        given = (condition, if_true, if_false)
-        code = "select " + ", ".join([f"{one.type.text} {one.text}" for one in given])
+        operands = (condition, if_true, if_false)
+        code = "select " + ", ".join(
+            [f"{operand.type.text} {operand.text}" for operand in operands]
+        )
         hint = ", !unpredictable !{}" if unpredictable else ""
         return self._new(code + hint, if_true.type)
 
@@ -602,19 +606,21 @@ class Builder:
 
     def extract_element(self, vector: Value, lane: int) -> Value:
         """One lane."""
-        given = f"{vector.type.text} {vector.text}"
-        return self._new(f"extractelement {given}, i32 {lane}", vector.type.element)
+        operand = f"{vector.type.text} {vector.text}"
+        return self._new(f"extractelement {operand}, i32 {lane}", vector.type.element)
 
     def insert_element(self, vector: Value, value: Value, lane: int) -> Value:
         """The vector with another value in one lane."""
-        given = f"{value.type.text} {value.text}"
-        code = f"insertelement {vector.type.text} {vector.text}, {given}, i32 {lane}"
+        operand = f"{value.type.text} {value.text}"
+        code = f"insertelement {vector.type.text} {vector.text}, {operand}, i32 {lane}"
         return self._new(code, vector.type)
 
     def shuffle_vector(self, left: Value, right: Value, lanes: Sequence[int]) -> Value:
         """These lanes of two vectors, numbered through."""
-        given = (left, right, constant_vector(lanes, I32))
-        code = "shufflevector " + ", ".join([f"{one.type.text} {one.text}" for one in given])
+        operands = (left, right, constant_vector(lanes, I32))
+        code = "shufflevector " + ", ".join(
+            [f"{operand.type.text} {operand.text}" for operand in operands]
+        )
         return self._new(code, vector_type(left.type.element, len(lanes)))
 
     def splat(self, scalar: Value, lanes: int) -> Value:

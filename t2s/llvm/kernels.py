@@ -121,9 +121,9 @@ class _Call:
     __slots__ = ("_address", "_first", "_kept", "_run", "_words")
 
     def __init__(
-        self, run: Callable[..., int], words: Array, first: int, kept: tuple[Any, ...]
+        self, run: Callable[..., int], words: Array, first: int, references: tuple[Any, ...]
     ) -> None:
-        self._run, self._words, self._first, self._kept = run, words, first, kept
+        self._run, self._words, self._first, self._kept = run, words, first, references
         self._address = words.ctypes.data
 
     def __call__(self, *numbers: int) -> int:
@@ -182,14 +182,14 @@ def translate(function: Callable[..., Any], arguments: Sequence[ArgumentType]) -
     module = _Module()
     entry = module.text.function(ENTRY, I64, [POINTER, I64])
     builder, words = Builder(entry), entry.args[0]
-    given: list[Operand] = []
+    operands: list[Operand] = []
     at = 0
     for place, kind in enumerate(arguments):
-        given.append(passed(builder, words, at, kind, f"argument {place}"))
+        operands.append(passed(builder, words, at, kind, f"argument {place}"))
         at += kind.words
     if arguments == (Argument.WORDS,):
-        given = [FlatArray(words, integer(0), Argument.WORDS)]
-    result = module.call(builder, function, given, inline=True)
+        operands = [FlatArray(words, integer(0), Argument.WORDS)]
+    result = module.call(builder, function, operands, inline=True)
     if isinstance(result, tuple):
         raise InternalError("a kernel returns a number or nothing")
     builder.ret(integer(0) if result is None else converted(builder, result, Argument.INT64).value)
@@ -202,7 +202,8 @@ def _definitions(file: str) -> dict[int, ast.FunctionDef]:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return {
-        min([node.lineno, *(one.lineno for one in node.decorator_list)]): node for node in functions
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): node
+        for node in functions
     }
 
 
@@ -237,34 +238,34 @@ class _Module:
         if key not in self._translated:
             self._translated[key] = None  # recursion: the function is still being translated
             self._translated[key] = self._translate(function, typed, inline)
-        found = self._translated[key]
-        if found is None:
+        translated = self._translated[key]
+        if translated is None:
             raise InternalError(f"the kernel {function.__qualname__} calls itself")
-        given = [value for operand in typed for value in values_of(operand)]
-        result = builder.call(found.function, given)
-        if not found.several:
-            return KernelNumber(result, found.returns[0]) if found.returns else None
+        words = [value for operand in typed for value in values_of(operand)]
+        result = builder.call(translated.function, words)
+        if not translated.several:
+            return KernelNumber(result, translated.returns[0]) if translated.returns else None
         return tuple(
             KernelNumber(builder.extract_value(result, at, kind.llvm), kind)
-            for at, kind in enumerate(found.returns)
+            for at, kind in enumerate(translated.returns)
         )
 
     def _translate(
-        self, function: Callable[..., Any], given: Sequence[Operand], inline: bool
+        self, function: Callable[..., Any], arguments: Sequence[Operand], inline: bool
     ) -> _Translated:
         assert isinstance(function, FunctionType)
         name = f"{function.__name__.lstrip('_')}_{next(self._numbers)}"
-        types = [value.type for operand in given for value in values_of(operand)]
+        types = [value.type for operand in arguments for value in values_of(operand)]
         inline = inline or inlined.__name__ in vars(function)
         attributes = "alwaysinline nounwind" if inline else "nounwind"
-        made = self.text.function(name, VOID, types, attributes=attributes)
-        made.internal = True
-        left = iter(made.args)
-        body = _Body(self, function, made)
-        found = body.translated([received(operand, left) for operand in given])
-        if not inline and sum(2 + len(block.lines) for block in made.blocks) > _LARGE:
-            made.signature += " noinline"
-        return found
+        target = self.text.function(name, VOID, types, attributes=attributes)
+        target.internal = True
+        left = iter(target.args)
+        body = _Body(self, function, target)
+        results = body.translated([received(operand, left) for operand in arguments])
+        if not inline and sum(2 + len(block.lines) for block in target.blocks) > _LARGE:
+            target.signature += " noinline"
+        return results
 
 
 @dataclass(slots=True)
@@ -279,10 +280,10 @@ class _Loop:
 class _Body:
     """Translates the body of a function for some argument types."""
 
-    def __init__(self, module: _Module, function: FunctionType, made: LLVMFunction) -> None:
+    def __init__(self, module: _Module, function: FunctionType, target: LLVMFunction) -> None:
         code = function.__code__
-        self._module, self._function, self._made = module, function, made
-        self._builder = Builder(made)
+        self._module, self._function, self._made = module, function, target
+        self._builder = Builder(target)
         self._node = _definitions(code.co_filename)[code.co_firstlineno]
         self._slots: dict[str, tuple[Slot, Argument]] = {}
         self._names: dict[str, Operand] = {}
@@ -291,10 +292,10 @@ class _Body:
         free = zip(code.co_freevars, function.__closure__ or (), strict=True)
         self._free = {name: cell.cell_contents for name, cell in free}
 
-    def translated(self, given: Sequence[Operand]) -> _Translated:
+    def translated(self, arguments: Sequence[Operand]) -> _Translated:
         """The translated function."""
         try:
-            for argument, operand in zip(self._node.args.args, given, strict=True):
+            for argument, operand in zip(self._node.args.args, arguments, strict=True):
                 self._bind(argument.arg, operand)
             self._statements(self._node.body)
             return self._ended()
@@ -321,7 +322,7 @@ class _Body:
         for block, row in zip(self._returned, rows, strict=True):
             self._builder.position_at_end(block)
             values = [
-                as_kind(self._builder, one, kind) for one, kind in zip(row, kinds, strict=True)
+                as_kind(self._builder, value, kind) for value, kind in zip(row, kinds, strict=True)
             ]
             if several:
                 self._builder.ret(self._builder.struct(self._made.returns, values))
@@ -371,10 +372,10 @@ class _Body:
             case ast.Tuple(elts=parts):
                 return tuple(map(self._value, parts))
             case ast.Attribute(value=base, attr=name):
-                found = self._value(base)
-                if isinstance(found, Fields):
-                    return found.field(self._builder, name)
-                return constant(getattr(found, name))
+                base_value = self._value(base)
+                if isinstance(base_value, Fields):
+                    return base_value.field(self._builder, name)
+                return constant(getattr(base_value, name))
             case ast.Subscript(value=base, slice=index):
                 return self._element(self._value(base), self._scalar(index))
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
@@ -433,10 +434,10 @@ class _Body:
             incoming.append((as_kind(self._builder, operand, kind), block))
             self._builder.branch(after)
         self._builder.position_at_end(after)
-        found = self._builder.phi(kind.llvm)
+        phi = self._builder.phi(kind.llvm)
         for value, block in incoming:
-            found.add_incoming(value, block)
-        return KernelNumber(found, kind)
+            phi.add_incoming(value, block)
+        return KernelNumber(phi, kind)
 
     def _call(self, callee: Any, arguments: Sequence[Operand]) -> Operand:
         builder = self._builder

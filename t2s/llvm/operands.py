@@ -226,12 +226,12 @@ def received(operand: Operand, values: Iterator[Value]) -> Operand:
             return Fields(next(values), operand.record)
 
 
-def constant(found: Any) -> Operand:
+def constant(value: Any) -> Operand:
     """What Python knows by a name: integers of numpy have a type."""
-    if isinstance(found, np.int64 | np.uint64):
-        kind = Argument.INT64 if isinstance(found, np.int64) else Argument.UINT64
-        return KernelNumber(integer(int(found)), kind)
-    return found
+    if isinstance(value, np.int64 | np.uint64):
+        kind = Argument.INT64 if isinstance(value, np.int64) else Argument.UINT64
+        return KernelNumber(integer(int(value)), kind)
+    return value
 
 
 def scalar(operand: Operand) -> Scalar:
@@ -276,7 +276,7 @@ def common_kind(operands: Sequence[Operand]) -> Argument:
     """The type that numbers have in common: literals and booleans become integers."""
     if all(isinstance(operand, bool) or _is_boolean(operand) for operand in operands):
         return Argument.BOOLEAN
-    kinds = {one.kind for one in map(scalar, operands) if isinstance(one, KernelNumber)}
+    kinds = {number.kind for number in map(scalar, operands) if isinstance(number, KernelNumber)}
     if kinds >= {Argument.INT64, Argument.UINT64}:
         raise Untranslatable("signed and unsigned integers are mixed")
     return Argument.UINT64 if Argument.UINT64 in kinds else Argument.INT64
@@ -318,21 +318,21 @@ def binary(builder: Builder, sign: ast.operator, left: Scalar, right: Scalar) ->
     plain, emit = _OPERATORS.get(type(sign), (None, None))
     if isinstance(left, int) and isinstance(right, int) and plain is not None:
         return plain(left, right)
-    one, other, kind = _both(builder, left, right)
+    first, second, kind = _both(builder, left, right)
     signed = kind is Argument.INT64
     if kind is Argument.BOOLEAN:
         raise Untranslatable("booleans are not computed with")
     if emit is not None:
-        return KernelNumber(emit(builder, one, other), kind)
+        return KernelNumber(emit(builder, first, second), kind)
     match sign:
         case ast.RShift():
-            return KernelNumber((builder.ashr if signed else builder.lshr)(one, other), kind)
+            return KernelNumber((builder.ashr if signed else builder.lshr)(first, second), kind)
         case ast.FloorDiv() | ast.Mod() if signed:
-            return KernelNumber(_divided(builder, isinstance(sign, ast.Mod), one, other), kind)
+            return KernelNumber(_divided(builder, isinstance(sign, ast.Mod), first, second), kind)
         case ast.FloorDiv():
-            return KernelNumber(builder.udiv(one, other), kind)
+            return KernelNumber(builder.udiv(first, second), kind)
         case ast.Mod():
-            return KernelNumber(builder.urem(one, other), kind)
+            return KernelNumber(builder.urem(first, second), kind)
     raise Untranslatable("kernels have no such operator")
 
 
@@ -352,15 +352,15 @@ def compared(
     builder: Builder, signs: Sequence[ast.cmpop], operands: Sequence[Scalar]
 ) -> KernelNumber:
     """One or several comparisons; operands have no effects, so all are computed."""
-    found = []
+    results = []
     for sign, left, right in zip(signs, operands, operands[1:], strict=False):
         if type(sign) not in _SIGNS:
             raise Untranslatable("kernels have no such comparison")
-        one, other, kind = _both(builder, left, right)
+        first, second, kind = _both(builder, left, right)
         signed = kind is Argument.INT64
         compare = builder.icmp_signed if signed else builder.icmp_unsigned
-        found.append(compare(_SIGNS[type(sign)], one, other))
-    return KernelNumber(reduce(builder.and_, found), Argument.BOOLEAN)
+        results.append(compare(_SIGNS[type(sign)], first, second))
+    return KernelNumber(reduce(builder.and_, results), Argument.BOOLEAN)
 
 
 def truth(builder: Builder, operand: Scalar) -> Value:
@@ -382,10 +382,10 @@ def extreme(builder: Builder, name: str, operands: Sequence[Scalar]) -> KernelNu
     """``min`` or ``max``."""
 
     def between(left: Scalar, right: Scalar) -> KernelNumber:
-        one, other, kind = _both(builder, left, right)
+        first, second, kind = _both(builder, left, right)
         sign = "s" if kind is Argument.INT64 else "u"
-        return KernelNumber(builder.intrinsic(f"llvm.{sign}{name}.i64", I64, [one, other]), kind)
+        return KernelNumber(builder.intrinsic(f"llvm.{sign}{name}.i64", I64, [first, second]), kind)
 
-    found = reduce(between, operands)
-    assert isinstance(found, KernelNumber)
-    return found
+    result = reduce(between, operands)
+    assert isinstance(result, KernelNumber)
+    return result

@@ -153,30 +153,30 @@ def interrupted_target(targets: Array) -> tuple[int, int] | None:
 
     ``targets`` has a row for each stream; negative ones are not targets.
     """
-    streams, found = _changes(targets)
-    order = np.lexsort((found, streams))
-    streams, found = streams[order], found[order]
-    again = np.flatnonzero((streams[1:] == streams[:-1]) & (found[1:] == found[:-1]))
-    return (int(streams[again[0]]), int(found[again[0]])) if again.size else None
+    streams, values = _changes(targets)
+    order = np.lexsort((values, streams))
+    streams, values = streams[order], values[order]
+    again = np.flatnonzero((streams[1:] == streams[:-1]) & (values[1:] == values[:-1]))
+    return (int(streams[again[0]]), int(values[again[0]])) if again.size else None
 
 
 def shared_target(targets: Array) -> tuple[int, int, int] | None:
     """A target of two streams: (stream, other stream, target); ``None`` if there is none."""
-    streams, found = _changes(targets)
-    order = np.lexsort((streams, found))
-    streams, found = streams[order], found[order]
-    shared = np.flatnonzero((streams[1:] != streams[:-1]) & (found[1:] == found[:-1]))
+    streams, values = _changes(targets)
+    order = np.lexsort((streams, values))
+    streams, values = streams[order], values[order]
+    shared = np.flatnonzero((streams[1:] != streams[:-1]) & (values[1:] == values[:-1]))
     if not shared.size:
         return None
     at = int(shared[0])
-    return int(streams[at]), int(streams[at + 1]), int(found[at])
+    return int(streams[at]), int(streams[at + 1]), int(values[at])
 
 
 def _changes(targets: Array) -> tuple[Array, Array]:
     """The (stream, target) pairs at which a stream moves on to another target."""
     present = targets.reshape(-1) >= 0
     streams = np.repeat(np.arange(targets.shape[0]), targets.shape[1])[present]
-    found = targets.reshape(-1)[present]
-    first = np.ones(found.size, bool)
-    first[1:] = (found[1:] != found[:-1]) | (streams[1:] != streams[:-1])
-    return streams[first], found[first]
+    values = targets.reshape(-1)[present]
+    first = np.ones(values.size, bool)
+    first[1:] = (values[1:] != values[:-1]) | (streams[1:] != streams[:-1])
+    return streams[first], values[first]

@@ -191,8 +191,8 @@ class SpatialKernel(Term):
         """The largest extent of a loop."""
         if loop.constant is not None:
             return loop.constant[1]
-        found = LoopDomain([other.interval for other in self.loops]).range_of(loop.extent)
-        return found[1] if found is not None else 1
+        range_ = LoopDomain([other.interval for other in self.loops]).range_of(loop.extent)
+        return range_[1] if range_ is not None else 1
 
     def kind(self, kind: LoopExecution) -> tuple[SpatialLoop, ...]:
         """The loops of one kind, outermost first."""

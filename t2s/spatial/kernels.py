@@ -314,8 +314,8 @@ def system_kernel(program: TemporalProgram, system: System, name: str) -> Spatia
 
 def _sources(members: tuple[Member, ...]) -> tuple[str, ...]:
     names = {member.name for member in members}
-    found = {read.source: None for member in members for read in reads(member.value)}
-    return tuple(name for name in found if name not in names)
+    sources = {read.source: None for member in members for read in reads(member.value)}
+    return tuple(name for name in sources if name not in names)
 
 
 def _loop(dimension: Dimension, lanes: Dimension | None) -> SpatialLoop:
@@ -393,15 +393,15 @@ def is_projection(program: TemporalProgram, function: Function, system: System) 
 
 def projected_system(program: TemporalProgram, function: Function) -> System | None:
     """The system that a Func is a projection of, or ``None``."""
-    found = (s for s in program.systems if is_projection(program, function, s))
-    return next(found, None)
+    systems = (s for s in program.systems if is_projection(program, function, s))
+    return next(systems, None)
 
 
 def _picked(function: Function, system: System) -> tuple[Read, Expr | None] | None:
     """The read of a projection and the condition under which it is not 0."""
     match function.initial.value:
         case Read(source=source) as read if source in system.members:
-            found: tuple[Read, Expr | None] = read, None
+            picked: tuple[Read, Expr | None] = read, None
         case Select(condition=test, if_true=Read(source=source) as read, if_false=other) if (
             source in system.members
             and is_static(test)
@@ -409,7 +409,7 @@ def _picked(function: Function, system: System) -> tuple[Read, Expr | None] | No
             and isinstance(other, Const)
             and other.value == 0
         ):
-            found = read, test
+            picked = read, test
         case Select(condition=test, if_true=other, if_false=Read(source=source) as read) if (
             source in system.members
             and is_static(test)
@@ -417,13 +417,13 @@ def _picked(function: Function, system: System) -> tuple[Read, Expr | None] | No
             and isinstance(other, Const)
             and other.value == 0
         ):
-            found = read, ~test
+            picked = read, ~test
         case _:
             return None
-    read = found[0]
+    read = picked[0]
     plain = {place[0] for part in read.indices if (place := _shifted_index(part)) is not None}
     affine = all(is_affine(part) for part in read.indices)
-    return found if affine and set(function.arguments) <= plain else None
+    return picked if affine and set(function.arguments) <= plain else None
 
 
 def _shifted_index(index: Expr) -> tuple[str, int] | None:

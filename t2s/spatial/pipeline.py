@@ -169,13 +169,13 @@ def _variables(
 def _bounded(loop: SpatialLoop, own: SpatialLoop, passed: PassedStream) -> SpatialLoop:
     """The loop over the PEs, restricted to those whose tokens pass by."""
     first, extent = own.fixed
-    here = Index(name=own.name)
+    position = Index(name=own.name)
     reason = f"the PEs whose values pass by, by {passed.by.text}"
     if passed.reverse:
-        extents = shifted(here, 1 - first)
+        extents = shifted(position, 1 - first)
         return replace(loop, minimum=const(first), extent=extents, reason=reason)
-    behind = simplify(first + extent - here)
-    return replace(loop, minimum=here, extent=behind, reason=reason)
+    behind = simplify(first + extent - position)
+    return replace(loop, minimum=position, extent=behind, reason=reason)
 
 
 def _check_in_time(

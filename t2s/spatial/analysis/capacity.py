@@ -283,8 +283,8 @@ def _ways(program: SpatialProgram, operand: KernelOperand) -> dict[str, _Way]:
     producer = program.kernel(operand.producer)
     serial = producer.kind(LoopExecution.SERIAL)
     names = [loop.name for loop in serial]
-    kept = None if producer.buffer is None else names.index(producer.buffer.loop) + 1
-    ways = {producer.name: _Way(loops=serial, channels=True, memory=False, buffered=kept)}
+    buffered = None if producer.buffer is None else names.index(producer.buffer.loop) + 1
+    ways = {producer.name: _Way(loops=serial, channels=True, memory=False, buffered=buffered)}
     for upstream in producer.operands:
         for name, way in _ways(program, upstream).items():
             ways[name] = _joined(ways[name], way) if name in ways else way
@@ -298,12 +298,12 @@ def _stored_by(program: SpatialProgram, load: SpatialKernel) -> list[str]:
     if not isinstance(load.work, LoadUnit):
         return []
     tensors = {read.source for read in reads(load.work.value)}
-    found: list[str] = []
+    kernels: list[str] = []
     for kernel in program.kernels:
         if kernel.store is not None and kernel.store.tensor in tensors:
             above = (name for operand in kernel.operands for name in _ways(program, operand))
-            found += [kernel.name, *above]
-    return found
+            kernels += [kernel.name, *above]
+    return kernels
 
 
 def _renamed(way: _Way, producer: SpatialKernel, operand: KernelOperand) -> _Way:
@@ -321,12 +321,12 @@ def _renamed(way: _Way, producer: SpatialKernel, operand: KernelOperand) -> _Way
 
 
 def _joined(left: _Way, right: _Way) -> _Way:
-    kept = [way.buffered for way in (left, right) if way.buffered is not None]
+    buffered = [way.buffered for way in (left, right) if way.buffered is not None]
     return _Way(
         loops=_prefix(left.loops, right.loops),
         channels=left.channels or right.channels,
         memory=left.memory or right.memory,
-        buffered=min(kept, default=None),
+        buffered=min(buffered, default=None),
     )
 
 
@@ -335,8 +335,8 @@ def _prefix(
 ) -> tuple[SpatialLoop, ...]:
     """The outer loops that two nests have in common."""
     count = 0
-    for one, other in zip(left, right, strict=False):
-        if (one.definition, one.minimum, one.extent) != (
+    for mine, other in zip(left, right, strict=False):
+        if (mine.definition, mine.minimum, mine.extent) != (
             other.definition,
             other.minimum,
             other.extent,

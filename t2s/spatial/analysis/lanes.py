@@ -53,21 +53,21 @@ def check_contiguous(
 
 def check_independent(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
     """Check that a recurrence stays in its lane."""
-    for found in member_reads(kernel):
-        member = kernel.member(found.read.source)
+    for read in member_reads(kernel):
+        member = kernel.member(read.read.source)
         if member is None:
             continue
-        source = dict(zip(member.arguments, found.read.indices, strict=True))
-        here = kernel.place(loop.definition)
-        there = kernel.place(substitute(loop.definition, source))
-        if kernel.domain_of_iterations.range_of(here - there) != (0, 0):
+        source = dict(zip(member.arguments, read.read.indices, strict=True))
+        own = kernel.place(loop.definition)
+        source_lane = kernel.place(substitute(loop.definition, source))
+        if kernel.domain_of_iterations.range_of(own - source_lane) != (0, 0):
             raise UserError(
-                f"{directive.text} on {kernel.name}: {show(found.read)} in {found.member} is in "
+                f"{directive.text} on {kernel.name}: {show(read.read)} in {read.member} is in "
                 f"another lane of {loop.name}",
                 location=directive.location,
-                expected=f"a loop along which {found.member} does not depend on itself",
-                given=f"{show(there)} of {loop.name}, read at {show(here)}",
-                notes=((found.read.location, f"{show(found.read)} is read here"),),
+                expected=f"a loop along which {read.member} does not depend on itself",
+                given=f"{show(source_lane)} of {loop.name}, read at {show(own)}",
+                notes=((read.read.location, f"{show(read.read)} is read here"),),
                 hint="put another loop innermost, with reorder",
             )
 

@@ -108,8 +108,8 @@ def counterpart(
 
     Loops are the same if they have the same definition.  Raises ``UserError`` if there is none.
     """
-    found = same_loop(partner.loops, loop)
-    if found is None:
+    match = same_loop(partner.loops, loop)
+    if match is None:
         raise UserError(
             f"{directive.text} on {kernel.name}: {partner.name} has no loop like {loop.name}",
             location=directive.location,
@@ -119,7 +119,7 @@ def counterpart(
             hint=f"split and fuse the loops of {kernel.name} before isolating from it, or those of "
             f"{partner.name} in the same way",
         )
-    return found
+    return match
 
 
 def _loop_names(kernel: SpatialKernel) -> str:
@@ -358,8 +358,8 @@ def reduction_term(value: Expr) -> tuple[Op, Expr] | None:
 
 def reduction_operator(value: Expr) -> Op | None:
     """The associative operator of a reduction, or ``None``."""
-    found = reduction_term(value)
-    return found[0] if found is not None else None
+    term = reduction_term(value)
+    return term[0] if term is not None else None
 
 
 def _is_previous(expr: Expr) -> bool:

@@ -80,8 +80,8 @@ def find_occurrence(
         kernel, value = _named(program, kernel, directive)
     else:
         if not list(_everywhere(kernel, target)):
-            kept = frozenset(read.source for read in reads(target))
-            kernel = inline_functions(program, kernel, keep=kept)
+            not_inlined = frozenset(read.source for read in reads(target))
+            kernel = inline_functions(program, kernel, keep=not_inlined)
         if not list(_everywhere(kernel, target)):
             raise _not_there(kernel, directive, target)
         value = target
@@ -101,17 +101,17 @@ def occurrence_of(kernel: SpatialKernel, value: Expr) -> Occurrence:
 
 def loads_of(kernel: SpatialKernel) -> list[Occurrence]:
     """The values that a kernel loads itself: reads without a producer, each once."""
-    found: dict[Read, list[tuple[Expr | None, bool]]] = {}
+    conditions: dict[Read, list[tuple[Expr | None, bool]]] = {}
     for guarded, start in all_reads(kernel, nested=False):
-        found.setdefault(guarded.read, []).append((guarded.condition, start))
-    return [_occurrence(kernel, read, places) for read, places in found.items()]
+        conditions.setdefault(guarded.read, []).append((guarded.condition, start))
+    return [_occurrence(kernel, read, places) for read, places in conditions.items()]
 
 
 def _occurrence(
-    kernel: SpatialKernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
+    kernel: SpatialKernel, value: Expr, conditions: Sequence[tuple[Expr | None, bool]]
 ) -> Occurrence:
-    condition = found[0][0]
-    for other, _ in found[1:]:
+    condition = conditions[0][0]
+    for other, _ in conditions[1:]:
         same = conjuncts(condition) == conjuncts(other)
         condition = condition if same else any_of(condition, other)
     read = next(iter(reads(value)), None)
@@ -119,7 +119,7 @@ def _occurrence(
     return Occurrence(
         value=value,
         condition=condition,
-        at_start=all(start for _, start in found),
+        at_start=all(start for _, start in conditions),
         location=location or kernel.location,
     )
 
@@ -157,8 +157,8 @@ def _reads_of_members(kernel: SpatialKernel, nested: bool) -> list[GuardedRead]:
     """The reads of a kernel's members that do not read members."""
     names = _member_names(kernel)
     exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
-    found = [guarded for expr in exprs for guarded in guarded_reads(expr, nested=nested)]
-    return [guarded for guarded in found if guarded.read.source not in names]
+    guarded_reads_ = [guarded for expr in exprs for guarded in guarded_reads(expr, nested=nested)]
+    return [guarded for guarded in guarded_reads_ if guarded.read.source not in names]
 
 
 def _member_names(kernel: SpatialKernel) -> set[str]:
@@ -170,14 +170,14 @@ def _named(
 ) -> tuple[SpatialKernel, Read]:
     """The one element of a named operand, and the kernel it was found in."""
     name = directive.operand
-    found = _reads_of(kernel, name)
-    if not found:
+    candidates = _reads_of(kernel, name)
+    if not candidates:
         kernel = inline_functions(program, kernel, keep=frozenset({name}))
-        found = _reads_of(kernel, name)
-    distinct = list(dict.fromkeys(found))
+        candidates = _reads_of(kernel, name)
+    distinct = list(dict.fromkeys(candidates))
     if len(distinct) == 1:
         return kernel, distinct[0]
-    if not found:
+    if not candidates:
         raise _no_operand(kernel, directive)
     raise UserError(
         f"{directive.text} on {kernel.name}: {name} occurs {len(distinct)} times, with different "
@@ -294,8 +294,8 @@ def check_loadable(program: TemporalProgram, kernel: SpatialKernel, guarded: Gua
         return
     domain = LoopDomain([d.interval for d in kernel.domain], filter(is_affine, parts))
     for index, (low, extent) in zip(read.indices, _bounds(program, read), strict=True):
-        found = domain.range_of(index) if is_affine(index) else None
-        if found is not None and low <= found[0] and found[1] < low + extent:
+        range_ = domain.range_of(index) if is_affine(index) else None
+        if range_ is not None and low <= range_[0] and range_[1] < low + extent:
             continue
         if domain.is_empty():
             continue

@@ -101,10 +101,10 @@ def _divisors(extent: int) -> str:
 
 def _check_not_empty(kernel: SpatialKernel, padded: SpatialLoop, directive: Directive) -> None:
     """Check that a reduction whose length depends on a padded loop is never empty."""
-    found = _shorter_than(kernel, 1)
-    if found is None:
+    shorter = _shorter_than(kernel, 1)
+    if shorter is None:
         return
-    loop, point = found
+    loop, point = shorter
     what = "the reduction over" if loop.reduction else "the loop"
     raise UserError(
         f"{directive.text} on {kernel.name}: {what} {loop.name} would be "
@@ -123,10 +123,10 @@ def check_not_negative(kernel: SpatialKernel, padded: SpatialLoop, directive: Di
 
     Raises ``UserError`` if a bound counts down past zero.
     """
-    found = _shorter_than(kernel, 0)
-    if found is None:
+    shorter = _shorter_than(kernel, 0)
+    if shorter is None:
         return
-    loop, point = found
+    loop, point = shorter
     raise UserError(
         f"{directive.text} on {kernel.name}: the loop {loop.name} would have fewer iterations "
         f"than none in the padded iteration {point}",
@@ -205,7 +205,7 @@ def memory_guard(kernel: SpatialKernel, origins: Origins) -> Expr | None:
         return kernel.condition
     inside = in_domain(kernel)
     ranges = _ranges(kernel, _indices(kernel, origins), kernel.condition)
-    if inside is None or all(found is not None and found[0] >= 0 for found in ranges):
+    if inside is None or all(range_ is not None and range_[0] >= 0 for range_ in ranges):
         return kernel.condition
     return conjunction(kernel.condition, inside)
 
@@ -219,9 +219,9 @@ def allocated_shape(
         if not kernel.paddings or _accessed(kernel) != tensor:
             continue
         condition = memory_guard(kernel, origins)
-        for at, found in enumerate(_ranges(kernel, _indices(kernel, origins), condition)):
-            if found is not None:
-                needed[at] = max(needed[at], found[1] + 1)
+        for at, range_ in enumerate(_ranges(kernel, _indices(kernel, origins), condition)):
+            if range_ is not None:
+                needed[at] = max(needed[at], range_[1] + 1)
     return tuple(needed) if tuple(needed) != shape else None
 
 

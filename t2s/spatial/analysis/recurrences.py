@@ -101,7 +101,7 @@ class ReadTransfers:
 def member_reads(kernel: SpatialKernel) -> list[MemberRead]:
     """The reads of members by members; equal reads are joined under one condition."""
     names = {member.name for member in kernel.members}
-    found: dict[tuple[str, tuple[Expr, ...]], MemberRead] = {}
+    reads_: dict[tuple[str, tuple[Expr, ...]], MemberRead] = {}
     for member, guarded in _guarded(kernel):
         if guarded.read.source not in names:
             continue
@@ -109,11 +109,11 @@ def member_reads(kernel: SpatialKernel) -> list[MemberRead]:
         where = conjunction(
             *(part for part in static_conjuncts(guarded.condition) if is_affine(part))
         )
-        known = found.get(key)
+        known = reads_.get(key)
         if known is not None:
             where = any_of(known.condition, where)
-        found[key] = MemberRead(member=member.name, read=guarded.read, condition=where)
-    return list(found.values())
+        reads_[key] = MemberRead(member=member.name, read=guarded.read, condition=where)
+    return list(reads_.values())
 
 
 def _guarded(kernel: SpatialKernel) -> Iterator[tuple[Member, GuardedRead]]:
@@ -124,75 +124,75 @@ def _guarded(kernel: SpatialKernel) -> Iterator[tuple[Member, GuardedRead]]:
                     yield member, guarded
 
 
-def transfers_of(kernel: SpatialKernel, found: MemberRead) -> ReadTransfers:
+def transfers_of(kernel: SpatialKernel, read: MemberRead) -> ReadTransfers:
     """The transfers of one read.
 
     Raises ``UnsupportedError`` if the distance is not one of a few constants, and if the read may
     leave the domain under the static part of its condition.
     """
     loops = [loop for loop in kernel.loops if loop.kind is not LoopExecution.VECTOR]
-    where = None if found.condition is None else kernel.first_lane(kernel.place(found.condition))
+    where = None if read.condition is None else kernel.first_lane(kernel.place(read.condition))
     domain = kernel.domain_of_iterations
     try:
         domain = domain if where is None else domain.restricted(where)
-        _check_inside(kernel, found, domain)
-        steps = _distances(kernel, found, loops)
+        _check_inside(kernel, read, domain)
+        steps = _distances(kernel, read, loops)
         split = cases(domain, steps, MOST_TRANSFERS)
     except NotAffine:
         split = None
     if split is None:
         raise UnsupportedError(
-            f"{show(found.read)} in {found.member} has no constant distance over the loops of "
+            f"{show(read.read)} in {read.member} has no constant distance over the loops of "
             f"{kernel.name}",
-            location=found.read.location or kernel.location,
+            location=read.read.location or kernel.location,
             expected=f"at most {MOST_TRANSFERS} constant distances",
             given="loops: " + ", ".join(loop.name for loop in loops),
             hint="read the same element of an outer dimension, or transform the loops less",
         )
     return ReadTransfers(
-        read=found.read,
-        transfers=tuple(_transfer(kernel, found, loops, case) for case in split),
+        read=read.read,
+        transfers=tuple(_transfer(kernel, read, loops, case) for case in split),
     )
 
 
-def _distances(kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop]) -> list[Expr]:
+def _distances(kernel: SpatialKernel, read: MemberRead, loops: list[SpatialLoop]) -> list[Expr]:
     """Receiving minus sending iteration, for each loop, over the loops."""
-    member = _source(kernel, found)
-    source = dict(zip(member.arguments, found.read.indices, strict=True))
+    member = _source(kernel, read)
+    source = dict(zip(member.arguments, read.read.indices, strict=True))
     steps = []
     for loop in loops:
-        here = kernel.place(loop.definition)
-        there = kernel.place(substitute(loop.definition, source))
-        steps.append(kernel.first_lane(simplify(here - there)))
+        receiving = kernel.place(loop.definition)
+        sending = kernel.place(substitute(loop.definition, source))
+        steps.append(kernel.first_lane(simplify(receiving - sending)))
     return steps
 
 
-def _source(kernel: SpatialKernel, found: MemberRead) -> Member:
-    member = kernel.member(found.read.source)
+def _source(kernel: SpatialKernel, read: MemberRead) -> Member:
+    member = kernel.member(read.read.source)
     if member is None:
-        raise InternalError(f"{found.read.source} is not a member of {kernel.name}")
+        raise InternalError(f"{read.read.source} is not a member of {kernel.name}")
     return member
 
 
 def _transfer(
-    kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop], case: Case
+    kernel: SpatialKernel, read: MemberRead, loops: list[SpatialLoop], case: Case
 ) -> RecurrenceTransfer:
     sending = translated(case.points, [-step for step in case.values])
     everywhere = kernel.domain_of_iterations
     return RecurrenceTransfer(
-        source=found.read.source,
+        source=read.read.source,
         distance=tuple(zip(loops, case.values, strict=True)),
         receive=condition(everywhere, case.points),
         send=condition(everywhere, sending),
     )
 
 
-def _check_inside(kernel: SpatialKernel, found: MemberRead, domain: LoopDomain) -> None:
+def _check_inside(kernel: SpatialKernel, read: MemberRead, domain: LoopDomain) -> None:
     """Check that the element that is read is computed, whatever the data."""
-    member = _source(kernel, found)
+    member = _source(kernel, read)
     bounds = {dimension.name: dimension for dimension in kernel.domain}
-    source: dict[str, Expr] = dict(zip(member.arguments, found.read.indices, strict=True))
-    for argument, index in zip(member.arguments, found.read.indices, strict=True):
+    source: dict[str, Expr] = dict(zip(member.arguments, read.read.indices, strict=True))
+    for argument, index in zip(member.arguments, read.read.indices, strict=True):
         dimension = bounds[argument]
         low = substitute(dimension.minimum, source)
         end = simplify(low + substitute(dimension.extent, source))
@@ -202,8 +202,8 @@ def _check_inside(kernel: SpatialKernel, found: MemberRead, domain: LoopDomain) 
             if point is not None:
                 where = ", ".join(f"{name}={value}" for name, value in point.items())
                 raise UnsupportedError(
-                    f"{show(found.read)} in {found.member} may be outside of {member.name}",
-                    location=found.read.location or kernel.location,
+                    f"{show(read.read)} in {read.member} may be outside of {member.name}",
+                    location=read.read.location or kernel.location,
                     expected=f"{argument} from {show(low)} to {show(shifted(end, -1))}, whatever "
                     "the data",
                     given=f"{show(index)} at {where}",
@@ -363,7 +363,7 @@ def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
     outside = [x.name for x in kernel.loops[:last] if x.kind is LoopExecution.SERIAL]
-    found: list[_Step] = []
+    steps: list[_Step] = []
     try:
         transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
     except UserError:
@@ -376,9 +376,9 @@ def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
         if not any(sources.values()):
             return None
         step = _Step(sources=sources, hop=max((abs(by) for _, by in transfer.hop), default=0))
-        if step not in found:
-            found.append(step)
-    return found
+        if step not in steps:
+            steps.append(step)
+    return steps
 
 
 def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bool:
@@ -391,9 +391,9 @@ def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bo
 
 def _advance(expr: Expr, step: Mapping[str, int]) -> int:
     """The change of an affine expression along a distance."""
-    here = substitute(expr, {name: const(0) for name in index_names(expr)})
-    there = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
-    match simplify(there - here):
+    start = substitute(expr, {name: const(0) for name in index_names(expr)})
+    end = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
+    match simplify(end - start):
         case Const(value=value):
             return int(value)
     return 0
@@ -450,7 +450,7 @@ class DelayedStarts:
 
 def check_causal(
     kernel: SpatialKernel,
-    found: MemberRead,
+    read: MemberRead,
     transfer: RecurrenceTransfer,
     everything: Sequence[RecurrenceTransfer],
 ) -> None:
@@ -466,11 +466,11 @@ def check_causal(
     subject = f"{directive.text} on {kernel.name}: " if directive is not None else ""
     schedule = _legal_schedule(kernel, loop, everything)
     raise UserError(
-        f"{subject}{found.member} needs {show(found.read)} before it is computed",
+        f"{subject}{read.member} needs {show(read.read)} before it is computed",
         location=directive.location if directive is not None else kernel.location,
         expected="an order of the loops in which every value is computed before it is used",
         given=f"it is computed {-step} iteration{'s' if step != -1 else ''} of {loop.name} later",
-        notes=((found.read.location, f"{show(found.read)} is read here"),),
+        notes=((read.read.location, f"{show(read.read)} is read here"),),
         hint="put the loops along which it depends on earlier values outside, in the order of "
         "the definition"
         if schedule is None
@@ -490,11 +490,11 @@ def delayed_starts(kernel: SpatialKernel) -> DelayedStarts | None:
     Also ``None`` if no schedule of this form exists.
     """
     try:
-        found = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
+        transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
     except UserError:
         return None
-    early = next((early for transfer in found if (early := _early(transfer)) is not None), None)
-    return None if early is None else _legal_schedule(kernel, early[0], found)
+    early = next((early for transfer in transfers if (early := _early(transfer)) is not None), None)
+    return None if early is None else _legal_schedule(kernel, early[0], transfers)
 
 
 def _legal_schedule(

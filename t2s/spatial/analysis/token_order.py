@@ -245,12 +245,12 @@ def _check_padding(
     fixed = [consumer.place(condition) for condition in tokens]
     taken = LoopDomain([loop.interval for loop in consumer.loops], fixed)
     ends = [[dict(kernel.variables)[name] for name in names] for kernel in (producer, consumer)]
-    found = sent.differs(ends[0], taken, ends[1])
-    if found is None:
+    difference = sent.differs(ends[0], taken, ends[1])
+    if difference is None:
         return
     owner, directive = _ragged(producer, consumer)
     other = producer if owner is consumer else consumer
-    point = ", ".join(f"{name}={value}" for name, value in zip(names, found, strict=True))
+    point = ", ".join(f"{name}={value}" for name, value in zip(names, difference, strict=True))
     raise UserError(
         f"{directive.text} on {owner.name}: {producer.name} and {consumer.name} are not padded "
         "in the same way",
@@ -266,13 +266,13 @@ def _check_padding(
 def _ragged(producer: SpatialKernel, consumer: SpatialKernel) -> tuple[SpatialKernel, Directive]:
     """The kernel that pads a loop that the other one does not, and its directive."""
     ends = ((consumer, producer), (producer, consumer))
-    found = [(kernel, p) for kernel, _ in ends for p in kernel.paddings]
+    paddings = [(kernel, p) for kernel, _ in ends for p in kernel.paddings]
     for kernel, other in ends:
         amounts = [(padding.variable, padding.padded) for padding in other.paddings]
         for padding in kernel.paddings:
             if (padding.variable, padding.padded) not in amounts:
                 return kernel, padding.directive
-    return found[0][0], found[0][1].directive
+    return paddings[0][0], paddings[0][1].directive
 
 
 def _at_first(
@@ -289,8 +289,10 @@ def _at_first(
 
 def _culprit(producer: SpatialKernel, consumer: SpatialKernel) -> Directive | None:
     """The directive that made the two nests differ: the one that only one kernel has."""
-    found = [k.reshaped for k in (producer, consumer) if producer.reshaped != consumer.reshaped]
-    return next((directive for directive in found if directive is not None), None)
+    directives = [
+        k.reshaped for k in (producer, consumer) if producer.reshaped != consumer.reshaped
+    ]
+    return next((directive for directive in directives if directive is not None), None)
 
 
 def _order(loops: tuple[SpatialLoop, ...]) -> str:

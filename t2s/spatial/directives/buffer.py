@@ -85,8 +85,8 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
     find_serial(kernel, directive.loop, directive)
     for other in kernel.kind(LoopExecution.SERIAL):
         constant_bounds(kernel, other, directive)
-    kept = RelayBuffer(loop=directive.loop, double=directive.double, by=directive)
-    return program.with_kernel(replace(kernel, work=replace(kernel.work, buffer=kept)))
+    memory = RelayBuffer(loop=directive.loop, double=directive.double, by=directive)
+    return program.with_kernel(replace(kernel, work=replace(kernel.work, buffer=memory)))
 
 
 def with_feeder(
@@ -101,8 +101,8 @@ def with_feeder(
         return program, name
     for operand in kernel.operands:
         producer = program.kernel(operand.producer)
-        made = isinstance(producer.work, Relay) and producer.work.inserted
-        if made and wanted in (
+        inserted = isinstance(producer.work, Relay) and producer.work.inserted
+        if inserted and wanted in (
             operand.source,
             producer.operands[0].producer,
         ):

@@ -114,8 +114,8 @@ def remove_reuse(program: SpatialProgram, name: str, directive: RemoveReuse) -> 
     if not reuse:
         return program
     names = ", ".join(reuse)
-    made = Remove(loops=reuse, location=directive.location, text=f"remove({names})")
-    return remove(program, name, made)
+    removal = Remove(loops=reuse, location=directive.location, text=f"remove({names})")
+    return remove(program, name, removal)
 
 
 def _check_nested(
@@ -126,22 +126,22 @@ def _check_nested(
     directive: RemoveReuse,
 ) -> None:
     """Check that a memory keeps values for a part of the time that the memories before it do."""
-    here: SpatialKernel | None = producer
-    while here is not None and here.operands:
-        operand = here.operands[0]
-        buffer = here.buffer
+    stage: SpatialKernel | None = producer
+    while stage is not None and stage.operands:
+        operand = stage.operands[0]
+        buffer = stage.buffer
         if buffer is not None and buffer.loop not in around:
             raise UserError(
                 f"{directive.text}: the scope {directive.scope} of {consumer.name} is outside of "
-                f"the scope {buffer.loop} of {here.name}",
+                f"the scope {buffer.loop} of {stage.name}",
                 location=directive.location,
-                expected=f"{directive.scope} inside of {buffer.loop}: {here.name} comes "
+                expected=f"{directive.scope} inside of {buffer.loop}: {stage.name} comes "
                 "first, so it keeps its values longer",
                 given="loops, outermost first: "
                 + ", ".join(loop.name for loop in consumer.kind(LoopExecution.SERIAL)),
                 hint="exchange the two scopes, or reorder the loops",
             )
-        here = program.find(operand.producer) if isinstance(here.work, Relay) else None
+        stage = program.find(operand.producer) if isinstance(stage.work, Relay) else None
 
 
 def _needed_along(operand: KernelOperand, loop: SpatialLoop) -> bool:

@@ -132,11 +132,11 @@ def drop_upstream(
 
 def _find(kernel: SpatialKernel, directive: Forward) -> KernelOperand:
     wanted = directive.operand
-    found = [o for o in kernel.operands if wanted in (o.producer, o.source)]
-    if len(found) == 1:
-        return found[0]
+    matches = [o for o in kernel.operands if wanted in (o.producer, o.source)]
+    if len(matches) == 1:
+        return matches[0]
     choices = ", ".join(sorted({operand.producer for operand in kernel.operands})) or "nothing yet"
-    if not found:
+    if not matches:
         raise UserError(
             f"{directive.text} on {kernel.name}: {wanted} does not feed {kernel.name}",
             location=directive.location,
@@ -145,7 +145,7 @@ def _find(kernel: SpatialKernel, directive: Forward) -> KernelOperand:
             hint=f"isolate the operand first, as in {kernel.name}.isolate_producer(A, A_feeder)",
         )
     raise UserError(
-        f"{directive.text} on {kernel.name}: {wanted} feeds {kernel.name} {len(found)} times",
+        f"{directive.text} on {kernel.name}: {wanted} feeds {kernel.name} {len(matches)} times",
         location=directive.location,
         expected=f"one producer: {choices}",
     )

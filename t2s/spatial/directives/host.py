@@ -102,13 +102,13 @@ def check_deserializer(
 
 def _readers(program: SpatialProgram, function: str) -> list[str]:
     """The other functions that read a function's array."""
-    found = {
+    readers = {
         kernel.function
         for kernel in program.kernels
         for value in (kernel.value, *(member.value for member in kernel.members))
         if any(read.source == function for read in reads(value))
     }
-    return sorted(found - {function})
+    return sorted(readers - {function})
 
 
 def check_directive_on_host(kernel: SpatialKernel, directive: Directive) -> None:

@@ -57,8 +57,8 @@ def in_kernel(
 ) -> DirectivePass[D]:
     """A pass that rewrites only one kernel."""
 
-    def run(program: SpatialProgram, name: str, given: D) -> SpatialProgram:
-        return program.with_kernel(rewrite(program.kernel(name), given))
+    def run(program: SpatialProgram, name: str, directive: D) -> SpatialProgram:
+        return program.with_kernel(rewrite(program.kernel(name), directive))
 
     return DirectivePass(directive=directive, run=run)
 

@@ -135,16 +135,16 @@ def _find(kernel: SpatialKernel, directive: Scatter) -> tuple[Relay, KernelOpera
         )
     operand = kernel.operands[0]
     if operand.is_result or directive.operand not in (operand.producer, operand.source):
-        given = directive.operand
+        operand_text = directive.operand
         if operand.is_result:
-            given = f"{kernel.name}, which takes the results of {operand.producer}"
+            operand_text = f"{kernel.name}, which takes the results of {operand.producer}"
         raise UserError(
             f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
             location=directive.location,
             expected=f"scatter({operand.producer}, ...)"
             if not operand.is_result
             else "a Func that was isolated as a producer",
-            given=given,
+            given=operand_text,
         )
     return kernel.work, operand
 

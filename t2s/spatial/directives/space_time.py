@@ -282,21 +282,21 @@ def _check_injective(kernel: SpatialKernel, plan: SpaceTimePlan, change: Transfo
 
 def _check_schedule(before: SpatialKernel, after: SpatialKernel, plan: SpaceTimePlan) -> None:
     """Check that the schedule allows every value enough time to arrive."""
-    for found, transfer in _violations(after, plan):
-        raise _refusal(before, found, transfer, plan)
+    for read, transfer in _violations(after, plan):
+        raise _refusal(before, read, transfer, plan)
 
 
 def _violations(
     after: SpatialKernel, plan: SpaceTimePlan
 ) -> Iterator[tuple[MemberRead, RecurrenceTransfer]]:
     """Transfers that the schedule allows too little time."""
-    for found in member_reads(after):
-        for transfer in transfers_of(after, found).transfers:
+    for read in member_reads(after):
+        for transfer in transfers_of(after, read).transfers:
             cycles = _cycles(transfer, plan.time)
             if transfer.immediate and transfer.stays:
                 continue  # a member of the same iteration
             if cycles is not None and cycles < max(1, _distance(transfer)):
-                yield found, transfer
+                yield read, transfer
 
 
 def _distance(transfer: RecurrenceTransfer) -> int:
@@ -320,16 +320,16 @@ def _cycles(transfer: RecurrenceTransfer, time: str) -> int | None:
 
 
 def _refusal(
-    kernel: SpatialKernel, found: MemberRead, transfer: RecurrenceTransfer, plan: SpaceTimePlan
+    kernel: SpatialKernel, read: MemberRead, transfer: RecurrenceTransfer, plan: SpaceTimePlan
 ) -> UserError:
     cycles, distance = _cycles(transfer, plan.time) or 0, _distance(transfer)
     moves = ", ".join(f"{loop.name} by {step}" for loop, step in transfer.hop if step)
     where = f"to another PE ({moves})" if moves else "in its PE"
     if cycles < 1:
-        problem = f"{found.member} would need {show(found.read)} before it is there"
+        problem = f"{read.member} would need {show(read.read)} before it is there"
         expected = "at least one cycle from computing a value to using it"
     else:
-        problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycle"
+        problem = f"{show(read.read)} would have to pass {distance} PEs in {cycles} cycle"
         problem += "s" if cycles > 1 else ""
         expected = "at most one PE for each cycle"
     return UserError(
@@ -337,7 +337,7 @@ def _refusal(
         location=plan.directive.location,
         expected=expected,
         given=f"{cycles} cycle{'s' if abs(cycles) != 1 else ''} of {plan.time} {where}",
-        notes=((found.read.location, f"{show(found.read)} is read here"),),
+        notes=((read.read.location, f"{show(read.read)} is read here"),),
         hint=suggestion(kernel, plan, _is_legal) or "let time advance along the dependence",
     )
 

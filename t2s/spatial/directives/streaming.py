@@ -101,12 +101,12 @@ def share(
     condition = conjunction(*static_conjuncts(occurrence.condition))
     if not same or condition != known.condition or kernel.condition is not None:
         guarded = "" if condition is None else f" if {show(condition)}"
-        given = "" if known.condition is None else f" if {show(known.condition)}"
+        condition_text = "" if known.condition is None else f" if {show(known.condition)}"
         raise UserError(
             f"{directive.text} on {kernel.name}: {name} does not send what {kernel.name} needs",
             location=directive.location,
             expected=f"{show(occurrence.value)}{guarded}, as in {kernel.name}",
-            given=f"{_text(known)}{given}, as in {owner.name}",
+            given=f"{_text(known)}{condition_text}, as in {owner.name}",
             notes=((program.kernel(name).location, f"{name} was isolated here"),),
             hint="write both with the same variables, or give each a producer of its own",
         )
@@ -166,11 +166,11 @@ def _stored(
             hint=f"write {directive.function}.isolate_consumer_chain(unloader) first",
         )
     own = {directive.function, *program.temporal.outputs}
-    kept = sorted({k.store.tensor for k in program.kernels if k.store is not None} - own)
+    stored = sorted({k.store.tensor for k in program.kernels if k.store is not None} - own)
     raise UserError(
         f"{subject}: {directive.function} has no loop nest of its own",
         location=directive.location,
-        expected=f"a Func with an update{': ' if kept else ''}{', '.join(kept)}",
+        expected=f"a Func with an update{': ' if stored else ''}{', '.join(stored)}",
         given=directive.function,
         hint="a Func without updates is computed inside of the Funcs that use it; isolate_producer "
         "gives it a place of its own",
@@ -181,19 +181,19 @@ def _read_of(
     program: SpatialProgram, kernel: SpatialKernel, directive: StreamResults, subject: str
 ) -> tuple[SpatialKernel, Read]:
     name = directive.function
-    found = _reads(kernel, name)
-    if not found:
+    candidates = _reads(kernel, name)
+    if not candidates:
         kernel = inline_functions(program.temporal, kernel, keep=frozenset({name}))
-        found = _reads(kernel, name)
-    if len(found) == 1:
-        return kernel, found[0]
-    if found:
+        candidates = _reads(kernel, name)
+    if len(candidates) == 1:
+        return kernel, candidates[0]
+    if candidates:
         raise UserError(
-            f"{subject}: {name} is read at {len(found)} places",
+            f"{subject}: {name} is read at {len(candidates)} places",
             location=directive.location,
             expected="one element in each iteration: a channel gives every value once",
-            given=", ".join(show(read) for read in found),
-            notes=tuple((read.location, f"{show(read)} is read here") for read in found),
+            given=", ".join(show(read) for read in candidates),
+            notes=tuple((read.location, f"{show(read)} is read here") for read in candidates),
             hint=f"read {name} from memory, as without stream",
         )
     others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
@@ -207,8 +207,8 @@ def _read_of(
 
 
 def _reads(kernel: SpatialKernel, name: str) -> list[Read]:
-    found = (guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name)
-    return list(dict.fromkeys(found))
+    matching = (guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name)
+    return list(dict.fromkeys(matching))
 
 
 def _renames(

@@ -82,8 +82,8 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
     _calculation(kernel, directive)
     sources = _sources(kernel)
     if not sources.issuperset(directive.operands):
-        kept = frozenset(directive.operands)
-        program = program.with_kernel(inline_functions(program.temporal, kernel, kept))
+        operands = frozenset(directive.operands)
+        program = program.with_kernel(inline_functions(program.temporal, kernel, operands))
         kernel = program.kernel(name)
         sources = _sources(kernel)
     for operand in directive.operands:
@@ -314,13 +314,13 @@ def _sender(program: SpatialProgram, kernel: SpatialKernel) -> SpatialKernel | N
 
 def _gathered_loops(program: SpatialProgram, kernel: SpatialKernel) -> list[SpatialLoop]:
     """The loops along which results are gathered before or in a kernel."""
-    found: list[SpatialLoop] = []
-    here: SpatialKernel | None = kernel
-    while here is not None:
-        loop = None if here.gathering is None else here.loop(here.gathering.loop)
-        found += [] if loop is None else [loop]
-        here = _sender(program, here)
-    return found
+    loops: list[SpatialLoop] = []
+    stage: SpatialKernel | None = kernel
+    while stage is not None:
+        loop = None if stage.gathering is None else stage.loop(stage.gathering.loop)
+        loops += [] if loop is None else [loop]
+        stage = _sender(program, stage)
+    return loops
 
 
 def _between(

@@ -130,19 +130,20 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     wanted = f"{operand.name}_entering" if hops or operand.neighbors else operand.name
     value: Expr = receive_from(builder, wanted, channel, element, entry)
     passed: list[tuple[Channel, Expr | None]] = []
-    for there in reversed(operand.neighbors):
-        reached = conjunction(placed(builder, there.needed), at_edge)
+    for neighbor_hop in reversed(operand.neighbors):
+        reached = conjunction(placed(builder, neighbor_hop.needed), at_edge)
         arrives, leaves = (
-            builder.first_lane(placed_condition(kernel, on)) for on in (there.arrives, there.leaves)
+            builder.first_lane(placed_condition(kernel, on))
+            for on in (neighbor_hop.arrives, neighbor_hop.leaves)
         )
         hop, neighbor = _from_neighbor(
             builder,
             operand,
-            next(loop for loop in kernel.loops if loop.name == there.loop),
+            next(loop for loop in kernel.loops if loop.name == neighbor_hop.loop),
             frozenset([*absent, *operand.forwards]),
-            neighbor_capacity(kernel, there),
+            neighbor_capacity(kernel, neighbor_hop),
             conjunction(reached, arrives),
-            reverse=there.step < 0,
+            reverse=neighbor_hop.step < 0,
         )
         value = Select(condition=arrives, if_true=neighbor, if_false=value, type=element)
         passed.append((hop, conjunction(reached, leaves)))
@@ -293,8 +294,8 @@ def _least(kernel: SpatialKernel, loop: SpatialLoop) -> int | None:
     used = index_names(loop.minimum) | index_names(loop.extent)
     if loop.reduction or any(other.reduction and other.name in used for other in outer):
         return None
-    found = LoopDomain([other.interval for other in outer]).range_of(loop.extent)
-    return 0 if found is None else max(0, found[0])
+    range_ = LoopDomain([other.interval for other in outer]).range_of(loop.extent)
+    return 0 if range_ is None else max(0, range_[0])
 
 
 def _step(builder: BodyBuilder, previous: Expr, lanes: int, result_lanes: int) -> Expr:

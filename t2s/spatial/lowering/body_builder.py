@@ -161,10 +161,10 @@ def hop_channel(
     space = [
         other for other in builder.kernel.kind(LoopExecution.UNROLLED) if other.name not in fixed
     ]
-    here = tuple(simplify(Index(name=other.name) - other.minimum) for other in space)
-    there = tuple(
+    sender = tuple(simplify(Index(name=other.name) - other.minimum) for other in space)
+    receiver = tuple(
         shifted(position, -1 if reverse else 1) if other.name == loop.name else position
-        for other, position in zip(space, here, strict=True)
+        for other, position in zip(space, sender, strict=True)
     )
     channel = Channel(
         name=builder.channel_names.fresh(wanted),
@@ -172,8 +172,8 @@ def hop_channel(
         source=builder.kernel.name,
         sink=builder.kernel.name,
         shape=tuple(other.constant[1] for other in space if other.constant is not None),
-        source_index=there,
-        sink_index=here,
+        source_index=receiver,
+        sink_index=sender,
         capacity=capacity,
         location=builder.kernel.location,
     )

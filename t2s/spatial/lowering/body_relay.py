@@ -90,7 +90,7 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     outer, inner = split_at(kernel, buffer.loop)
     fill = fill_loops(producer, kernel, outer)
     stream = scattered(kernel)
-    kept = [loop for loop in fill if stream is None or loop.definition != stream.definition]
+    stored = [loop for loop in fill if stream is None or loop.definition != stream.definition]
     periods, writes, reads = trips(outer), trips(fill), trips(inner)
     _check_counter(kernel, buffer, (periods + 1) * (writes + reads))
     name = NameSupply([loop.name for loop in kernel.loops]).fresh("step")
@@ -121,11 +121,11 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     )
     return BufferPlan(
         loop=GraphLoop(name=name, minimum=const(first), extent=const(last - first)),
-        shape=(*banks, *(loop.fixed[1] for loop in kept)),
+        shape=(*banks, *(loop.fixed[1] for loop in stored)),
         filling=filling,
-        write_address=(*write_bank, *(write_digits[loop.definition] for loop in kept)),
+        write_address=(*write_bank, *(write_digits[loop.definition] for loop in stored)),
         reading=reading,
-        read_address=(*read_bank, *(read_digits[loop.definition] for loop in kept)),
+        read_address=(*read_bank, *(read_digits[loop.definition] for loop in stored)),
         sending={loop.name: simplify(own[loop.name] + loop.minimum) for loop in (*outer, *inner)},
         digit=None if stream is None else _counted(write_digits.get(stream.definition), stream),
     )
@@ -139,7 +139,7 @@ def buffered_body(builder: BodyBuilder, plan: BufferPlan) -> None:
     element = builder.links.types[channel].element
     builder.locals.fresh(plan.loop.name)
     register = builder.locals.fresh(f"{operand.source}_buffer")
-    kept = builder.locals.fresh(operand.source)
+    memory = builder.locals.fresh(operand.source)
     builder.registers.append(
         Register(
             name=register, type=element, shape=plan.shape, distance=1, location=kernel.location
@@ -156,9 +156,9 @@ def buffered_body(builder: BodyBuilder, plan: BufferPlan) -> None:
         )
     builder.statements += [
         RegisterWrite(register=register, indices=plan.write_address, value=arriving, condition=own),
-        RegisterRead(target=kept, register=register, indices=plan.read_address, type=element),
+        RegisterRead(target=memory, register=register, indices=plan.read_address, type=element),
     ]
-    send(builder, Local(name=kept, type=element), plan.reading)
+    send(builder, Local(name=memory, type=element), plan.reading)
 
 
 def _check_counter(kernel: SpatialKernel, buffer: RelayBuffer, steps: int) -> None:
@@ -203,15 +203,15 @@ def receive_scattered(
     the token and the condition that it is the PE's own.
     """
     operand = builder.kernel.operands[0]
-    loop, here = _along(builder, stream)
+    loop, own = _along(builder, stream)
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
-    first, inside = _ends(loop, here, stream)
+    first, inside = _ends(loop, own, stream)
     passes = Op.LESS if stream.reverse else Op.GREATER
     reached = None
     if when is not None:
         at_least = Op.LESS_EQUAL if stream.reverse else Op.GREATER_EQUAL
-        reached = apply(at_least, digit, here)
+        reached = apply(at_least, digit, own)
     hop = _hop(builder, operand, loop, element, reverse=stream.reverse)
     entering = receive_from(
         builder, f"{operand.name}_entering", channel, element, conjunction(when, first)
@@ -222,9 +222,9 @@ def receive_scattered(
     token = builder.let(
         operand.name, Select(condition=first, if_true=entering, if_false=passed, type=element)
     )
-    further = conjunction(when, apply(passes, digit, here))
+    further = conjunction(when, apply(passes, digit, own))
     builder.statements.append(Send(channel=hop.name, value=token, condition=further))
-    return token, all_hold(when, equals(digit, here))
+    return token, all_hold(when, equals(digit, own))
 
 
 def scattered_body(builder: BodyBuilder, stream: ScatteredStream) -> None:
@@ -237,27 +237,27 @@ def scattered_body(builder: BodyBuilder, stream: ScatteredStream) -> None:
 def gathered_body(builder: BodyBuilder, stream: GatheredStream) -> None:
     """Send the PE's own results and those of the PEs behind it, in the order of the stream."""
     operand = builder.kernel.operands[0]
-    loop, here = _along(builder, stream)
+    loop, own_position = _along(builder, stream)
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
     if builder.kernel.digit is None:
         _lanes_body(builder, operand, stream)
         return
     digit = _digit(builder)
-    own = equals(digit, here)
-    behind = apply(Op.LESS if stream.reverse else Op.GREATER, digit, here)
+    own = equals(digit, own_position)
+    behind = apply(Op.LESS if stream.reverse else Op.GREATER, digit, own_position)
     hop = _hop(builder, operand, loop, element, reverse=not stream.reverse)
     mine = receive_from(builder, f"{operand.name}_own", channel, element, own)
     passed = receive_from(builder, f"{operand.name}_passed", hop.name, element, behind)
     token = builder.let(
         operand.name, Select(condition=own, if_true=mine, if_false=passed, type=element)
     )
-    _leave(builder, token, hop, *_ends(loop, here, stream))
+    _leave(builder, token, hop, *_ends(loop, own_position, stream))
 
 
 def _lanes_body(builder: BodyBuilder, operand: KernelOperand, stream: GatheredStream) -> None:
     """Put the PE's own result into its lane of the vector from the PE behind it."""
-    loop, here = _along(builder, stream)
+    loop, own = _along(builder, stream)
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
     lanes = loop.constant[1] if loop.constant is not None else 1
@@ -267,14 +267,14 @@ def _lanes_body(builder: BodyBuilder, operand: KernelOperand, stream: GatheredSt
         return
     vector = element.with_lanes(lanes)
     start = loop.minimum if stream.reverse else loop.last
-    behind = apply(Op.GREATER if stream.reverse else Op.LESS, here, start)
+    behind = apply(Op.GREATER if stream.reverse else Op.LESS, own, start)
     hop = _hop(builder, operand, loop, vector, reverse=not stream.reverse)
     passed = receive_from(builder, f"{operand.name}_passed", hop.name, vector, behind)
     nothing = broadcast(const(False if element.is_bool else 0, element), lanes)
     others = Select(condition=behind, if_true=passed, if_false=nothing, type=vector)
-    lane = simplify(here - loop.minimum)
+    lane = simplify(own - loop.minimum)
     token = builder.let(operand.name, Insert(vector=others, lane=lane, value=mine, type=vector))
-    _leave(builder, token, hop, *_ends(loop, here, stream))
+    _leave(builder, token, hop, *_ends(loop, own, stream))
 
 
 def _leave(builder: BodyBuilder, token: Local, hop: Channel, last: Expr, inside: Expr) -> None:
@@ -296,11 +296,11 @@ def _digit(builder: BodyBuilder) -> Index:
     return Index(name=builder.kernel.digit)
 
 
-def _ends(loop: SpatialLoop, here: Expr, stream: PassedStream) -> tuple[Expr, Expr]:
+def _ends(loop: SpatialLoop, own: Expr, stream: PassedStream) -> tuple[Expr, Expr]:
     """The PE where the stream enters or leaves, and the others."""
     if stream.reverse:
-        return equals(here, loop.last), here < loop.last
-    return equals(here, loop.minimum), here > loop.minimum
+        return equals(own, loop.last), own < loop.last
+    return equals(own, loop.minimum), own > loop.minimum
 
 
 def _hop(

@@ -86,14 +86,14 @@ class SystemBody:
 
     def build(self) -> None:
         """Append all statements."""
-        reads = [(found, transfers_of(self._kernel, found)) for found in member_reads(self._kernel)]
+        reads = [(read, transfers_of(self._kernel, read)) for read in member_reads(self._kernel)]
         everything = [transfer for _, split in reads for transfer in split.transfers]
-        for found, split in reads:
+        for read, split in reads:
             for transfer in split.transfers:
-                check_causal(self._kernel, found, transfer, everything)
+                check_causal(self._kernel, read, transfer, everything)
         self._skewed = _streams(self._kernel, [split for _, split in reads]) > 1
-        for found, split in reads:
-            key = found.read.source, found.read.indices
+        for read, split in reads:
+            key = read.read.source, read.read.indices
             self._arriving[key] = [(t, self._arrival(t)) for t in split.transfers]
         for member in self._system.members:
             self._values[member.name] = self._builder.let(member.name, self._value(member))
@@ -138,8 +138,8 @@ class SystemBody:
         builder, type = self._builder, self._type(transfer)
         steps = {loop.name: step for loop, step in transfer.hop}
         used = self._used(transfer)
-        here = tuple(_place(loop, low, 0) for loop, low, _ in used)
-        there = tuple(_place(loop, low, steps[loop.name]) for loop, low, _ in used)
+        receiver = tuple(_place(loop, low, 0) for loop, low, _ in used)
+        sender = tuple(_place(loop, low, steps[loop.name]) for loop, low, _ in used)
         moves = [loop.name for loop, step in transfer.hop if step]
         latency = self._latency(transfer)
         channel = Channel(
@@ -150,8 +150,8 @@ class SystemBody:
             source=self._kernel.name,
             sink=self._kernel.name,
             shape=tuple(extent for _, _, extent in used),
-            source_index=there,
-            sink_index=here,
+            source_index=sender,
+            sink_index=receiver,
             capacity=self._capacity(transfer, latency),
             latency=latency,
             location=self._location(transfer),
@@ -167,13 +167,13 @@ class SystemBody:
         domain = self._kernel.domain_of_iterations
         if transfer.receive is not None:
             domain = domain.restricted(transfer.receive)
-        found = []
+        used = []
         for loop in space:
             reached = domain.range_of(Index(name=loop.name))
             low, high = reached or (loop.fixed[0], sum(loop.fixed) - 1)
             if high > low:
-                found.append((loop, low, high - low + 1))
-        return found
+                used.append((loop, low, high - low + 1))
+        return used
 
     def _latency(self, transfer: RecurrenceTransfer) -> int:
         """The latency of a hop by the schedule; 1 without a schedule."""
@@ -221,17 +221,17 @@ class SystemBody:
     def _placed(self, expr: Expr) -> Expr:
         """A member's value over the loops, with operands and arrived values in place of reads."""
 
-        found: dict[str, Expr] = dict(self._builder.operands)
+        values: dict[str, Expr] = dict(self._builder.operands)
 
         def hide(node: Term) -> Term | None:
             if not isinstance(node, Read):
                 return None
-            name = f"<{len(found)}>"  # not an identifier, so it cannot be the name of an operand
-            found[name] = self._source_value(node)
+            name = f"<{len(values)}>"  # not an identifier, so it cannot be the name of an operand
+            values[name] = self._source_value(node)
             return Local(name=name, type=node.type)
 
         def show(node: Term) -> Term | None:
-            return found.get(node.name) if isinstance(node, Local) else None
+            return values.get(node.name) if isinstance(node, Local) else None
 
         return widen(rewrite(self._builder.place(rewrite(expr, hide)), show))
 
@@ -239,14 +239,16 @@ class SystemBody:
         choices = self._arriving[read.source, read.indices]
         value: Expr | None = None
         for transfer, arrived in reversed(choices):
-            one: Expr = self._values[read.source] if arrived is None else arrived
+            source_value: Expr = self._values[read.source] if arrived is None else arrived
             if value is None:
-                value = one
+                value = source_value
                 continue
             chosen = transfer.receive
             if chosen is None:
                 raise InternalError(f"{read.source} arrives twice in one iteration")
-            value = Select(condition=chosen, if_true=one, if_false=value, type=one.type)
+            value = Select(
+                condition=chosen, if_true=source_value, if_false=value, type=source_value.type
+            )
         if value is None:
             member = self._member(read.source)
             lanes = lanes_of(self._kernel) if self._wide(member) else 1
@@ -256,12 +258,12 @@ class SystemBody:
     # ------------------------------------------------------------------------------- departing
 
     def _depart(self) -> None:
-        for kept in self._kept:
+        for resident in self._kept:
             self._builder.statements.append(
                 RegisterWrite(
-                    register=kept.register,
-                    indices=kept.address,
-                    value=self._values[kept.transfer.source],
+                    register=resident.register,
+                    indices=resident.address,
+                    value=self._values[resident.transfer.source],
                 )
             )
         for passed in self._passed:

@@ -306,7 +306,7 @@ def _tensors(program: SpatialProgram, origins: Origins, ordered: set[str]) -> tu
         )
 
     inputs = tuple(tensor(array, TensorRole.INPUT) for array in temporal.inputs)
-    kept = {name for system in temporal.systems for name in stored_members(temporal, system)}
+    members = {name for system in temporal.systems for name in stored_members(temporal, system)}
     stored = tuple(
         tensor(
             function,
@@ -315,7 +315,7 @@ def _tensors(program: SpatialProgram, origins: Origins, ordered: set[str]) -> tu
         for function in temporal.functions
         if (function.updates and temporal.system_of(function.name) is None)
         or function.name in temporal.outputs
-        or function.name in kept
+        or function.name in members
     )
     used = {kernel.store.tensor for kernel in program.kernels if kernel.store is not None}
     used |= {read.source for kernel in program.kernels for read in reads(kernel.value)}
@@ -336,10 +336,10 @@ _CONTROL = StreamType(element=BOOL, kind=StreamKind.CONTROL)
 def add_barriers(graph: Graph, channel_names: NameSupply) -> Graph:
     """Put a barrier between the stores of every tensor and each node that loads it."""
     node_names = NameSupply(node.name for node in graph.nodes)
-    kept = {t.name for t in graph.tensors if t.role is not TensorRole.INPUT}
+    stored = {t.name for t in graph.tensors if t.role is not TensorRole.INPUT}
     for load in graph.pe_arrays:
         tensor = next((s.tensor for s in load.body if isinstance(s, Load)), None)
-        if tensor in kept:
+        if tensor in stored:
             store = next(n for n in graph.pe_arrays if _stores(n, tensor))
             name = node_names.fresh(f"{tensor}_complete")
             graph = _add_barrier(graph, store, _array(graph, load.name), name, channel_names)
@@ -500,9 +500,9 @@ def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor,
             continue
         tensors.append(_tensor(program, kernel))
         for unit in program.kernels:
-            found = _unit(unit, kernel)
-            if found is not None:
-                program = program.with_kernel(found)
+            relay = _unit(unit, kernel)
+            if relay is not None:
+                program = program.with_kernel(relay)
     device = tuple(k for k in program.kernels if not k.on_host)
     return replace(program, kernels=device), tuple(tensors)
 
