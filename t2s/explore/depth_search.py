@@ -29,7 +29,6 @@ from math import prod
 import numpy as np
 
 from t2s.explore.parallel import Workers
-from t2s.simulator.engine_registry import missing_compiler
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.errors import DeadlockError, TokensLeftError
@@ -96,27 +95,21 @@ def _run_with(
     """A run, and the depths that it needs to keep its times."""
     names = [timing.channel.name for timing in program.channels]
     capacities = dict(zip(names, depths, strict=True))
-    measured = None
     few = program.total_firings <= MOST_MEASURED
     if few and engine == "native" and not program.timed_places:
-        measured = _measured(program.with_capacities(capacities), workers)
-    if measured is None:
+        result, needed = _measured(program.with_capacities(capacities), workers)
+    else:
         result = retime(program, capacities, engine=engine, observer=workers.watch)
-        measured = result, depths
-    if measured[0].interrupted:
+        needed = depths
+    if result.interrupted:
         raise KeyboardInterrupt
-    return measured
+    return result, needed
 
 
-def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths] | None:
-    """A run and its peak occupancies; ``None`` without the native engine."""
-    try:
-        native = import_module("t2s.simulator.native_engine")
-        result, slots = native.run_measured(program, Limits(), workers.watch)
-    except ModuleNotFoundError as error:
-        if missing_compiler(error) is None:
-            raise
-        return None
+def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths]:
+    """A run and its peak occupancies."""
+    native = import_module("t2s.simulator.native_engine")
+    result, slots = native.run_measured(program, Limits(), workers.watch)
     peaks = tuple(
         max(1, int(slots[timing.elements].max(initial=0)) - timing.datapath)
         for timing in program.channels

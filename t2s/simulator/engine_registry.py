@@ -6,13 +6,11 @@ values, cycles and stall counters.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from t2s.core.errors import T2SWarning, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
@@ -38,16 +36,11 @@ class Engine(Protocol):
         """Run from the first cycle."""
 
 
-_COMPILERS = ("llvmlite",)
-
 _ENGINES = ("native", "array", "table", "python")
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of that name, imported when it runs (the native ones bring a compiler).
-
-    Without that compiler ``native`` is the plain engine, and a ``T2SWarning`` says so once.
-    """
+    """The engine of that name, which is imported when it runs."""
     if not isinstance(name, str) or name not in _ENGINES:
         raise UserError(
             "unknown engine",
@@ -55,12 +48,12 @@ def find_engine(name: str) -> Engine:
             expected=f"one of {', '.join(_ENGINES)}",
             given=repr(name),
         )
-    return _reference() if name == "python" else _Compiled(name)
+    return _reference() if name == "python" else _Native(name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
-    """An engine that needs a compiler, which may turn out to be missing when it is first used."""
+class _Native:
+    """A native engine, of which only the parts that a program needs are imported."""
 
     name: str
 
@@ -68,48 +61,11 @@ class _Compiled:
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
     ) -> SimResult:
         """See ``Engine``."""
-        try:
-            return _native(self.name, program).run(program, limits, observer)
-        except ModuleNotFoundError as error:
-            missing = missing_compiler(error)
-            if missing is None:
-                raise
-            if self.name != "native":
-                raise UserError(
-                    f"the engine {self.name!r} needs {missing}",
-                    location=user_location(),
-                    expected=f"{missing} to be installed",
-                    given="an environment without it",
-                    hint=f"pip install {missing}, or use engine='python', which is slow",
-                ) from None
-        _say_that_the_plain_engine_runs(missing)
-        return _reference().run(program, limits, observer)
-
-
-def missing_compiler(error: ModuleNotFoundError) -> str | None:
-    """The compiler that is not installed, if that is what the error says."""
-    package = (error.name or "").split(".")[0]
-    return package if package in _COMPILERS else None
-
-
-@cache
-def _say_that_the_plain_engine_runs(missing: str) -> None:
-    """Warn at the user's line; nothing more at later calls."""
-    here = user_location()
-    warnings.warn_explicit(
-        f"{missing} is not installed, so the plain engine runs, which is thousands of "
-        f"times slower; pip install {missing}",
-        T2SWarning,
-        here.file,
-        here.line,
-    )
-
-
-def _native(name: str, program: SimProgram) -> Engine:
-    """The native engine, of which only the parts that a program needs are imported."""
-    if program.graph.machines or program.timed_places:
-        return _imported("t2s.simulator.native_engine", "NativeEngine", name)
-    return _imported("t2s.simulator.native_arrays", "ArraysEngine", name)
+        if program.graph.machines or program.timed_places:
+            engine = _imported("t2s.simulator.native_engine", "NativeEngine", self.name)
+        else:
+            engine = _imported("t2s.simulator.native_arrays", "ArraysEngine", self.name)
+        return engine.run(program, limits, observer)
 
 
 def _reference() -> Engine:

@@ -49,8 +49,8 @@ def run_measured(
     """
     if program.timed_places:
         raise InternalError("slots in use are not counted with a DRAM or shared banks")
-    given = program if program.trace is None else explicit(program, program.trace)
-    machine = TableTimes(given, measured=True)
+    traced = program if program.trace is None else explicit(program, program.trace)
+    machine = TableTimes(traced, measured=True)
     interrupted = False
     try:
         advance_table(machine, limits, observer)

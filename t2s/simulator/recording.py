@@ -77,12 +77,12 @@ def recorded_nodes(nodes: Sequence[str] | None, program: SimProgram) -> frozense
     names = [timing.node.name for timing in program.nodes]
     if nodes is None:
         return frozenset(names)
-    given = [nodes] if isinstance(nodes, str) else nodes
+    requested = [nodes] if isinstance(nodes, str) else nodes
     unknown = nodes
-    if isinstance(given, Sequence) and given:
-        missing = [name for name in given if name not in names]
+    if isinstance(requested, Sequence) and requested:
+        missing = [name for name in requested if name not in names]
         if not missing:
-            return frozenset(given)
+            return frozenset(requested)
         unknown = missing[0]
     raise UserError(
         f"{program.graph.name!r} has no node {unknown!r} to record",
@@ -192,10 +192,10 @@ def channel_signals(
 
 def _shifted(counts: Counts, cycles: int) -> Counts:
     """Counts delayed by some cycles; 0 before the first one."""
-    found = np.zeros_like(counts)
+    shifted = np.zeros_like(counts)
     if cycles < counts.shape[1]:
-        found[:, cycles:] = counts[:, : counts.shape[1] - cycles]
-    return found
+        shifted[:, cycles:] = counts[:, : counts.shape[1] - cycles]
+    return shifted
 
 
 def _note(program: SimProgram, pe: int, at: Counts, slots: Counts, push: Bits, pop: Bits) -> None:

@@ -72,12 +72,12 @@ Told = Callable[[int, int, Mapping[str, Array], Mapping[str, Array]], None]
 """Is told of a firing: the PE, the cycle, the tokens taken and the values sent, by channel."""
 
 
-def watch_firings(program: SimProgram, until: int, told: Told) -> None:
+def watch_firings(program: SimProgram, until: int, report: Told) -> None:
     """Run a program to the end of a cycle, and report every firing."""
     limits = Limits(max_cycles=until)
     with np.errstate(all="ignore"):
         run = _Run(program, limits, None)
-        run.told = told
+        run.told = report
         run.to_the_end(limits)
 
 
@@ -435,17 +435,17 @@ class MachinePE(PlainPE):
         if self.decision is not None or self.state.ended:
             return
         heads = {name: fifo.tokens[0][1] for name, fifo in self.inputs.items() if fifo.tokens}
-        found = self.state.decide(heads, self.memory)
-        if isinstance(found, Decision):
-            self.decision = found
-            path = found.path
+        decision = self.state.decide(heads, self.memory)
+        if isinstance(decision, Decision):
+            self.decision = decision
+            path = decision.path
             self._needs(path.needs)
             outputs = [put.channel for put in path.rule.puts]
             self.sends = [(self.state.outputs[name], self.outputs[name]) for name in outputs]
             loaded, stored = path_bytes(self.state.graph, path)
             self.moved_bytes, self.stores = loaded + stored, bool(stored)
         else:
-            self._needs(found)
+            self._needs(decision)
 
     def _needs(self, names: tuple[str, ...]) -> None:
         self.receives = [(self.state.inputs[name], self.inputs[name]) for name in names]

@@ -152,9 +152,13 @@ def recorded_program(program: SimProgram, limits: Limits) -> SimProgram:
         types = types_of_channels(addressed.rules.get(timing.node.name, ()))
         for place, point in enumerate(space_points(timing.node) if channels else ()):
             instance = timing.first + place
-            here = {d.name: np.int32(at) for d, at in zip(timing.node.space, point, strict=True)}
+            position = {
+                d.name: np.int32(at) for d, at in zip(timing.node.space, point, strict=True)
+            }
             graph = addressed.graph
-            uses = [PortUse(c, element_of(graph.channel(c).source_index, here)) for c in channels]
+            uses = [
+                PortUse(c, element_of(graph.channel(c).source_index, position)) for c in channels
+            ]
             codes[instance] = recording.codes[timing.node.name, place]
             if (timing.node.name, place) not in recording.ended:
                 unfinished[instance] = ()
@@ -164,7 +168,7 @@ def recorded_program(program: SimProgram, limits: Limits) -> SimProgram:
             )
     timed = with_traces(program, codes, dict.fromkeys(unfinished, True))
     trace = Trace(
-        codes={instance: np.array(found, np.int32) for instance, found in codes.items()},
+        codes={instance: np.array(fired, np.int32) for instance, fired in codes.items()},
         unfinished=unfinished,
         refusing=frozenset(),
         sent=timed.control.sent,

@@ -168,17 +168,17 @@ def checked_window(
 def _window(cycles: object, of_run: int) -> Window:
     if cycles is None:
         return 1, max(1, of_run)
-    here, given = user_location(), cycles
+    location, window = user_location(), cycles
     if isinstance(cycles, Sequence) and len(cycles) == 2:
         first, last = as_int(cycles[0]), as_int(cycles[1])
         if first is not None and last is not None and 1 <= first <= last <= of_run:
             return first, last
-        given = f"({cycles[0]!r}, {cycles[1]!r})"
+        window = f"({cycles[0]!r}, {cycles[1]!r})"
     raise UserError(
         "the window is not in the run",
-        location=here,
+        location=location,
         expected=f"cycles=(first, last), both of 1 to {of_run:,} and in this order",
-        given=str(given),
+        given=str(window),
     )
 
 

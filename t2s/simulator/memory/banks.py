@@ -150,10 +150,10 @@ MAGIC = 0x077CB531
 
 def numbers_of_bits() -> Signed:
     """The table from ``MAGIC`` products to bit numbers (a de Bruijn sequence)."""
-    found = np.zeros(32, np.int64)
+    numbers = np.zeros(32, np.int64)
     for bit in range(32):
-        found[(MAGIC << bit & 0xFFFFFFFF) >> 27] = bit
-    return found
+        numbers[(MAGIC << bit & 0xFFFFFFFF) >> 27] = bit
+    return numbers
 
 
 def ways_of(banked: Banked, *, levels: int, kept: int, stores: bool) -> Signed:
@@ -282,11 +282,11 @@ def _grant(memory: Any, unit: Word, free: Word, idle: Word) -> Word:
     at, count = memory.queues[queue + HEAD], np.int64(0)
     for older in range(memory.queues[queue + COUNT]):
         place = unit * banks[QUEUE] + at
-        found = idle & places[ENTRY * place + MASK]
+        proposing = idle & places[ENTRY * place + MASK]
         risky = places[ENTRY * place + ONES]
-        while found:
-            lane = _lowest(memory.numbers, found)
-            found &= found - 1
+        while proposing:
+            lane = _lowest(memory.numbers, proposing)
+            proposing &= proposing - 1
             word = place_words[place * lanes + lane]
             bank = word & _HALF
             if free >> bank & 1 == 0:
@@ -369,20 +369,20 @@ def _merge(
     while want:
         bit = want & -want
         want &= want - 1
-        found = bit & free
-        if found == 0:
+        placed = bit & free
+        if placed == 0:
             for move in range(1, moves + 1):
-                found = bit >> move & free
-                if found == 0:
-                    found = bit << move & free
-                if found:
+                placed = bit >> move & free
+                if placed == 0:
+                    placed = bit << move & free
+                if placed:
                     break
-            if found == 0:
+            if placed == 0:
                 continue
-        free ^= found
+        free ^= placed
         gone |= bit
         word = words[entry + _lowest(numbers, bit)]
-        lane = _lowest(numbers, found)
+        lane = _lowest(numbers, placed)
         words[new + lane] = word
         ones |= (word >> shift & 1) << lane
     return gone, ~(free | before) & ((np.int64(1) << lanes) - 1), ones

@@ -524,16 +524,16 @@ def open_burst(
 ) -> Word:
     """Cache a burst after a miss; return the evicted dirty burst, or -1."""
     size = OPEN_WORDS * parameters[OPEN_BURSTS]
-    found = first = controllers + size * (burst % parameters[CONTROLLERS])
+    victim = first = controllers + size * (burst % parameters[CONTROLLERS])
     for place in range(first + OPEN_WORDS, first + size, OPEN_WORDS):
-        more = state[place + O_CHANGED] - state[found + O_CHANGED]
-        if more < 0 or (more == 0 and state[place + O_END] < state[found + O_END]):
-            found = place
-    occupied = state[found + O_CHANGED] > 0
+        more = state[place + O_CHANGED] - state[victim + O_CHANGED]
+        if more < 0 or (more == 0 and state[place + O_END] < state[victim + O_END]):
+            victim = place
+    occupied = state[victim + O_CHANGED] > 0
     if occupied and not changed:
         return np.int64(-1)
-    before = state[found + O_BURST] if occupied else np.int64(-1)
-    state[found + O_BURST], state[found + O_END], state[found + O_CHANGED] = burst, end, changed
+    before = state[victim + O_BURST] if occupied else np.int64(-1)
+    state[victim + O_BURST], state[victim + O_END], state[victim + O_CHANGED] = burst, end, changed
     return before
 
 

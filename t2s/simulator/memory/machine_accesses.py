@@ -109,14 +109,14 @@ def _numbered(rules: Sequence[RuleAccesses]) -> tuple[RuleAccesses, ...]:
     first, end = dict[tuple[str, int], int](), 0
     for kind in sorted({kind for count in counts for kind in count}):
         first[kind], end = end, end + max(count[kind] for count in counts)
-    found: list[RuleAccesses] = []
+    numbered: list[RuleAccesses] = []
     for rule in rules:
         after, accesses = dict(first), list[RuleAccess]()
         for access in rule.accesses:
             accesses.append(replace(access, channel=after[_kind(access)]))
             after[_kind(access)] += 1
-        found.append(replace(rule, accesses=tuple(accesses)))
-    return tuple(found)
+        numbered.append(replace(rule, accesses=tuple(accesses)))
+    return tuple(numbered)
 
 
 def _kind(access: RuleAccess) -> tuple[str, int]:
@@ -125,12 +125,12 @@ def _kind(access: RuleAccess) -> tuple[str, int]:
 
 def types_of_channels(rules: Sequence[RuleAccesses]) -> tuple[Type, ...]:
     """The types of the addresses in each channel of a machine."""
-    found = {
+    types = {
         access.channel: _address_type(access.place).with_lanes(access.lanes)
         for rule in rules
         for access in rule.accesses
     }
-    return tuple(found[channel] for channel in range(len(found)))
+    return tuple(types[channel] for channel in range(len(types)))
 
 
 def _address_type(place: MemorySpace) -> Type:
@@ -139,10 +139,10 @@ def _address_type(place: MemorySpace) -> Type:
 
 def ports_of(rules: Sequence[RuleAccesses]) -> tuple[tuple[str, bool], ...]:
     """The tensors that rules load (False) and store (True), by their first access."""
-    found = dict.fromkeys(
+    ports = dict.fromkeys(
         (access.tensor, access.store) for rule in rules for access in rule.accesses
     )
-    return tuple(found)
+    return tuple(ports)
 
 
 def levels_of(rules: Sequence[RuleAccesses]) -> int:
@@ -422,9 +422,9 @@ class LaneAddresses:
         first = begin // _BLOCK
         at = int(self.before[first]) + _bits(self.chosen[first * _BLOCK : begin])
         mask = np.unpackbits(self.chosen[begin:end], axis=1, count=self.lanes).view(np.bool_)
-        found = np.full(mask.shape, HOLE, self.addresses.dtype)
-        found[mask] = self.addresses[at : at + np.count_nonzero(mask)]
-        return found
+        vectors = np.full(mask.shape, HOLE, self.addresses.dtype)
+        vectors[mask] = self.addresses[at : at + np.count_nonzero(mask)]
+        return vectors
 
     def first(self, vectors: int) -> LaneRows:
         """The first ``count`` vectors."""

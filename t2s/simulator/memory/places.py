@@ -24,17 +24,17 @@ def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
     Tensors in shared banks have none.  For an open tensor it is the address that it would have if
     empty; see ``bases_of``.
     """
-    found: dict[str, int] = {}
+    addresses: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
         if tensor.place is MemorySpace.SHARED:
             continue
-        found[tensor.name] = end
+        addresses[tensor.name] = end
         size = tensor.type.bytes
         for extent in tensor.allocated:
             size *= extent
         end += -(-size // ALIGNMENT) * ALIGNMENT
-    return found, end
+    return addresses, end
 
 
 def bases_of(graph: Graph, dram: Dram) -> tuple[Mapping[str, int], int]:
@@ -84,14 +84,14 @@ def uses_shared_banks(graph: Graph) -> bool:
 
 def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
     """The first word of every shared tensor by name; ``UserError`` if they do not fit."""
-    found: dict[str, int] = {}
+    bases: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
         if tensor.place is not MemorySpace.SHARED:
             continue
         aligned = banked.ports * banked.banks if tensor.swizzled else banked.lanes
-        found[tensor.name] = -(-end // aligned) * aligned
-        end = found[tensor.name] + (_OPEN_WORDS if tensor.open else prod(tensor.allocated))
+        bases[tensor.name] = -(-end // aligned) * aligned
+        end = bases[tensor.name] + (_OPEN_WORDS if tensor.open else prod(tensor.allocated))
         if tensor.swizzled:
             end = -(-end // aligned) * aligned
         if end >= _MOST_WORDS:
@@ -102,7 +102,7 @@ def bases_in_banks(graph: Graph, banked: Banked) -> Mapping[str, int]:
                 given=f"{end:,}",
                 hint="leave large tensors in the device's memory",
             )
-    return found
+    return bases
 
 
 def most_loads(graph: Graph, node: Machine, banked: Banked) -> int:

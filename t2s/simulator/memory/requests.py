@@ -194,13 +194,13 @@ class RequestStream:
         with np.errstate(all="ignore"):
             for item in self.statements:
                 self._evaluate(item, end)
-        found = [item.requests(begin, end) for item in self.statements]
+        begun = [item.requests(begin, end) for item in self.statements]
         if end == self.domain.firings:
-            found += [item.rest(end - 1) for item in self.statements if item.store]
-        firings = np.concatenate([firings for firings, _ in found])
-        requests = np.concatenate([requests for _, requests in found])
+            begun += [item.rest(end - 1) for item in self.statements if item.store]
+        firings = np.concatenate([firings for firings, _ in begun])
+        requests = np.concatenate([requests for _, requests in begun])
         order = np.argsort(firings, kind="stable")
-        self._number(found, order)
+        self._number(begun, order)
         needed = self._needed(np.arange(begin, end))
         self.produced = end
         self.asked += len(requests)
@@ -220,12 +220,12 @@ class RequestStream:
             more = min(item.evaluated + _LOOK_AHEAD, self.domain.firings)
             item.evaluate(self.domain, self.pe, more)
 
-    def _number(self, found: list[Begun], order: NDArray[np.int64]) -> None:
+    def _number(self, begun: list[Begun], order: NDArray[np.int64]) -> None:
         """Note the numbers of the requests of loads."""
         number = np.empty(len(order), np.int64)
         number[order] = self.asked + np.arange(len(order))
         at = 0
-        for item, (firings, _) in zip(self.statements, found, strict=False):
+        for item, (firings, _) in zip(self.statements, begun, strict=False):
             if not item.store:
                 item.positions = np.concatenate([item.positions, number[at : at + len(firings)]])
             at += len(firings)
@@ -250,10 +250,10 @@ def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:
 
 def _strides(graph: Graph, tensor: str) -> tuple[int, ...]:
     """Bytes from one index to the next, for each dimension."""
-    found = graph.tensor(tensor)
+    declaration = graph.tensor(tensor)
     strides: list[int] = []
-    stride = found.type.bytes
-    for extent in reversed(found.allocated):
+    stride = declaration.type.bytes
+    for extent in reversed(declaration.allocated):
         strides.insert(0, stride)
         stride *= extent
     return tuple(strides)
@@ -317,10 +317,10 @@ class _AccessTable:
 
     def kinds_in(self, channel: int, codes: int) -> NDArray[np.int32]:
         """For each code, the kind of its access in a channel; -1 for none."""
-        found = np.full(max(1, codes), -1, np.int32)
-        here = np.flatnonzero(self.channel == channel)
-        found[self.code[here]] = here
-        return found
+        kinds = np.full(max(1, codes), -1, np.int32)
+        numbers = np.flatnonzero(self.channel == channel)
+        kinds[self.code[numbers]] = numbers
+        return kinds
 
     def of(self, column: Numbers, kinds: Array) -> Numbers:
         """A column for many accesses; broadcast, without memory, if all kinds agree."""
@@ -378,11 +378,11 @@ class MachineRequests:
         The needed requests have a column for each level, and then one for each level of deciding
         loads.
         """
-        here = slice(self.produced, self.produced + min(count, self.left))
-        asked, begin = self.asked[here], self._made
-        self.produced, self._made = here.stop, begin + int(asked.sum(dtype=np.int64))
+        span = slice(self.produced, self.produced + min(count, self.left))
+        asked, begin = self.asked[span], self._made
+        self.produced, self._made = span.stop, begin + int(asked.sum(dtype=np.int64))
         needed = np.full((len(asked), 2 * self._levels), -1)
-        needed[:, self._columns] = self.needed[here]
+        needed[:, self._columns] = self.needed[span]
         return asked, needed, self.requests[begin : self._made]
 
     def _used_columns(self) -> list[int]:
@@ -399,16 +399,16 @@ class MachineRequests:
         offsets: list[Numbers] = []
         for channel, stream in enumerate(addresses):
             of_code = table.kinds_in(channel, len(self._rules))
-            made = np.flatnonzero((of_code >= 0)[codes])
-            kind = of_code[codes[made]]
+            accessing = np.flatnonzero((of_code >= 0)[codes])
+            kind = of_code[codes[accessing]]
             if isinstance(stream, LaneAddresses):
-                lanes, found = self._distinct_lines(stream, table.of(table.base, kind))
-                made, kind = np.repeat(made, lanes), np.repeat(kind, lanes)
+                lanes, positions = self._distinct_lines(stream, table.of(table.base, kind))
+                accessing, kind = np.repeat(accessing, lanes), np.repeat(kind, lanes)
             else:
-                found = stream[: len(made)].astype(np.int64)
-            firings.append(made)
+                positions = stream[: len(accessing)].astype(np.int64)
+            firings.append(accessing)
             kinds.append(kind)
-            offsets.append(found)
+            offsets.append(positions)
         firing, offset = _joined(firings), _joined(offsets)
         kind = np.concatenate([np.zeros(0, np.int32), *kinds])
         if len(addresses) > 1:
@@ -457,31 +457,31 @@ class MachineRequests:
         new[:, 1:] = ascending[:, 1:] != ascending[:, :-1]
         first = np.empty(lines.shape, np.bool_)
         np.put_along_axis(first, order, new, axis=1)
-        kept = np.ones(len(offsets), np.bool_)
-        kept[elements] = first[lanes]
+        distinct = np.ones(len(offsets), np.bool_)
+        distinct[elements] = first[lanes]
         counts[several] = np.count_nonzero(first & lanes, axis=1)
-        return counts, offsets[kept]
+        return counts, offsets[distinct]
 
     def _plan(self, accesses: _Accesses, starts: Numbers, ended: bool) -> None:
         """Number all requests, and find those that each firing needs."""
         firings = self._count
-        found: list[_Lines] = []
+        begun: list[_Lines] = []
         chosen: list[_Accesses] = []
         for port, (tensor, store) in enumerate(self._ports):
-            here = accesses
+            accessed = accesses
             if len(self._ports) > 1:
-                here = accesses.chosen(accesses.port == port)
-            chosen.append(here)
+                accessed = accesses.chosen(accesses.port == port)
+            chosen.append(accessed)
             request = self._request(tensor, store)
-            found.append(self._begun(here, request, starts, firings - 1 if ended else -1))
+            begun.append(self._begun(accessed, request, starts, firings - 1 if ended else -1))
         kinds = [self._request(tensor, store) for tensor, store in self._ports]
-        lines = _joined(item.line * 4 + kind for item, kind in zip(found, kinds, strict=True))
-        asking = _joined(item.asked_by for item in found)
-        ports = _joined(np.full(len(item.line), port) for port, item in enumerate(found))
-        made = np.flatnonzero(asking >= 0)
-        order = made
-        if (asking[made[1:]] < asking[made[:-1]]).any() or len(self._ports) > 1:
-            order = made[np.lexsort((made, ports[made], asking[made]))]
+        lines = _joined(item.line * 4 + kind for item, kind in zip(begun, kinds, strict=True))
+        asking = _joined(item.asked_by for item in begun)
+        ports = _joined(np.full(len(item.line), port) for port, item in enumerate(begun))
+        requesting = np.flatnonzero(asking >= 0)
+        order = requesting
+        if (asking[requesting[1:]] < asking[requesting[:-1]]).any() or len(self._ports) > 1:
+            order = requesting[np.lexsort((requesting, ports[requesting], asking[requesting]))]
         number = np.full(len(lines), -1)
         number[order] = np.arange(len(order))
         self.requests = lines[order]
@@ -490,22 +490,22 @@ class MachineRequests:
         numbers = np.int32 if len(order) <= np.iinfo(np.int32).max else np.int64
         self.needed = np.full((firings + 1, len(self._columns)), -1, numbers)
         at = 0
-        for item, here, (_, store) in zip(found, chosen, self._ports, strict=True):
+        for item, accessed, (_, store) in zip(begun, chosen, self._ports, strict=True):
             if not store:
                 needed = number[at + item.latest].astype(numbers)
-                self._need(here.firing, here.level, needed)
-                some = here.decides > 0
+                self._need(accessed.firing, accessed.level, needed)
+                some = accessed.decides > 0
                 if some.any():
-                    column = self._levels + here.level[some]
-                    self._need(here.firing[some], column, needed[some])
+                    column = self._levels + accessed.level[some]
+                    self._need(accessed.firing[some], column, needed[some])
             at += len(item.line)
 
     def _request(self, tensor: str, store: bool) -> Request:
         """The request kind for the lines of a port."""
-        found = self._graph.tensor(tensor)
+        declaration = self._graph.tensor(tensor)
         if store:
-            return Request.UPDATE if found.in_parts else Request.WRITE
-        return Request.STREAM if found.streamed else Request.READ
+            return Request.UPDATE if declaration.in_parts else Request.WRITE
+        return Request.STREAM if declaration.streamed else Request.READ
 
     def _need(self, firing: Numbers, column: Numbers, needed: Array) -> None:
         """Add these requests to those that firings need, in order."""
@@ -522,17 +522,17 @@ class MachineRequests:
         latest = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
         return np.where(runs_on, latest, -1)
 
-    def _begun(self, here: _Accesses, request: Request, starts: Numbers, last: int) -> _Lines:
+    def _begun(self, accesses: _Accesses, request: Request, starts: Numbers, last: int) -> _Lines:
         """The lines that the accesses of one port begin, and the firings that request them."""
-        touched, access = here.first, None
-        if (here.last > here.first).any():
-            span = here.last - here.first + 1
+        touched, access = accesses.first, None
+        if (accesses.last > accesses.first).any():
+            span = accesses.last - accesses.first + 1
             access = np.repeat(np.arange(len(span)), span)
             within = np.arange(len(access)) - (np.cumsum(span) - span)[access]
-            touched = here.first[access] + within
+            touched = accesses.first[access] + within
         new = np.append(True, touched[1:] != touched[:-1])[: len(touched)]
         line = touched[new]
-        firing = here.firing[new if access is None else access[new]]
+        firing = accesses.firing[new if access is None else access[new]]
         latest = np.cumsum(new) - 1
         if access is not None:
             latest = latest[np.cumsum(span) - 1]

@@ -58,10 +58,10 @@ def swizzled(address: Address, banked: Banked) -> Address:
 
 def _folded(number: Address, base: int, step: int) -> Address:
     """The exclusive or of every ``step``-th digit in a base that is a power of two."""
-    found = number % base
+    digits = number % base
     while base > 1 and np.any(number := number // step):
-        found = found ^ number % base
-    return found
+        digits = digits ^ number % base
+    return digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,10 @@ class BankedVectors:
             for access in rule.accesses:
                 vectors = vectors_of(graph, access, banked)
                 before = int(self._counts[code])
-                found = _VectorAccess(code=code, before=before, vectors=vectors, access=access)
-                self._accesses.append(found)
+                vector_access = _VectorAccess(
+                    code=code, before=before, vectors=vectors, access=access
+                )
+                self._accesses.append(vector_access)
                 self._counts[code] += vectors
         self._taken = [0 for _ in addresses]
         self.produced = 0
@@ -127,16 +129,16 @@ class BankedVectors:
         what = np.zeros(total, np.int64)
         words = np.full((total, self._banked.lanes), NOTHING, np.int64)
         for channel, tokens in enumerate(self._addresses):
-            found = [item for item in self._accesses if item.access.channel == channel]
+            accesses = [item for item in self._accesses if item.access.channel == channel]
             makes = np.zeros(len(self._counts), np.bool_)
-            makes[[item.code for item in found]] = True
-            made = np.flatnonzero(makes[codes])
-            here = tokens[self._taken[channel] : self._taken[channel] + len(made)]
-            self._taken[channel] += len(made)
-            for item in found:
-                chosen = codes[made] == item.code
-                at = first[made[chosen]] + item.before
-                self._put(item, np.asarray(here[chosen], np.int64), at, what, words)
+            makes[[item.code for item in accesses]] = True
+            firings = np.flatnonzero(makes[codes])
+            offsets = tokens[self._taken[channel] : self._taken[channel] + len(firings)]
+            self._taken[channel] += len(firings)
+            for item in accesses:
+                chosen = codes[firings] == item.code
+                at = first[firings[chosen]] + item.before
+                self._put(item, np.asarray(offsets[chosen], np.int64), at, what, words)
         return asked, what, words.reshape(-1)
 
     def _put(
@@ -144,15 +146,15 @@ class BankedVectors:
     ) -> None:
         """Write the words of an access to the vectors that begin at ``at``."""
         lanes = self._banked.lanes
-        found = self._words(item.access, offsets)
-        missing = item.vectors * lanes - found.shape[1]
+        vectors = self._words(item.access, offsets)
+        missing = item.vectors * lanes - vectors.shape[1]
         if missing:
-            found = np.pad(found, ((0, 0), (0, missing)), constant_values=NOTHING)
+            vectors = np.pad(vectors, ((0, 0), (0, missing)), constant_values=NOTHING)
         access = item.access
-        said = STORE * access.store + DECIDES * access.decides + LEVEL * access.level
+        flags = STORE * access.store + DECIDES * access.decides + LEVEL * access.level
         for number in range(item.vectors):
-            words[at + number] = found[:, number * lanes : (number + 1) * lanes]
-            what[at + number] = said
+            words[at + number] = vectors[:, number * lanes : (number + 1) * lanes]
+            what[at + number] = flags
 
     def _words(self, access: RuleAccess, offsets: Numbers) -> Numbers:
         """The words at these offsets, in rows."""

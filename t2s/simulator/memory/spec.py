@@ -192,19 +192,21 @@ class Dram:
 
     def place(self, burst: int) -> DramPlace:
         """The coordinates of burst number ``burst`` (address / burst_bytes)."""
-        found = dict.fromkeys(Coordinate, 0)
+        coordinates = dict.fromkeys(Coordinate, 0)
         known = dict.fromkeys(Coordinate, 0)
         for coordinate, bits in self.mapping:
-            found[coordinate] |= burst % (1 << bits) << known[coordinate]
+            coordinates[coordinate] |= burst % (1 << bits) << known[coordinate]
             known[coordinate] += bits
             burst >>= bits
         if self.rotate_banks:
-            row, column = found[Coordinate.ROW], found[Coordinate.COLUMN]
-            found[Coordinate.GROUP] += column + column // self.groups + row
-            found[Coordinate.GROUP] %= self.groups
-            found[Coordinate.BANK] += sum(row >> shift for shift in range(2, MOST_ROW_BITS, 2))
-            found[Coordinate.BANK] %= self.banks
-        return DramPlace(**{coordinate.value: value for coordinate, value in found.items()})
+            row, column = coordinates[Coordinate.ROW], coordinates[Coordinate.COLUMN]
+            coordinates[Coordinate.GROUP] += column + column // self.groups + row
+            coordinates[Coordinate.GROUP] %= self.groups
+            coordinates[Coordinate.BANK] += sum(
+                row >> shift for shift in range(2, MOST_ROW_BITS, 2)
+            )
+            coordinates[Coordinate.BANK] %= self.banks
+        return DramPlace(**{coordinate.value: value for coordinate, value in coordinates.items()})
 
     def _extents(self) -> tuple[tuple[Coordinate, int], ...]:
         return (
@@ -312,8 +314,8 @@ def _is_count(value: object) -> bool:
 
 def _integers(part: Timing | Units | Dram) -> dict[str, int]:
     """Convert integer fields, numpy integers included, to Python integers."""
-    found = {item.name: as_int(getattr(part, item.name)) for item in fields(part)}
-    return {name: number for name, number in found.items() if number is not None}
+    integers = {item.name: as_int(getattr(part, item.name)) for item in fields(part)}
+    return {name: number for name, number in integers.items() if number is not None}
 
 
 def _is_piece(piece: object) -> bool:

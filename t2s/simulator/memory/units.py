@@ -251,8 +251,8 @@ class MemoryUnits:
         graph, trace = program.graph, program.trace
         bases, room = bases_of(graph, self.dram)
         rules = {
-            name: [rule.at(MemorySpace.MEMORY) for rule in found]
-            for name, found in with_addresses(graph, program.timed_places).rules.items()
+            name: [rule.at(MemorySpace.MEMORY) for rule in accesses]
+            for name, accesses in with_addresses(graph, program.timed_places).rules.items()
         }
         for timed in program.nodes:
             node = timed.node

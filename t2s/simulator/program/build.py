@@ -142,11 +142,11 @@ def digest_of(graph: Graph, arrays: Mapping[str, Array]) -> str:
     names = sorted(t.array for t in graph.tensors if t.origin and t.array in arrays)
     if not names:
         return ""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for name in names:
-        found.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        found.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
-    return found.hexdigest()
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
+    return digest.hexdigest()
 
 
 def _verified(graph: Graph) -> frozenset[str]:
@@ -219,11 +219,11 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
         case Machine():
             # a DRAM stalls the machine itself, see ``memory.units``
             latency = device.load_latency if device.memory is None else 0
-            found = machine_recurrences(graph, node, device.latency_of, latency)
+            limits = machine_recurrences(graph, node, device.latency_of, latency)
             moved = most_bytes(graph, node)
         case _:
-            found, moved = recurrences(node, device.latency_of), memory_bytes(node)
-    for recurrence in found:
+            limits, moved = recurrences(node, device.latency_of), memory_bytes(node)
+    for recurrence in limits:
         if recurrence.initiation_interval > longest.cycles:
             longest = NodeInterval(
                 cycles=recurrence.initiation_interval,

@@ -84,13 +84,13 @@ class Control:
 
     def empty_until(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
         """Per PE, the empty slots among its first ``firings``."""
-        found = np.where(firings == self.firings, self.empty, 0)
+        slots = np.where(firings == self.firings, self.empty, 0)
         for pe in np.flatnonzero((firings < self.firings) & (self.empty > 0) & (firings > 0)):
             order = replace(self.orders[self.order_of[pe]], firings=int(firings[pe]))
             count = int(order.codes.max(initial=0)) + 1
             fires = self.fires[self.row_start[pe] : self.row_start[pe] + count]
-            found[pe] = firings_per_code(order, count)[~fires].sum()
-        return np.asarray(found, np.int64)
+            slots[pe] = firings_per_code(order, count)[~fires].sum()
+        return np.asarray(slots, np.int64)
 
     @cached_property
     def codes(self) -> NDArray[np.int32]:
@@ -123,30 +123,30 @@ class _RowBuilder:
         self.shared: SharedElement | None = None
         self._pes = self._rows = self._uses = 0
 
-    def add(self, domain: Domain, ports: _Ports, found: FiringCodes) -> None:
+    def add(self, domain: Domain, ports: _Ports, codes: FiringCodes) -> None:
         """Append the PEs of a domain."""
-        pes, count = domain.pe_count, len(found.counts)
+        pes, count = domain.pe_count, len(codes.counts)
         self.firings.append(np.full(pes, domain.firings))
         self.order_of.append(np.full(pes, len(self.orders)))
         self.row_start.append(self._rows + count * np.arange(pes))
-        self.orders.append(found.order)
-        self._add_rows(ports, found)
-        for kind, part in ports.tables(found):
-            self._add_ends(kind, part, found)
+        self.orders.append(codes.order)
+        self._add_rows(ports, codes)
+        for kind, part in ports.tables(codes):
+            self._add_ends(kind, part, codes)
         self._pes += pes
         self._rows += pes * count
 
-    def _add_rows(self, ports: _Ports, found: FiringCodes) -> None:
-        elements = found.table[: ports.channel_count].transpose(1, 2, 0)
+    def _add_rows(self, ports: _Ports, codes: FiringCodes) -> None:
+        elements = codes.table[: ports.channel_count].transpose(1, 2, 0)
         used = elements != UNUSED
         receives = used[..., : ports.receive_count].sum(-1).reshape(-1)
         all_uses = used.sum(-1).reshape(-1)
         end = self._uses + np.cumsum(all_uses)
         begin = end - all_uses
-        moved = found.table[ports.channel_count : ports.channel_count + len(ports.stores)]
-        fires = found.table[-1] > 0 if ports.has_empty else np.ones(elements.shape[:2], np.bool_)
+        moved = codes.table[ports.channel_count : ports.channel_count + len(ports.stores)]
+        fires = codes.table[-1] > 0 if ports.has_empty else np.ones(elements.shape[:2], np.bool_)
         self.fires.append(fires.reshape(-1))
-        self.empty.append((~fires * found.counts).sum(-1))
+        self.empty.append((~fires * codes.counts).sum(-1))
         bits = np.where(ports.stores, STORES, LOADS).reshape(-1, 1, 1)
         access = np.bitwise_or.reduce(np.where(moved > 0, bits, 0), 0).reshape(-1)
         columns = (begin, begin + receives, end, moved.sum(0).reshape(-1), access)
@@ -155,11 +155,11 @@ class _RowBuilder:
         self.taken.append(np.ones(int(all_uses.sum()), np.bool_))
         self._uses += int(all_uses.sum())
 
-    def _add_ends(self, kind: End, part: Array, found: FiringCodes) -> None:
+    def _add_ends(self, kind: End, part: Array, firing_codes_: FiringCodes) -> None:
         """Record which PE uses which elements from this side, and how often."""
         _, pes, codes = np.nonzero(part != UNUSED)
         elements = part[part != UNUSED]
-        np.add.at(self.tokens[kind], elements, found.counts[codes])
+        np.add.at(self.tokens[kind], elements, firing_codes_.counts[codes])
         self._claim(kind, elements, pes + self._pes)
 
     def add_machines(self, machines: Sequence[Sequence[MachineRow]]) -> None:
@@ -212,10 +212,10 @@ class _Ports:
     stores: NDArray[np.bool_]
     has_empty: bool
 
-    def tables(self, found: FiringCodes) -> tuple[tuple[End, Array], tuple[End, Array]]:
+    def tables(self, codes: FiringCodes) -> tuple[tuple[End, Array], tuple[End, Array]]:
         """The parts of a code table that hold received and sent elements."""
-        receives = found.table[: self.receive_count]
-        sends = found.table[self.receive_count : self.channel_count]
+        receives = codes.table[: self.receive_count]
+        sends = codes.table[self.receive_count : self.channel_count]
         return (Receive, receives), (Send, sends)
 
 
@@ -233,16 +233,16 @@ def flatten(
             builder.add_machines(machine_rows(graph, node, parameters, first_elements))
             continue
         try:
-            found = [
+            parts = [
                 (domain, _ports(graph, node, domain, first_elements))
                 for domain in domains(node, parameters, divided=True)
             ]
         except UndividedLoop:
-            found = [
+            parts = [
                 (domain, _ports(graph, node, domain, first_elements))
                 for domain in domains(node, parameters)
             ]
-        for domain, ports in found:
+        for domain, ports in parts:
             _flatten_domain(graph, node, domain, ports, parameters, first_elements, builder)
     return Control(
         firings=_joined(builder.firings, np.int64),
@@ -275,15 +275,15 @@ def _flatten_domain(
     first_elements: Mapping[str, int],
     builder: _RowBuilder,
 ) -> None:
-    found = firing_codes(domain, ports.features)
-    most = MOST_SHARED_ROWS if len(found.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS
-    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > most:
+    codes = firing_codes(domain, ports.features)
+    most = MOST_SHARED_ROWS if len(codes.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS
+    if domain.pe_count > 1 and domain.pe_count * len(codes.counts) > most:
         divided = domain.long is not None
         for part in domains(node, parameters, separate=True, divided=divided):
             own = _ports(graph, node, part, first_elements)
             _flatten_domain(graph, node, part, own, parameters, first_elements, builder)
         return
-    builder.add(domain, ports, found)
+    builder.add(domain, ports, codes)
 
 
 def _ports(
@@ -355,15 +355,15 @@ def _check_access(
     tensor = graph.tensor(name)
     for dimension, (index, extent) in enumerate(zip(indices, tensor.allocated, strict=True)):
         width = lanes if dimension == len(indices) - 1 else 1
-        found = _outside(domain, index, statement.condition, extent - width)
-        if found is None:
+        outside = _outside(domain, index, statement.condition, extent - width)
+        if outside is None:
             continue
         verb = "loads" if isinstance(statement, Load) else "stores"
         raise UserError(
             f"{node.name!r} {verb} outside of {name!r}",
             location=node.location,
             expected=f"indices 0 to {extent - 1} in dimension {dimension} of {tensor.allocated}",
-            given=f"indices {found[0]} to {found[1] + width - 1}",
+            given=f"indices {outside[0]} to {outside[1] + width - 1}",
             hint="guard the access with a condition, or give the tensor the shape it is used with",
             notes=[(tensor.location, f"{name!r} is declared here")],
         )
@@ -412,13 +412,13 @@ def port_feature(
     indices = channel.source_index if isinstance(statement, Send) else channel.sink_index
     flat: Array = np.zeros((1,) * len(domain.shape), np.int64)
     for dimension, (index, extent) in enumerate(zip(indices, channel.shape, strict=True)):
-        found = _outside(domain, index, statement.condition, extent - 1)
-        if found is not None:
+        outside = _outside(domain, index, statement.condition, extent - 1)
+        if outside is not None:
             raise UserError(
                 f"{node.name!r} uses elements outside of channel {channel.name!r}",
                 location=channel.location or node.location,
                 expected=f"indices 0 to {extent - 1} in dimension {dimension} of {channel.shape}",
-                given=f"indices {found[0]} to {found[1]}",
+                given=f"indices {outside[0]} to {outside[1]}",
                 hint="give the channel one element for every pair of PEs that it connects",
             )
         flat = flat * extent + domain.value(index)

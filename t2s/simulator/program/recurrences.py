@@ -64,7 +64,7 @@ def channel_recurrences(program: SimProgram) -> dict[str, ChannelRecurrence]:
     Machines, whose distances depend on data, and PEs with more than ``MOST_LISTED_FIRINGS`` firings
     are left out.
     """
-    found: dict[str, ChannelRecurrence] = {}
+    recurrences: dict[str, ChannelRecurrence] = {}
     for timing in program.channels:
         channel = timing.channel
         if channel.source != channel.sink or isinstance(
@@ -73,14 +73,14 @@ def channel_recurrences(program: SimProgram) -> dict[str, ChannelRecurrence]:
             continue
         distances = _distances(program, timing)
         if distances is not None:
-            found[channel.name] = ChannelRecurrence(
+            recurrences[channel.name] = ChannelRecurrence(
                 channel=channel.name,
                 latency=timing.latency,
                 least=distances[0],
                 most=distances[1],
                 location=channel.location,
             )
-    return found
+    return recurrences
 
 
 def _distances(program: SimProgram, timing: ChannelTiming) -> tuple[int, int] | None:

@@ -390,8 +390,8 @@ def _control(
     firings, order_of = control.firings.copy(), control.order_of.copy()
     sent, received = control.sent.copy(), control.received.copy()
     orders = list(control.orders)
-    for instance, found in traces.items():
-        codes = np.asarray(found) if len(found) else np.zeros(0, np.int32)
+    for instance, fired in traces.items():
+        codes = np.asarray(fired) if len(fired) else np.zeros(0, np.int32)
         firings[instance] = len(codes) + bool(unfinished.get(instance))
         order_of[instance] = len(orders)
         orders.append(listed(codes))
@@ -475,26 +475,26 @@ def sums_before(program: SimProgram, weights: Integers, slots: Integers) -> Inte
     ``weights`` has a number for each of ``Control.rows``.
     """
     control = program.control
-    found = np.zeros_like(slots)
+    sums = np.zeros_like(slots)
     known: dict[tuple[int, int], Integers] = {}
     traces = {} if program.trace is None else program.trace.codes
     for pe in np.flatnonzero(control.firings).tolist():
         if pe in traces:
             rules = weights[int(control.row_start[pe]) + traces[pe].astype(np.int64)]
-            found[pe] = np.concatenate([[0], np.cumsum(rules)])[slots[pe]]
+            sums[pe] = np.concatenate([[0], np.cumsum(rules)])[slots[pe]]
             continue
         order, start = control.orders[int(control.order_of[pe])], int(control.row_start[pe])
         own = weights[start : start + int(order.codes.max(initial=0)) + 1]
         if (own == own[0]).all():
-            found[pe] = own[0] * slots[pe]
+            sums[pe] = own[0] * slots[pe]
         elif order.firings <= _MOST_LISTED:
             key = (int(control.order_of[pe]), start)
             if key not in known:
                 codes = own[order.expanded()[: order.firings]]
                 known[key] = np.concatenate([[0], np.cumsum(codes)])
-            found[pe] = known[key][np.minimum(slots[pe], order.firings)]
+            sums[pe] = known[key][np.minimum(slots[pe], order.firings)]
         else:
             for edge, count in enumerate(slots[pe].tolist()):
                 counts = firings_per_code(replace(order, firings=count), len(own))
-                found[pe, edge] = int((counts * own).sum())
-    return found
+                sums[pe, edge] = int((counts * own).sum())
+    return sums

@@ -124,8 +124,8 @@ def _sums(values: Sequence[Counts], starts: Sequence[int]) -> list[list[int]]:
         return [[exact_sum(row[a:b]) for a, b in zip(starts, ends, strict=True)] for row in rows]
     sums = np.zeros((len(rows), rows.shape[1] + 1), np.int64)
     np.cumsum(rows, axis=1, out=sums[:, 1:])
-    found: list[list[int]] = np.diff(sums[:, [*starts, rows.shape[1]]], axis=1).tolist()
-    return found
+    differences: list[list[int]] = np.diff(sums[:, [*starts, rows.shape[1]]], axis=1).tolist()
+    return differences
 
 
 def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
@@ -152,10 +152,10 @@ def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
     for number, channel in enumerate(program.graph.channels):
         starved_by[channel.sink][channel.name] = starved[number]
         blocked_by[channel.source][channel.name] = blocked[number]
-    found: dict[str, NodeStatistics] = {}
+    statistics: dict[str, NodeStatistics] = {}
     for n, timing in enumerate(program.nodes):
         node = timing.node
-        found[node.name] = NodeStatistics(
+        statistics[node.name] = NodeStatistics(
             name=node.name,
             role=node.role,
             location=node.location,
@@ -173,7 +173,7 @@ def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
             blocked_by_memory=memory_blocked[n],
             idle=idle[n] - timing.holes * tally.cycles,
         )
-    return found
+    return statistics
 
 
 def _ends(tally: Tally, starts: Sequence[int]) -> tuple[list[int], list[int]]:

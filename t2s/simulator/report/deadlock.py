@@ -48,12 +48,12 @@ class Wait:
         plural = (
             "" if (self.firings if self.total_firings is None else self.total_firings) == 1 else "s"
         )
-        made = f"after {self.firings}{all_of_them} firing{plural}"
+        progress = f"after {self.firings}{all_of_them} firing{plural}"
         if self.sending:
             by = f", which {self.partner} receives" if self.partner else ", which nobody receives"
-            return f"{self.pe} waits for space in {held}{by}, {made}"
+            return f"{self.pe} waits for space in {held}{by}, {progress}"
         by = f", which {self.partner} sends" if self.partner else ", which nobody sends"
-        return f"{self.pe} waits for a token in {held}{by}, {made}"
+        return f"{self.pe} waits for a token in {held}{by}, {progress}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,10 +124,10 @@ class SimResult(NotebookDisplay):
         Raises ``UserError`` for unknown channels and for numbers below 1, and ``DeadlockError`` if
         the run cannot end.
         """
-        here = user_location()
+        location = user_location()
         graph = self.program.graph
-        new_depths = checked_per_channel(graph, depths or {}, "depth", here)
-        new_latencies = checked_per_channel(graph, latencies or {}, "latency", here)
+        new_depths = checked_per_channel(graph, depths or {}, "depth", location)
+        new_latencies = checked_per_channel(graph, latencies or {}, "latency", location)
         program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
         program = program if banked is None else program.with_banked(banked)
         check_times(program)
@@ -156,8 +156,8 @@ class SimResult(NotebookDisplay):
     def timelines(self, windows: Sequence[Counts]) -> tuple[Timeline, ...]:
         """The timelines between the edges of windows (see ``checked_window``)."""
         sampled = import_deferring_sigint("t2s.simulator.times.sampled")
-        found: tuple[Timeline, ...] = sampled.timelines_of(self.program, windows, self.kernel)
-        return found
+        timelines: tuple[Timeline, ...] = sampled.timelines_of(self.program, windows, self.kernel)
+        return timelines
 
     def trace(
         self,

@@ -51,7 +51,9 @@ def stream_tally(
         for instance in np.flatnonzero(firings < program.control.firings)
     }
     stuck = tuple(
-        item for instance, found in tails.items() if (item := stuck_at(instance, found)) is not None
+        item
+        for instance, requirements in tails.items()
+        if (item := stuck_at(instance, requirements)) is not None
     )
     last_store = int(times.column(emit_timing.LAST_STORE).max(initial=0))
     end = end_of_run(program, int(last.max(initial=0)), last_store)
@@ -59,7 +61,7 @@ def stream_tally(
     waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
     starved, blocked = times.stalls()
     memory = np.zeros(program.pe_count, np.int64)
-    begun = {instance: found for instance, found in tails.items() if fired[instance]}
+    begun = {instance: requirements for instance, requirements in tails.items() if fired[instance]}
     wait_until(cycles, program, begun, last, waiting, starved, blocked, memory)
     return Tally(
         ending=ending,
@@ -104,11 +106,11 @@ def _requirements(
         ]
     row = control.rows[control.row_start[instance] + times.next_code(instance)]
     begin, middle, end = (int(row[column]) for column in (USES_BEGIN, RECEIVES_END, USES_END))
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for use in range(begin, end):
         element, sending = int(control.uses[use]), use >= middle
-        found.append((element, sending, times.allows(element, sending=sending)))
-    return found
+        requirements.append((element, sending, times.allows(element, sending=sending)))
+    return requirements
 
 
 _FIRST_SLOTS = 256
@@ -130,7 +132,7 @@ class StreamTimes:
     def __init__(
         self,
         program: SimProgram,
-        found: StreamCode,
+        prepared: StreamCode,
         codes: Sequence[Array],
         sent: Counts,
         *,
@@ -138,22 +140,22 @@ class StreamTimes:
         order: Sequence[int] | None = None,
     ) -> None:
         self.program = program
-        self.layouts = found.layouts
-        self._found = found
+        self.layouts = prepared.layouts
+        self._found = prepared
         self._codes = codes
         self._capacity = program.per_element([c.capacity for c in program.channels])
         self._elastic = self._capacity >= np.maximum(1, sent)
-        self._records: NDArray[np.int64] = aligned_zeros(8 * int(found.start[-1])).view(np.int64)
+        self._records: NDArray[np.int64] = aligned_zeros(8 * int(prepared.start[-1])).view(np.int64)
         self._fill(FOREVER - 1 if limit is None else limit)
         wanted = np.where(self._elastic, np.clip(sent, _LEAST_SLOTS, _FIRST_SLOTS), self._capacity)
         self._allocate(self._slots_for(np.maximum(wanted, _LEAST_SLOTS)))
-        visited = found.order if order is None else np.asarray(order, np.int64)
-        self._visited = self._records.ctypes.data + 8 * found.start[visited]
+        visited = prepared.order if order is None else np.asarray(order, np.int64)
+        self._visited = self._records.ctypes.data + 8 * prepared.start[visited]
         self.fired = 0
 
     def _fill(self, limit: int) -> None:
         """Write the records, apart from the rings."""
-        found, records, start = self._found, self._records, self._found.start[:-1]
+        prepared, records, start = self._found, self._records, self._found.start[:-1]
         addresses = np.array([codes.ctypes.data for codes in self._codes], np.int64)
         sizes = np.array([codes.nbytes for codes in self._codes], np.int64)
         blocked = np.where(sizes > 0, emit_timing.CODE, emit_timing.SEEN)
@@ -161,18 +163,18 @@ class StreamTimes:
             (emit_timing.NEXT, 1),
             (emit_timing.CODE, addresses),
             (emit_timing.CODE_END, addresses + sizes),
-            (emit_timing.MASKS, found.masks),
+            (emit_timing.MASKS, prepared.masks),
             (emit_timing.INTERVAL, self.program.intervals),
             (emit_timing.BLOCK, records.ctypes.data + 8 * (start + blocked)),
-            (emit_timing.FUNCTION, found.functions),
+            (emit_timing.FUNCTION, prepared.functions),
             (emit_timing.LIMIT, limit),
         ):
             records[start + word] = values
         latency = self.program.per_element([c.latency for c in self.program.channels])
-        sends, receives = found.sender_port >= 0, found.receiver_port >= 0
-        records[found.sender_port[sends] + emit_timing.DELAY] = latency[sends]
+        sends, receives = prepared.sender_port >= 0, prepared.receiver_port >= 0
+        records[prepared.sender_port[sends] + emit_timing.DELAY] = latency[sends]
         delays = np.where(self._elastic, emit_timing.ELASTIC, 0)[receives]
-        records[found.receiver_port[receives] + emit_timing.DELAY] = delays
+        records[prepared.receiver_port[receives] + emit_timing.DELAY] = delays
 
     def _slots_for(self, wanted: Counts) -> Counts:
         """Slots of every ring, a power of two, equal for rings of a group."""
@@ -184,7 +186,7 @@ class StreamTimes:
 
     def _allocate(self, slots: Counts) -> None:
         """Allocate empty rings, each with an extra slot that is never read."""
-        found, records = self._found, self._records
+        prepared, records = self._found, self._records
         self._slots = slots
         end = np.cumsum(slots + 1)
         self._begin = end - slots - 1
@@ -193,8 +195,8 @@ class StreamTimes:
         base = self._ring.ctypes.data + 8 * self._begin
         room = 8 * np.where(self._elastic, slots, self._capacity)
         for ports, counts in (
-            (found.sender_port, found.sent),
-            (found.receiver_port, found.received),
+            (prepared.sender_port, prepared.sent),
+            (prepared.receiver_port, prepared.received),
         ):
             used = ports >= 0
             records[ports[used] + emit_timing.BASE] = base[used]
@@ -204,9 +206,9 @@ class StreamTimes:
 
     def _moved(self) -> tuple[Counts, Counts]:
         """Tokens sent and received so far, by element."""
-        found, records = self._found, self._records
-        sent = np.where(found.sender_port >= 0, records[found.sent] // 8, 0)
-        received = np.where(found.receiver_port >= 0, records[found.received] // 8, 0)
+        prepared, records = self._found, self._records
+        sent = np.where(prepared.sender_port >= 0, records[prepared.sent] // 8, 0)
+        received = np.where(prepared.receiver_port >= 0, records[prepared.received] // 8, 0)
         return sent, received
 
     def _grow(self) -> bool:
@@ -455,19 +457,19 @@ def _ends(layouts: Sequence[RowLayout], start: Numbers, elements: int) -> dict[s
 
 def _together(layouts: Sequence[RowLayout], elements: int) -> Numbers:
     """Find the groups of elements whose rings must have one length."""
-    found = list(range(elements))
+    roots = list(range(elements))
 
     def root(element: int) -> int:
-        while found[element] != element:
-            found[element] = found[found[element]]
-            element = found[element]
+        while roots[element] != element:
+            roots[element] = roots[roots[element]]
+            element = roots[element]
         return element
 
     for layout in layouts:
         first: dict[int, int] = {}
         for element, group in zip(layout.ports, layout.shape.groups, strict=True):
             one, other = root(first.setdefault(group, element)), root(element)
-            found[max(one, other)] = min(one, other)
+            roots[max(one, other)] = min(one, other)
     return np.array([root(element) for element in range(elements)], np.int64)
 
 

@@ -235,8 +235,8 @@ class _ShapeEmitter:
         for number, slot in enumerate(self._sums):
             total = builder.select(beginning, integer(0), self._load(slot))
             builder.store(total, self._address(shape.sums + number))
-        for word, kept in self._kept():
-            builder.store(self._load(kept), self._address(word))
+        for word, variable in self._kept():
+            builder.store(self._load(variable), self._address(word))
         now = builder.sub(self._load(self._next), interval)
         first = builder.select(beginning, now, self._word(FIRST))
         builder.store(first, self._address(FIRST))
@@ -244,10 +244,10 @@ class _ShapeEmitter:
 
     def _kept(self) -> list[tuple[int, Slot]]:
         """The mutable words of the record, and the stack slots that hold them during a visit."""
-        kept = [(NEXT, self._next), (CODE, self._code)]
+        slots = [(NEXT, self._next), (CODE, self._code)]
         for group, slot in enumerate(self._counts):
-            kept.append((self._shape.group(group) + COUNT, slot))
-        return kept if self._shape.stores == NEVER else [*kept, (LAST_STORE, self._store)]
+            slots.append((self._shape.group(group) + COUNT, slot))
+        return slots if self._shape.stores == NEVER else [*slots, (LAST_STORE, self._store)]
 
     def _row(self, masks: Value) -> Value:
         """The address of the masks of the next code, if there are any."""
@@ -435,12 +435,12 @@ class Rows:
     def ports(self, instance: int) -> list[RowPorts]:
         """The channel usage of a node's rows."""
         first = int(self.row_start[instance])
-        found: list[RowPorts] = []
+        ports: list[RowPorts] = []
         for row in self.rows[first : first + self.count(instance)]:
             begin, middle, end = (int(row[n]) for n in (USES_BEGIN, RECEIVES_END, USES_END))
             needs = self.uses[begin:middle].tolist()
             taken = self.taken[begin:middle].tolist()
-            found.append(
+            ports.append(
                 RowPorts(
                     needs=needs,
                     takes=[use for use, takes in zip(needs, taken, strict=True) if takes],
@@ -448,7 +448,7 @@ class Rows:
                     stores=bool(int(row[ACCESS]) & STORES),
                 )
             )
-        return found
+        return ports
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -588,9 +588,9 @@ def _merged(left: list[int], right: list[int]) -> list[int]:
 
 def used_positions(order: Sequence[int], row: Sequence[int]) -> set[int]:
     """The positions in ``order`` at which a row goes along it."""
-    found: set[int] = set()
+    positions: set[int] = set()
     at = -1
     for element in row:
         at = order.index(element, at + 1)
-        found.add(at)
-    return found
+        positions.add(at)
+    return positions

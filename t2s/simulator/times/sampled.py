@@ -40,17 +40,19 @@ def timelines_of(
     for edges in wanted:
         moved = int(edges[-1] - edges[0]) >= len(edges)
         fixed.update([int(edges[0]), int(edges[-1])] if moved else edges.tolist())
-    found: dict[int, _Counters] = {}
+    counters: dict[int, _Counters] = {}
     for stretch in _stretches(sorted(fixed.union(*(edges.tolist() for edges in wanted))), fixed):
         moved = len(stretch) > 2
-        needed = stretch if moved else [edge for edge in stretch if edge not in found]
+        needed = stretch if moved else [edge for edge in stretch if edge not in counters]
         if not needed:
             continue
         samples = run.samples(np.array(needed, np.int64), moved=moved)
         for edge, (cycle, tally) in zip(needed, samples, strict=True):
-            if edge not in found:
-                found[edge] = _Counters.at(program, tally, cycle)
-    return tuple(_timeline(program, [found[edge] for edge in edges.tolist()]) for edges in wanted)
+            if edge not in counters:
+                counters[edge] = _Counters.at(program, tally, cycle)
+    return tuple(
+        _timeline(program, [counters[edge] for edge in edges.tolist()]) for edges in wanted
+    )
 
 
 def _stretches(edges: Sequence[int], fixed: Collection[int]) -> Iterator[list[int]]:
@@ -67,27 +69,27 @@ def _stretches(edges: Sequence[int], fixed: Collection[int]) -> Iterator[list[in
 
 def _timeline(program: SimProgram, sampled: Sequence[_Counters]) -> Timeline:
     """The differences of counters, without edges that moved to the same cycle."""
-    found = [sampled[0]]
-    found += (one for one in sampled[1:] if one.cycle > found[-1].cycle)
-    pairs = list(pairwise(found))
+    samples = [sampled[0]]
+    samples += (sample for sample in sampled[1:] if sample.cycle > samples[-1].cycle)
+    pairs = list(pairwise(samples))
     cycles = np.stack([after.states - before.states for before, after in pairs], axis=2)
-    slots = np.stack([one.states[PEState.BUSY] for one in found], axis=1)
+    slots = np.stack([sample.states[PEState.BUSY] for sample in samples], axis=1)
     empty = empty_before(program, slots)  # engines count empty slots as firings
     cycles[PEState.BUSY] -= np.diff(empty, axis=1)
     cycles[PEState.WAITING] += np.diff(empty, axis=1)
     return Timeline(
         program=program,
-        edges=np.array([one.cycle for one in found], np.int64),
+        edges=np.array([sample.cycle for sample in samples], np.int64),
         cycles=cycles,
         causes=np.stack([after.causes_since(before) for before, after in pairs], axis=1),
         slots=slots,
         before=slots[:, 0] - empty[:, 0],
-        held=np.stack([one.held for one in found], axis=1),
-        fullest=np.stack([one.fullest for one in found], axis=1),
-        left=found[0].left,
-        starved=found[-1].starved - found[0].starved,
-        blocked=found[-1].blocked - found[0].blocked,
-        bursts=np.stack([one.bursts for one in found], axis=1),
+        held=np.stack([sample.held for sample in samples], axis=1),
+        fullest=np.stack([sample.fullest for sample in samples], axis=1),
+        left=samples[0].left,
+        starved=samples[-1].starved - samples[0].starved,
+        blocked=samples[-1].blocked - samples[0].blocked,
+        bursts=np.stack([sample.bursts for sample in samples], axis=1),
     )
 
 

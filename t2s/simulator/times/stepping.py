@@ -143,11 +143,11 @@ class StepTimes:
         history = 1 << int(delay.max()).bit_length()
         self._place(stepping_emit.HISTORY, np.zeros(history, np.int64))
         self._state[stepping_emit.HISTORY_MASK] = history - 1
-        found = np.unique(delay)
+        delays = np.unique(delay)
         bits = np.uint64(1) << np.arange(len(delay), dtype=np.uint64)
-        records = [(d - 1, np.bitwise_or.reduce(bits[delay == d]).view(np.int64)) for d in found]
+        records = [(d - 1, np.bitwise_or.reduce(bits[delay == d]).view(np.int64)) for d in delays]
         self._place(stepping_emit.DELAYS, np.array(records, np.int64))
-        self._state[stepping_emit.DELAY_COUNT] = len(found)
+        self._state[stepping_emit.DELAY_COUNT] = len(delays)
 
     def _place_nodes(self) -> None:
         """Place choosing nodes, groups of those that rarely fire, and steady ones."""
@@ -209,15 +209,15 @@ class StepTimes:
 
     def firings(self) -> Counts:
         """Firings made, by node."""
-        found = np.zeros(len(self._codes), np.int64)
+        firings = np.zeros(len(self._codes), np.int64)
         code = self._tables.words + stepping_emit.CODE
         positions = [self._positions[:, stepping_emit.CODE], self._groups[:, code::2].reshape(-1)]
         codes = np.concatenate(positions)[: len(self._choosing)]
-        found[self._choosing] = codes - self._first_code
+        firings[self._choosing] = codes - self._first_code
         moves = self._receive_lanes(self._moves)
         for instance in self._steady:
-            found[instance] = moves[self._first_need(instance)]
-        return found
+            firings[instance] = moves[self._first_need(instance)]
+        return firings
 
     def _first_need(self, steady: int) -> int:
         asked = int(self._tables.tables[steady][0, 0])
@@ -269,10 +269,10 @@ class StepTimes:
 
     def _by_element(self, by_lane: Array) -> Counts:
         """Sums by element; stalls of twins are attributed to the first one."""
-        found = np.zeros(len(self._tables.twin), np.int64)
+        sums = np.zeros(len(self._tables.twin), np.int64)
         used = self._tables.element >= 0
-        np.add.at(found, self._tables.element[used], by_lane[used])
-        return found
+        np.add.at(sums, self._tables.element[used], by_lane[used])
+        return sums
 
 
 # From the control of a program to the tables of the code that steps through cycles.
@@ -385,8 +385,8 @@ def step_tables(rows: Rows, twin: tuple[int, ...], slow: tuple[int, ...]) -> Ste
         twin=np.array(twin, np.int64),
         slow=own,
         steady=tuple(n for n, node in enumerate(nodes) if n not in own and node.is_steady),
-        storing=tuple(n for n, found in enumerate(stores) if found and all(found)),
-        mixed=any(any(found) and not all(found) for found in stores),
+        storing=tuple(n for n, stored in enumerate(stores) if stored and all(stored)),
+        mixed=any(any(stored) and not all(stored) for stored in stores),
         tables=tuple(
             block[start:end].reshape(table.shape)
             for (start, end), table in zip(pairwise(begin.tolist()), tables, strict=True)
@@ -402,14 +402,14 @@ def _node(rows: Rows, instance: int, twin: Sequence[int]) -> _Node:
     def kept(elements: list[int]) -> list[int]:
         return [element for element in elements if twin[element] == element]
 
-    found = [
+    node_rows = [
         RowPorts(
             needs=kept(row.needs), takes=kept(row.takes), puts=kept(row.puts), stores=row.stores
         )
         for row in rows.ports(instance)
     ]
-    receives = common_order([row.needs for row in found])
-    return _Node(found, receives, common_order([row.puts for row in found]))
+    receives = common_order([row.needs for row in node_rows])
+    return _Node(node_rows, receives, common_order([row.puts for row in node_rows]))
 
 
 def _lane_order(nodes: Sequence[_Node], *, apart: bool) -> list[_Lane] | None:
@@ -455,13 +455,13 @@ class _Lanes:
 
     def asked(self, order: Sequence[int], row: Sequence[int], *, sends: bool) -> int:
         """The lanes that a firing waits for, one for each of its elements."""
-        found = 0
+        mask = 0
         lanes = _numbered(order, False)
         for at in used_positions(order, row):
             element, time, _ = lanes[at]
             apart = sends and (element, time, True) in self.number
-            found |= 1 << self.number[element, time, apart]
-        return found
+            mask |= 1 << self.number[element, time, apart]
+        return mask
 
     def moved(self, elements: Sequence[int]) -> int:
         """All lanes of some elements."""
@@ -472,7 +472,7 @@ def _table(
     node: _Node, lanes: int, numbers: _Lanes, slow: int | None, mark: int | None
 ) -> NDArray[np.uint64]:
     """The needs and moves of every code; the last lane never has a token."""
-    found: list[tuple[int, int, int, int]] = []
+    rows: list[tuple[int, int, int, int]] = []
     for row in node.rows:
         needs = numbers.asked(node.receives, row.needs, sends=False)
         asks = numbers.asked(node.sends, row.puts, sends=True)
@@ -481,11 +481,11 @@ def _table(
             needs, takes, puts = needs | 1 << slow, takes | 1 << slow, puts | 1 << slow
         if mark is not None and not row.takes and not row.puts:
             takes, puts = 1 << mark, 1 << mark
-        found.append((needs, asks, takes, puts))
-    found.append((1 << (lanes - 1), 0, 0, 0))
+        rows.append((needs, asks, takes, puts))
+    rows.append((1 << (lanes - 1), 0, 0, 0))
     if lanes == MOST_LANES:
-        return np.array(found, np.uint64)
-    packed = [(needs | asks << lanes, takes | puts << lanes) for needs, asks, takes, puts in found]
+        return np.array(rows, np.uint64)
+    packed = [(needs | asks << lanes, takes | puts << lanes) for needs, asks, takes, puts in rows]
     return np.array(packed, np.uint64)
 
 

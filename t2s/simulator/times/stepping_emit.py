@@ -394,16 +394,16 @@ class _StepEmitter(WordEmitter):
                 self._store(builder.or_(self._load(slot), word), slot)
             fired = builder.icmp_signed("!=", self._any(moves), integer(0))
             awake = builder.select(fired, integer(AWAKE), integer(0))
-            kept = [*blame[:-1], builder.or_(blame[-1], awake)]
-            for number, word in enumerate(kept):
+            unchanged = [*blame[:-1], builder.or_(blame[-1], awake)]
+            for number, word in enumerate(unchanged):
                 self._store(word, offset_by(builder, record, 8 * number))
             builder.branch(after)
             builder.position_at_end(after)
-            found = [builder.phi(I64) for _ in blame]
-            for lanes, old, new in zip(found, waits, blame, strict=True):
+            phis = [builder.phi(I64) for _ in blame]
+            for lanes, old, new in zip(phis, waits, blame, strict=True):
                 lanes.add_incoming(old, before)
                 lanes.add_incoming(new, look)
-            for slot, lanes in zip(self._stalled, found, strict=True):
+            for slot, lanes in zip(self._stalled, phis, strict=True):
                 self._store(builder.or_(self._load(slot), lanes), slot)
 
         self._each(GROUPS, GROUP_COUNT, 8 * words + 16 * GROUP_NODES, group)
@@ -414,10 +414,10 @@ class _StepEmitter(WordEmitter):
         rows = builder.load(offset_by(builder, node, 8 * ROWS), POINTER)
         number = builder.zext(builder.load(code, I8), I64)
         row = offset_by(builder, rows, builder.mul(number, integer(16 * self._words)))
-        found = self._emit_node(row, status)
-        after = offset_by(builder, code, builder.zext(found.fires, I64))
+        stepped = self._emit_node(row, status)
+        after = offset_by(builder, code, builder.zext(stepped.fires, I64))
         builder.store(after, offset_by(builder, node, 8 * CODE))
-        return found
+        return stepped
 
     def _emit_node(self, row: Value, status: Words) -> _SteppedNode:
         """Whether a node fires, with its moves, or the cause of its stall."""
@@ -508,8 +508,8 @@ class _StepEmitter(WordEmitter):
         builder.position_at_end(back)
         at = self._load(self._until)
         missing = [
-            builder.and_(self._load(seen), builder.not_(self._load(found)))
-            for seen, found in zip(self._seen, self._found, strict=True)
+            builder.and_(self._load(seen), builder.not_(self._load(variable)))
+            for seen, variable in zip(self._seen, self._found, strict=True)
         ]
         some = builder.icmp_signed("!=", self._any(missing), integer(0))
         builder.cbranch(builder.and_(some, builder.icmp_signed(">", at, integer(0))), look, end)
@@ -518,8 +518,8 @@ class _StepEmitter(WordEmitter):
         self._store(at, self._until)
         where = offset_by(builder, self._window, builder.mul(at, integer(8 * self._words)))
         fresh = [
-            builder.and_(self._at_word(where, number), builder.not_(self._load(found)))
-            for number, found in enumerate(self._found)
+            builder.and_(self._at_word(where, number), builder.not_(self._load(variable)))
+            for number, variable in enumerate(self._found)
         ]
         builder.cbranch(builder.icmp_signed("==", self._any(fresh), integer(0)), back, note)
         builder.position_at_end(note)

@@ -152,7 +152,7 @@ class TableTimes:
         starved, blocked = self.stalls[:, 0].copy(), self.stalls[:, 1].copy()
         memory = self.memory_stalls.copy()
         counts = self._memory_counts()
-        begun = {pe: found for pe, found in tails.items() if firings[pe]}
+        begun = {pe: needs for pe, needs in tails.items() if firings[pe]}
         wait_until(cycles, program, begun, last, waiting, starved, blocked, memory)
         return Tally(
             ending=ending,
@@ -254,15 +254,15 @@ class TableTimes:
     def _requirements(self, pe: int) -> list[Requirement]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""
         begin, middle, end = (int(n) for n in self._next_row(pe)[:3])
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         for use in range(begin, end):
             sending = use >= middle
             element = int(self.uses[use]) // timing.RECORD
             at = self.elements[element, int(timing.WRITE if sending else timing.READ)]
             entry = int(self.ring[int(at)])
             known = entry <= 0 if sending else entry > 0
-            found.append((element, sending, abs(entry) if known else FOREVER))
-        return found
+            requirements.append((element, sending, abs(entry) if known else FOREVER))
+        return requirements
 
     def _next_row(self, pe: int) -> Array:
         return self.rows[int(self.pes[pe, int(timing.ROW)]) // timing.ROW_RECORD]

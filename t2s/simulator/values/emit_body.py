@@ -75,10 +75,10 @@ def emit_search(context: NodeContext, statement: Search) -> Value:
         phi.add_incoming(following, loop)
     builder.cbranch(builder.icmp_signed("<", next_low, next_high), loop, over)
     builder.position_at_end(over)
-    found = builder.phi(I64)
-    found.add_incoming(begin, before)
-    found.add_incoming(next_low, loop)
-    return convert(builder, found, _WIDE, statement.begin.type)
+    position = builder.phi(I64)
+    position.add_incoming(begin, before)
+    position.add_incoming(next_low, loop)
+    return convert(builder, position, _WIDE, statement.begin.type)
 
 
 class BodyEmitter:
@@ -204,7 +204,9 @@ class BodyEmitter:
 
     def _register_element(self, name: str, indices: tuple[Expr, ...], type: Type) -> Value:
         context = self._context
-        register = next(found for found in context.node.registers if found.name == name)
+        register = next(
+            declaration for declaration in context.node.registers if declaration.name == name
+        )
         require_type(type, register.type, f"an element of register {name}")
         flat, valid = context.locate(indices, register.shape)
         context.require(valid, f"{context.node.name} leaves the bounds of register {name}")
@@ -255,9 +257,9 @@ def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: T
     length_address = context.address(context.layout.extent(tensor.name))
     length = builder.load(length_address, I64)
     end = builder.add(index, integer(lanes))
-    given = tensor.role is TensorRole.INPUT
-    _require_range(context, tensor, index, end, length if given else integer(MOST_ELEMENTS))
-    if given:
+    is_input = tensor.role is TensorRole.INPUT
+    _require_range(context, tensor, index, end, length if is_input else integer(MOST_ELEMENTS))
+    if is_input:
         return _value(context, tensor, index, type)
     before = builder.block
     with builder.if_then(builder.icmp_signed("<", index, length)):
@@ -333,18 +335,18 @@ class LaneAccess:
         """The loaded vector."""
         context, builder, element = self.context, self.context.builder, self.type.scalar
         row, lanes = self._checked()
-        places, found = self._slot(8 * self.type.lanes), self._slot(self.type.bytes)
+        places, result = self._slot(8 * self.type.lanes), self._slot(self.type.bytes)
         builder.store(lanes, places, _ALIGN)
         start, spare, length = self._start(), self._slot(element.bytes), self._length()
         with builder.counting(integer(0), integer(self.type.lanes)) as lane:
             at = builder.load(offset_by(builder, places, context.scaled(lane, 8)), I64)
-            there = builder.icmp_unsigned("<", at, length)
-            where = builder.select(there, self._address(start, row, at), spare)
+            in_range = builder.icmp_unsigned("<", at, length)
+            where = builder.select(in_range, self._address(start, row, at), spare)
             loaded = load_value(builder, where, element, element.bytes)
-            loaded = builder.select(there, loaded, zero(element))
-            to = offset_by(builder, found, context.scaled(lane, element.bytes))
+            loaded = builder.select(in_range, loaded, zero(element))
+            to = offset_by(builder, result, context.scaled(lane, element.bytes))
             store_value(builder, loaded, to, element, element.bytes)
-        return load_value(builder, found, self.type, _ALIGN)
+        return load_value(builder, result, self.type, _ALIGN)
 
     def scatter(self, value: Value) -> None:
         """Store a vector, lane after lane."""
@@ -360,8 +362,8 @@ class LaneAccess:
             at = builder.load(offset_by(builder, places, context.scaled(lane, 8)), I64)
             source = offset_by(builder, given, context.scaled(lane, element.bytes))
             stored = load_value(builder, source, element, element.bytes)
-            there = builder.icmp_signed("!=", at, integer(HOLE))
-            where = builder.select(there, self._address(start, row, at), spare)
+            in_range = builder.icmp_signed("!=", at, integer(HOLE))
+            where = builder.select(in_range, self._address(start, row, at), spare)
             store_value(builder, stored, where, element, element.bytes)
 
     def _slot(self, bytes: int) -> Slot:

@@ -651,16 +651,16 @@ def numbers_of(
 ) -> list[int]:
     """The table of a machine for the keys that its function, written for another one, looks up."""
     tensors = {tensor.name: number for number, tensor in enumerate(graph.tensors)}
-    found: list[int] = []
+    numbers: list[int] = []
     for kind, *rest in keys:
-        here = tuple(names.get(name, name) for name in rest)
+        key = tuple(names.get(name, name) for name in rest)
         if kind == FAULTS:
-            found.append(faults)
+            numbers.append(faults)
         elif kind == NUMBER:
-            found.append(tensors[here[0]])
+            numbers.append(tensors[key[0]])
         else:
-            found.append(layout.sections[kind, *here].offset)
-    return found
+            numbers.append(layout.sections[kind, *key].offset)
+    return numbers
 
 
 def renamed(messages: Sequence[str], names: Mapping[str, str]) -> list[str]:

@@ -190,14 +190,14 @@ class _MachineEmitter:
         ready = context.block("ready")
         builder.cbranch(go, ready, self._leave)
         builder.position_at_end(ready)
-        kept = dict(context.names)
+        saved = dict(context.names)
         start = {register: self._load(slot) for register, (slot, _) in self._scalars.items()}
         context.names.update(start)
         refuse, fail = context.block("refuse"), context.block("fail")
         context.abandon = fail
         self._emit_needs(mode.needs)
         self._emit_choices(mode.choices, refuse)
-        self._restore(kept)
+        self._restore(saved)
         builder.position_at_end(refuse)
         message = f"{self._node.name} in mode {mode.name} refuses its tokens"
         builder.store(context.fault(message), context.address(context.layout.fault))
@@ -238,7 +238,7 @@ class _MachineEmitter:
                 chosen, otherwise = context.block("chosen"), context.block("otherwise")
                 builder.cbranch(context.expressions.emit(choice.when), chosen, otherwise)
                 builder.position_at_end(chosen)
-            kept = dict(context.names)
+            saved = dict(context.names)
             self._emit_needs(choice.needs)
             for statement in choice.body:
                 self._emit_statement(statement)
@@ -247,7 +247,7 @@ class _MachineEmitter:
                     self._emit_rule(rule)
                 case inner:
                     self._emit_choices(inner, refuse)
-            self._restore(kept)
+            self._restore(saved)
             if otherwise is None:
                 return
             builder.position_at_end(otherwise)
@@ -270,8 +270,8 @@ class _MachineEmitter:
         builder, bytes = self._builder, code_type(self._node).itemsize
         fired = self._frame.fired()
         where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
-        kept = integer_type(8 * bytes)
-        builder.store(builder.trunc(code, kept), where, align=bytes)
+        entry_type = integer_type(8 * bytes)
+        builder.store(builder.trunc(code, entry_type), where, align=bytes)
         self._frame.count(fired)
 
     def _emit_rule(self, rule: Rule) -> None:
@@ -320,8 +320,8 @@ class _MachineEmitter:
             case MemorySize(target=target, memory=memory):
                 names[target] = self._memories[memory].size()
             case MemoryFirst(targets=targets, value=value, memory=memory):
-                coordinates, found = self._memories[memory].first()
-                names[value] = found
+                coordinates, point = self._memories[memory].first()
+                names[value] = point
                 names.update(zip(targets, coordinates, strict=True))
             case MemoryDrop(memory=memory):
                 self._memories[memory].drop()
@@ -429,13 +429,13 @@ def _rules(
         rule = choice.inside
         tokens = [e for put in rule.puts for e in (put.value, put.tag) if e is not None]
         return (rule,) if rule.next is not None and all(map(_costs_little, tokens)) else None
-    found: list[Rule] = []
+    rules_: list[Rule] = []
     for inner in choice.inside:
         rules = _rules(graph, inner, registers)
         if rules is None:
             return None
-        found += rules
-    return tuple(found)
+        rules_ += rules
+    return tuple(rules_)
 
 
 def _is_cheap(graph: Graph, statement: object, registers: Mapping[str, object]) -> bool:
@@ -445,9 +445,9 @@ def _is_cheap(graph: Graph, statement: object, registers: Mapping[str, object]) 
         case Load(indices=indices) if by_lanes(indices):
             return False
         case Load(tensor=tensor, condition=None, indices=indices):
-            found = graph.tensor(tensor)
-            given = not found.open or found.role is TensorRole.INPUT
-            return given and all(map(_costs_little, indices))
+            declaration = graph.tensor(tensor)
+            is_input = not declaration.open or declaration.role is TensorRole.INPUT
+            return is_input and all(map(_costs_little, indices))
         case RegisterWrite(register=register, condition=None, value=value):
             return register in registers and _costs_little(value)
         case _:
@@ -511,7 +511,7 @@ class IfConversionEmitter:
     def _enter(self, choice: Choice, taken: Value) -> None:
         """Collect the rules of an alternative whose condition is ``taken``."""
         context, builder = self.context, self.context.builder
-        kept = dict(context.names)
+        saved = dict(context.names)
         for statement in choice.body:
             self._emit_statement(statement, taken, {})
         if isinstance(choice.inside, Rule):
@@ -530,7 +530,7 @@ class IfConversionEmitter:
                 self._enter(inner, _both(builder, open, holds))
                 open = _both(builder, open, builder.not_(holds))
         context.names.clear()
-        context.names.update(kept)
+        context.names.update(saved)
 
     def _emit_statement(self, statement: object, taken: Value, writes: dict[str, Value]) -> None:
         names = self.context.names
@@ -612,11 +612,11 @@ class IfConversionEmitter:
 
     def _chosen(self, values: Sequence[tuple[Value, Value]]) -> Value:
         """The value whose condition holds."""
-        found = values[-1][1]
+        chosen = values[-1][1]
         for taken, value in reversed(values[:-1]):
-            if not _same(value, found):
-                found = _select(self.context, taken, value, found)
-        return found
+            if not _same(value, chosen):
+                chosen = _select(self.context, taken, value, chosen)
+        return chosen
 
 
 def _same(left: Value, right: Value) -> bool:

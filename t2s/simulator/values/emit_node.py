@@ -136,8 +136,8 @@ class _NodeEmitter:
             tokens, contiguous = port.allowance()
             available = smaller(builder, available, tokens)
             straight = smaller(builder, straight, contiguous)
-            found = port.misuse()
-            misuse = builder.select(builder.icmp_signed("==", found, integer(0)), misuse, found)
+            fault = port.misuse()
+            misuse = builder.select(builder.icmp_signed("==", fault, integer(0)), misuse, fault)
         wraps = builder.icmp_signed("<", straight, available)
         builder.store(wraps, self._again)
         allowed = smaller(builder, smaller(builder, available, straight), self._frame.budget())
@@ -208,7 +208,7 @@ class _NodeEmitter:
 
         builder.position_at_end(fire)
         waits = [port.begin_firing() for port in self._ports]
-        for wait in (found for found in waits if found is not None):
+        for wait in (pending for pending in waits if pending is not None):
             ready = context.block("ready")
             builder.cbranch(wait, self._pause, ready)
             builder.position_at_end(ready)
@@ -282,7 +282,7 @@ def emit_program(graph: Graph, layout: ValueLayout) -> Program:
     module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
-    made: dict[int, _SharedFunction] = {}
+    functions: dict[int, _SharedFunction] = {}
     counts = Counter(shape.number for shape in shapes.values())
     calls: list[tuple[LLVMFunction, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
@@ -293,9 +293,9 @@ def emit_program(graph: Graph, layout: ValueLayout) -> Program:
         if counts[shape.number] == 1:
             calls.append((emit_machine(module, graph, node, layout, number, faults), []))
             continue
-        if shape.number not in made:
-            made[shape.number] = _shared_function(module, graph, node, layout, number, shape)
-        shared = made[shape.number]
+        if shape.number not in functions:
+            functions[shape.number] = _shared_function(module, graph, node, layout, number, shape)
+        shared = functions[shape.number]
         numbers = shared.numbers(graph, layout, shape, len(faults))
         faults += shared.faults_of(shape)
         calls.append((shared.function, [module.table(f"table{number}", I64, numbers)]))

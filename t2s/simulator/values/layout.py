@@ -261,10 +261,10 @@ def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
 
     The points are numbered in this order.
     """
-    found: list[tuple[str, ...]] = []
+    points: list[tuple[str, ...]] = []
 
     def enter(before: tuple[str, ...], needs: tuple[str, ...], choices: tuple[Choice, ...]) -> None:
-        found.extend(before + needs[: count + 1] for count in range(len(needs)))
+        points.extend(before + needs[: count + 1] for count in range(len(needs)))
         for choice in choices:
             inner = () if isinstance(choice.inside, Rule) else choice.inside
             enter(before + needs, choice.needs, inner)
@@ -273,7 +273,7 @@ def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
 
     for mode in node.modes:
         enter((), mode.needs, mode.choices)
-    return tuple(found)
+    return tuple(points)
 
 
 def most_adds(node: Machine, memory: str) -> int:

@@ -171,19 +171,19 @@ class MemoryEmitter:
         """Combine a value into a point."""
         context, builder = self._context, self._context.builder
         coordinates = [context.expressions.emit(key) for key in keys]
-        given = context.expressions.emit(value)
+        operand = context.expressions.emit(value)
         for number, positions in enumerate(self._pairs):
             builder.store(
                 self._packed(positions, coordinates),
                 offset_by(builder, self._block, 8 * (point_block.PROBE + number)),
             )
-        found = self._call(self._find)
-        new = builder.icmp_signed("<", found, integer(0))
-        where = self._value_of(builder.select(new, builder.neg(found), found))
+        position = self._call(self._find)
+        new = builder.icmp_signed("<", position, integer(0))
+        where = self._value_of(builder.select(new, builder.neg(position), position))
         type = self.memory.type
         before = load_value(builder, where, type, type.scalar.bytes)
-        both = context.expressions.apply(self.memory.operator, type, [before, given])
-        store_value(builder, builder.select(new, given, both), where, type, type.scalar.bytes)
+        both = context.expressions.apply(self.memory.operator, type, [before, operand])
+        store_value(builder, builder.select(new, operand, both), where, type, type.scalar.bytes)
 
     def first(self) -> tuple[list[Value], Value]:
         """The coordinates and the value of the first point; zeros if there is none."""

@@ -61,11 +61,11 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         machines[timing.instances] = True
         for place in range(timing.pe_count):
             instance = timing.first + place
-            found = values.traces[timing.node.name, place]
-            codes[instance] = found.codes
-            if not found.finished:
-                unfinished[instance] = _elements(program, instance, found.needs)
-            if found.refuses:
+            trace = values.traces[timing.node.name, place]
+            codes[instance] = trace.codes
+            if not trace.finished:
+                unfinished[instance] = _elements(program, instance, trace.needs)
+            if trace.refuses:
                 refusing.add(instance)
     cut = any(not needs for instance, needs in unfinished.items() if instance not in refusing)
 
@@ -112,12 +112,12 @@ def _nothing_refused(instance: int) -> Exception:
 
 def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tuple[int, ...]:
     """The element of each channel that ends at an instance."""
-    found: list[int] = []
+    elements: list[int] = []
     for name in needs:
         timing = next(timing for timing in program.channels if timing.channel.name == name)
         receivers = program.control.receiver[timing.elements]
-        found.append(timing.first + int(np.flatnonzero(receivers == instance)[0]))
-    return tuple(found)
+        elements.append(timing.first + int(np.flatnonzero(receivers == instance)[0]))
+    return tuple(elements)
 
 
 def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> Counts:
@@ -293,7 +293,7 @@ class _Reader:
         self, most_firings: int | None, *, copied: bool
     ) -> dict[tuple[str, int], MachineTrace]:
         """The traces of all machines; without ``copied`` only valid until the next run."""
-        found: dict[tuple[str, int], MachineTrace] = {}
+        traces: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
             points = self.layout.waits[node.name]
             words = self.state.get(self.layout.state(node.name)).tolist()
@@ -302,13 +302,13 @@ class _Reader:
                 needs = points[wait] if wait >= 0 and status != FINISHED else ()
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
                     raise _endless(node, place)
-                found[node.name, place] = MachineTrace(
+                traces[node.name, place] = MachineTrace(
                     codes=codes.copy() if copied else codes,
                     finished=status == FINISHED,
                     needs=needs,
                     refuses=status == FAILED,
                 )
-        return found
+        return traces
 
     def waits_for_ever(self, name: str) -> bool:
         """Whether an unfinished node is endless, and all its places wait for tokens."""

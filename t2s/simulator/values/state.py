@@ -111,13 +111,13 @@ class RunState:
 
     def _emptied(self) -> dict[str, Array]:
         """The open tensors of the last run, zeroed."""
-        found = {}
+        tensors = {}
         for tensor in self._graph.tensors:
             if tensor.open and tensor.role is not TensorRole.INPUT and tensor.name in self.memory:
                 stored = int(self.words[self._layout.extent(tensor.name).word])
-                found[tensor.name] = self.memory[tensor.name]
-                found[tensor.name][:stored] = 0
-        return found
+                tensors[tensor.name] = self.memory[tensor.name]
+                tensors[tensor.name][:stored] = 0
+        return tensors
 
     def free(self) -> None:
         """Release the users' tensors after a run."""
@@ -134,15 +134,15 @@ class RunState:
 
     def _first_rings(self, depths: Mapping[str, int]) -> None:
         """All rings, in one block."""
-        layout, found, end = self._layout, [], 0
+        layout, rings, end = self._layout, [], 0
         for channel in self._graph.channels:
             depth = depths.get(channel.name, layout.depth)
             rows, row = channel.element_count, depth * layout.tokens[channel.name].stride
-            found.append((channel.name, end, rows, row, depth))
+            rings.append((channel.name, end, rows, row, depth))
             end += -(-rows * row // ALIGNMENT) * ALIGNMENT
         block = aligned_zeros(end)
         address = address_of(block)
-        for name, start, rows, row, depth in found:
+        for name, start, rows, row, depth in rings:
             self._rings[name] = block[start : start + rows * row].reshape(rows, row)
             word = layout.ring(name).word
             self.words[word : word + 2] = address + start, depth
@@ -295,13 +295,13 @@ def allocate(
 
     ``zeros`` are arrays to reuse for some of these.
     """
-    found = dict(zeros or {})
+    tensors = dict(zeros or {})
     for tensor in graph.tensors:
         if tensor.role is TensorRole.INPUT:
-            found[tensor.name] = pack(tensor, np.asarray(inputs[tensor.array]))
-        elif tensor.name not in found:
-            found[tensor.name] = np.zeros(tensor.allocated, tensor.type.numpy)
-    return found
+            tensors[tensor.name] = pack(tensor, np.asarray(inputs[tensor.array]))
+        elif tensor.name not in tensors:
+            tensors[tensor.name] = np.zeros(tensor.allocated, tensor.type.numpy)
+    return tensors
 
 
 @lru_cache(maxsize=1)

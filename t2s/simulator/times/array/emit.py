@@ -156,12 +156,12 @@ class _RunEmitter:
         return MemoryPort(unit=rate.denominator if rate and limited else None, stalls=stalls)
 
     def _ports(self, transfer: Transfer) -> tuple[PortMemory, PortMemory]:
-        found: dict[bool, PortMemory] = {}
+        sides: dict[bool, PortMemory] = {}
         for node, memory in zip(self._plan.nodes, self._code.layout.nodes, strict=True):
-            for port, here in zip(node.ports, memory.ports, strict=True):
+            for port, port_memory in zip(node.ports, memory.ports, strict=True):
                 if port is transfer.source or port is transfer.sink:
-                    found[port.sends] = here
-        return found[True], found[False]
+                    sides[port.sends] = port_memory
+        return sides[True], sides[False]
 
     def _transfer(self, transfer: Transfer) -> None:
         """Move tokens to the receiver and free slots to the sender."""
@@ -222,13 +222,15 @@ class _RunEmitter:
         """Advance to the row of the next cycle in the notes of senders."""
         code, builder = self._code, self._code.builder
         for node, memory in zip(self._plan.nodes, code.layout.nodes, strict=True):
-            for port, here in zip(node.ports, memory.ports, strict=True):
-                rows = here.moved.shape[0]
+            for port, port_memory in zip(node.ports, memory.ports, strict=True):
+                rows = port_memory.moved.shape[0]
                 if port.sends and rows > 1:
-                    turned = builder.add(code.load(here.slot), integer(here.row_bytes, I32))
-                    end = integer(rows * here.row_bytes, I32)
+                    turned = builder.add(
+                        code.load(port_memory.slot), integer(port_memory.row_bytes, I32)
+                    )
+                    end = integer(rows * port_memory.row_bytes, I32)
                     over = builder.icmp_signed("==", turned, end)
-                    code.store(builder.select(over, integer(0, I32), turned), here.slot)
+                    code.store(builder.select(over, integer(0, I32), turned), port_memory.slot)
 
     def _earn(self, rate: int) -> None:
         """Add the credit of one cycle, which is also its maximum."""
@@ -380,10 +382,10 @@ class NodeEmitter:
         """Move the tokens of the firing lanes of a vector at an irregular port."""
         code, builder = self._code, self._code.builder
         with code.lanes_of(code.bits(fire)) as number:
-            here = builder.add(lane, number)
-            used = code.load(memory.use, here)
+            current = builder.add(lane, number)
+            used = code.load(memory.use, current)
             with builder.if_then(builder.icmp_signed("!=", used, integer(0, code.counter))):
-                at = code.load(memory.position, here)
+                at = code.load(memory.position, current)
                 code.add(-1, memory.count, at)
                 slot = code.load(memory.slot) if port.sends else None
                 code.store(integer(-1, code.counter), memory.moved, at, slot)
@@ -406,14 +408,14 @@ class NodeEmitter:
         fired = code.mask(fire)
         after = builder.add(left, fired)
         code.store_vector(after, memory.left, lane)
-        for (port, here), count in zip(self._ports, counts, strict=True):
+        for (port, port_memory), count in zip(self._ports, counts, strict=True):
             if count is not None:
-                moved = builder.and_(code.load_vector(here.use, lane), fired)
-                code.store_vector(builder.add(count, moved), here.count, lane)
-                slot = code.load(here.slot) if port.sends else None
-                code.store_vector(moved, here.moved, lane, slot)
+                moved = builder.and_(code.load_vector(port_memory.use, lane), fired)
+                code.store_vector(builder.add(count, moved), port_memory.count, lane)
+                slot = code.load(port_memory.slot) if port.sends else None
+                code.store_vector(moved, port_memory.moved, lane, slot)
             else:
-                self._move(port, here, fire, lane)
+                self._move(port, port_memory, fire, lane)
         if running is not None:
             passed = builder.sub(wait, builder.zext(builder.not_(running), code.vector))
             full = code.splat(self._node.interval - 1)
@@ -562,10 +564,10 @@ class NodeEmitter:
             code.store(now, layout.clock, CLOCK_WORD["progress"])
             free = builder.and_(ready, builder.not_(self._stalled(stalls, lane)))
             inside = builder.block
-        found = builder.phi(ready.type)
-        found.add_incoming(ready, before)
-        found.add_incoming(free, inside)
-        return found
+        unstalled = builder.phi(ready.type)
+        unstalled.add_incoming(ready, before)
+        unstalled.add_incoming(free, inside)
+        return unstalled
 
     def _stalled(self, stalls: RandomStalls, lane: Value) -> Value:
         """The lanes that ``RandomStalls.holds`` back in this cycle."""

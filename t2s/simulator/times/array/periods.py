@@ -140,8 +140,8 @@ class _Level:
     def alike(self, mark: int | None) -> list[Snapshot]:
         """The snapshots of anchors of a mark, the latest first."""
         anchors = self.anchors if self.extra is None else [*self.anchors, self.extra]
-        found = [anchor for anchor in anchors if anchor.mark is None or anchor.mark == mark]
-        return [anchor.seen for anchor in sorted(found, key=lambda anchor: -anchor.look)]
+        matches = [anchor for anchor in anchors if anchor.mark is None or anchor.mark == mark]
+        return [anchor.seen for anchor in sorted(matches, key=lambda anchor: -anchor.look)]
 
     def look(self, mark: int | None, take: Callable[[int], _Anchor], cycle: int) -> None:
         """Record a look that matches none before; ``take`` makes it an anchor."""
@@ -150,8 +150,8 @@ class _Level:
             self.recent.clear()
             if len(self.anchors) > self.most:
                 self.spacing *= 2
-                kept = [anchor for anchor in self.anchors if anchor.look % self.spacing == 0]
-                self.anchors = [one for one in kept if one.mark is not None]
+                remaining = [anchor for anchor in self.anchors if anchor.look % self.spacing == 0]
+                self.anchors = [candidate for candidate in remaining if candidate.mark is not None]
         elif mark in self.recent and (
             self.extra is None or self.extra.look <= self.looks - self.spacing
         ):
@@ -234,10 +234,10 @@ class FastForward:
 
     def back_to(self, cycle: int) -> None:
         """Go back to a saved state at or before ``cycle``, not later than the last firing."""
-        for kept in (self._newer, self._older):
-            if kept is not None and kept.cycle <= cycle:
-                self.machine.arena[: len(kept.arena)] = kept.arena
-                self.machine.last[:] = kept.last
+        for checkpoint in (self._newer, self._older):
+            if checkpoint is not None and checkpoint.cycle <= cycle:
+                self.machine.arena[: len(checkpoint.arena)] = checkpoint.arena
+                self.machine.last[:] = checkpoint.last
                 return
 
     def _keep(self) -> _Checkpoint:
@@ -258,9 +258,9 @@ class FastForward:
             inner.forget()
         machine, level = self.machine, self._levels[at]
         mark = machine.mark() if level.looks >= _EAGER else None
-        found = level.alike(mark)
-        now = snapshot(machine) if found else None
-        for earlier in found:
+        matches = level.alike(mark)
+        now = snapshot(machine) if matches else None
+        for earlier in matches:
             if now is not None and self._skip(level, earlier, now, until):
                 level.forget()
                 return

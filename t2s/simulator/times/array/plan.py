@@ -195,18 +195,18 @@ def _port(
 ) -> LanePort:
     """The port whose firings use the elements ``used``, by row of the node."""
     count = program.channels[channel].channel.element_count
-    there = used != NOWHERE
+    used_anywhere = used != NOWHERE
     lowest, highest = np.full(lanes, count), np.full(lanes, NOWHERE)
-    np.minimum.at(lowest, lane_of_row[there], used[there])
-    np.maximum.at(highest, lane_of_row[there], used[there])
+    np.minimum.at(lowest, lane_of_row[used_anywhere], used[used_anywhere])
+    np.maximum.at(highest, lane_of_row[used_anywhere], used[used_anywhere])
     regular = bool((lowest == highest)[highest != NOWHERE].all())
     positions = np.full(count, NOWHERE, np.int64)
     if regular:
         using = np.flatnonzero(highest != NOWHERE)
         positions[highest[using]] = using
-        table = np.where(there, lane_of_row, NOWHERE)
+        table = np.where(used_anywhere, lane_of_row, NOWHERE)
     else:
-        positions[used[there]] = used[there]
+        positions[used[used_anywhere]] = used[used_anywhere]
         table = used
     return LanePort(
         channel=channel,
@@ -244,9 +244,9 @@ def walk_of(order: FiringOrder) -> Walk:
     while axes and codes.shape[-1] == 1:
         repeat *= len(axes.pop())
         codes = codes[..., 0]
-    kept = [at for at, axis in enumerate(axes) if len(axis) > 1]
-    codes = codes.reshape([codes.shape[at] for at in kept])
-    axes = [axes[at] for at in kept] or [np.zeros(1, np.int32)]
+    relevant = [at for at, axis in enumerate(axes) if len(axis) > 1]
+    codes = codes.reshape([codes.shape[at] for at in relevant])
+    axes = [axes[at] for at in relevant] or [np.zeros(1, np.int32)]
     if codes.ndim == 0:
         codes = codes.reshape(1)
     innermost = axes[-1]

@@ -120,11 +120,11 @@ class ArrayMachine:
             layout.stores[number].view(arena)[:] = node.stores
             for port, section in zip(node.ports, layout.tables[number], strict=True):
                 section.view(arena)[:] = port.table
-            for port, here in zip(node.ports, memory.ports, strict=True):
+            for port, port_memory in zip(node.ports, memory.ports, strict=True):
                 if port.sends:
-                    there = port.positions != NOWHERE
-                    count = here.count.view(arena)
-                    count[port.positions[there]] = capacities(self.plan, port)[there]
+                    connected = port.positions != NOWHERE
+                    count = port_memory.count.view(arena)
+                    count[port.positions[connected]] = capacities(self.plan, port)[connected]
             for lane in range(node.lanes):
                 self._start(number, node, memory, lane, starts)
 
@@ -153,11 +153,11 @@ class ArrayMachine:
         row = int(record[ROW]) + int(code)
         self.layout.moving.view(self.arena)[pe] = node.moved[row]
         memory.storing.view(self.arena)[lane] = -1 if node.stores[row] else 0
-        for port, here in zip(node.ports, memory.ports, strict=True):
+        for port, port_memory in zip(node.ports, memory.ports, strict=True):
             position = int(port.table[row])
-            here.use.view(self.arena)[lane] = -1 if position != NOWHERE else 0
+            port_memory.use.view(self.arena)[lane] = -1 if position != NOWHERE else 0
             if not port.regular:
-                here.position.view(self.arena)[lane] = max(position, 0)
+                port_memory.position.view(self.arena)[lane] = max(position, 0)
 
     @property
     def event(self) -> int:
@@ -207,9 +207,9 @@ class ArrayMachine:
 
         With shared bandwidth, the queue distinguishes states best.
         """
-        found = int(self.clock[CLOCK_WORD["credit"]]) & _WORD
-        found = zlib.crc32(self._queue().tobytes(), found)
-        return zlib.crc32(self.arena[self._sample].tobytes(), found)
+        checksum = int(self.clock[CLOCK_WORD["credit"]]) & _WORD
+        checksum = zlib.crc32(self._queue().tobytes(), checksum)
+        return zlib.crc32(self.arena[self._sample].tobytes(), checksum)
 
     def _queue(self) -> Array:
         """The PEs that wait for memory, in order."""
@@ -232,15 +232,17 @@ class ArrayMachine:
         self._rolling: list[tuple[Array, Array, int]] = []
         for node, memory in zip(self.plan.nodes, layout.nodes, strict=True):
             settled += [memory.started, memory.wait]
-            for port, here in zip(node.ports, memory.ports, strict=True):
-                settled.append(here.count)
-                if port.sends and here.moved.shape[0] > 1:
-                    sent = here.moved.view(arena)[:, : port.size]
-                    self._rolling.append((sent, here.slot.view(arena), here.row_bytes))
+            for port, port_memory in zip(node.ports, memory.ports, strict=True):
+                settled.append(port_memory.count)
+                if port.sends and port_memory.moved.shape[0] > 1:
+                    sent = port_memory.moved.view(arena)[:, : port.size]
+                    self._rolling.append(
+                        (sent, port_memory.slot.view(arena), port_memory.row_bytes)
+                    )
                 elif port.sends:
-                    settled.append(replace(here.moved, shape=(port.size,)))
+                    settled.append(replace(port_memory.moved, shape=(port.size,)))
                 else:
-                    settled.append(here.moved)
+                    settled.append(port_memory.moved)
         self._settled = np.concatenate([part.positions for part in settled])
         self._sample = self._settled[:: -(-len(self._settled) // _SAMPLED)]
 
@@ -255,9 +257,9 @@ class ArrayMachine:
     def ports(self) -> list[tuple[NodePlan, NodeMemory, LanePort, PortMemory]]:
         """All ports with their nodes, in order."""
         return [
-            (node, memory, port, here)
+            (node, memory, port, port_memory)
             for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True)
-            for port, here in zip(node.ports, memory.ports, strict=True)
+            for port, port_memory in zip(node.ports, memory.ports, strict=True)
         ]
 
     def end(self) -> int:
@@ -278,13 +280,13 @@ class ArrayMachine:
         starved, blocked = np.zeros(elements, np.int64), np.zeros(elements, np.int64)
         stalled = np.zeros(program.pe_count, np.int64)
         memory = np.zeros(program.pe_count, np.int64)
-        for node, here in zip(self.plan.nodes, self.layout.nodes, strict=True):
+        for node, node_memory in zip(self.plan.nodes, self.layout.nodes, strict=True):
             lanes = node.timing.instances
-            for port, at in zip(node.ports, here.ports, strict=True):
+            for port, at in zip(node.ports, node_memory.ports, strict=True):
                 counts = self._section(totals, at.stall.offset)[: node.lanes]
                 stalled[lanes] += counts
                 self._attribute(port, counts, blocked if port.sends else starved, node)
-            memory[lanes] = self._section(totals, here.memory_stall.offset)[: node.lanes]
+            memory[lanes] = self._section(totals, node_memory.memory_stall.offset)[: node.lanes]
         done = firings == program.control.firings
         waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
         unfinished = ~done & (firings > 0)
@@ -314,8 +316,8 @@ class ArrayMachine:
         """Stalls of lanes to elements; an irregular port counts for the lane's first element."""
         timing = self.program.channels[port.channel]
         if port.regular:
-            there = port.positions != NOWHERE
-            total[timing.elements][there] += counts[port.positions[there]]
+            connected = port.positions != NOWHERE
+            total[timing.elements][connected] += counts[port.positions[connected]]
             return
         control = self.program.control
         for lane in np.flatnonzero(counts):
@@ -327,16 +329,18 @@ class ArrayMachine:
     def _tokens_left(self) -> Counts:
         """Tokens in every element: what was sent and not received."""
         left = np.zeros(len(self.program.channel_of_element), np.int64)
-        for _, _, port, here in self.ports():
+        for _, _, port, port_memory in self.ports():
             if not port.sends:
                 continue
             timing = self.program.channels[port.channel]
-            there = port.positions != NOWHERE
-            positions = port.positions[there]
-            free = here.count.view(self.arena)[positions].astype(np.int64)
-            left[timing.elements][there] = capacities(self.plan, port)[there] - free
+            connected = port.positions != NOWHERE
+            positions = port.positions[connected]
+            free = port_memory.count.view(self.arena)[positions].astype(np.int64)
+            left[timing.elements][connected] = capacities(self.plan, port)[connected] - free
         for transfer in self.plan.transfers:
-            sink = next(here for _, _, port, here in self.ports() if port is transfer.sink)
+            sink = next(
+                port_memory for _, _, port, port_memory in self.ports() if port is transfer.sink
+            )
             both = (transfer.source.positions != NOWHERE) & (transfer.sink.positions != NOWHERE)
             taken = sink.moved.view(self.arena)[transfer.sinks].astype(np.int64)
             left[self.program.channels[transfer.channel].elements][both] += taken
@@ -344,10 +348,12 @@ class ArrayMachine:
 
     def _stuck(self, done: Array) -> list[Stuck]:
         """Unfinished PEs that wait for something that no firing so far will provide."""
-        sides = {(port.channel, port.sends): here for _, _, port, here in self.ports()}
+        sides = {
+            (port.channel, port.sends): port_memory for _, _, port, port_memory in self.ports()
+        }
         transfers = {transfer.channel: transfer for transfer in self.plan.transfers}
-        found: dict[int, Stuck] = {}
-        for node, _, port, here in self.ports():
+        stuck: dict[int, Stuck] = {}
+        for node, _, port, port_memory in self.ports():
             transfer = transfers[port.channel]
             other = sides[port.channel, not port.sends]
             partners = dict(
@@ -355,19 +361,19 @@ class ArrayMachine:
                 if port.sends
                 else zip(transfer.sinks.tolist(), transfer.sources.tolist(), strict=True)
             )
-            count, use = here.count.view(self.arena), here.use.view(self.arena)
+            count, use = port_memory.count.view(self.arena), port_memory.use.view(self.arena)
             for lane in np.flatnonzero(use[: node.lanes]):
                 pe = node.timing.first + int(lane)
-                at = int(lane) if port.regular else int(here.position.view(self.arena)[lane])
-                if done[pe] or count[at] or pe in found:
+                at = int(lane) if port.regular else int(port_memory.position.view(self.arena)[lane])
+                if done[pe] or count[at] or pe in stuck:
                     continue
                 partner = partners.get(at)
                 if partner is not None and self._coming(port, other, partner):
                     continue
                 element = int(np.flatnonzero(port.positions == at)[0])
                 first = self.program.channels[port.channel].first
-                found[pe] = Stuck(instance=pe, element=first + element, sending=port.sends)
-        return [found[pe] for pe in sorted(found)]
+                stuck[pe] = Stuck(instance=pe, element=first + element, sending=port.sends)
+        return [stuck[pe] for pe in sorted(stuck)]
 
     def _coming(self, port: LanePort, other: PortMemory, partner: int) -> bool:
         """Whether a token, or space, is on its way from the other side."""

@@ -107,13 +107,13 @@ class DigitSum:
 
 def normalized(base: int, tables: Mapping[int, Numbers]) -> DigitSum:
     """A sum whose tables start with 0; tables of zeros are left out."""
-    kept = {}
+    tables_ = {}
     for digit, table in tables.items():
         first = int(table[0]) if len(table) else 0
         base += first
         if (table != first).any():
-            kept[digit] = table - first
-    return DigitSum(base=base, tables=kept)
+            tables_[digit] = table - first
+    return DigitSum(base=base, tables=tables_)
 
 
 class NodeDigits:
@@ -131,7 +131,7 @@ class NodeDigits:
         self._space = frozenset(dimension.name for dimension in node.space)
         self._frames: dict[tuple[tuple[int, int], ...], DigitFrame] = {}
         names = [index_names(e) for loop in node.loops for e in (loop.minimum, loop.extent)]
-        if any(found - self._space for found in names):
+        if any(used - self._space for used in names):
             raise Opaque
         self._bounds = None if any(names) else self._bounds_of(self._parameters)
 

@@ -297,10 +297,10 @@ class _NestEmitter:
         assert access is not None
 
         def write() -> None:
-            found = self._value(value, width)
+            lanes = self._value(value, width)
             if self._group.width > 1:
-                found = [self._lanes(width).widened(lane) for lane in found]
-            self._access.write(pointer, access, start, width, value.type, found)
+                lanes = [self._lanes(width).widened(lane) for lane in lanes]
+            self._access.write(pointer, access, start, width, value.type, lanes)
 
         if condition is None:
             write()
@@ -313,16 +313,16 @@ class _NestEmitter:
         builder = self._builder
         holds, before = self._condition(condition), builder.block
         with builder.if_then(holds):
-            found = emit()
+            emitted = emit()
             inside = builder.block
-        values = found if isinstance(found, list) else [found]
+        values = emitted if isinstance(emitted, list) else [emitted]
         merged: list[Value] = []
         for value in values:
             phi = builder.phi(value.type)
             phi.add_incoming(null(value.type), before)
             phi.add_incoming(value, inside)
             merged.append(phi)
-        return merged if isinstance(found, list) else merged[0]
+        return merged if isinstance(emitted, list) else merged[0]
 
     def _condition(self, condition: Expr) -> Value:
         """A condition that is constant over the firings of a group."""
@@ -507,13 +507,13 @@ class AccessEmitter:
 
     def _entry(self, digit: int, table: Numbers) -> Value:
         """The entry of a table at the current value of its digit."""
-        builder, found = self._builder, self._nest.frame.digits[digit]
-        value = self._indices[found.loop]
-        siblings = [d for d in self._nest.frame.digits if d.loop == found.loop]
+        builder, digit_ = self._builder, self._nest.frame.digits[digit]
+        value = self._indices[digit_.loop]
+        siblings = [d for d in self._nest.frame.digits if d.loop == digit_.loop]
         if len(siblings) == 2:
             by = integer(siblings[0].unit)
-            value = builder.udiv(value, by) if found.unit > 1 else builder.urem(value, by)
-        position = builder.sub(value, integer(int(found.values[0])), "nsw")
+            value = builder.udiv(value, by) if digit_.unit > 1 else builder.urem(value, by)
+        position = builder.sub(value, integer(int(digit_.values[0])), "nsw")
         step = stride(table)
         if step is not None:
             return builder.mul(position, integer(step), "nsw")
@@ -617,8 +617,8 @@ class AccessEmitter:
 
 def keyed_accesses(nest: Nest) -> list[tuple[str, NestAccess]]:
     """The accesses of a nest, with the names of their sections in the arena."""
-    found = [(f"operand {name}", operand.access) for name, operand in nest.operands.items()]
-    return found + [(f"statement {at}", access) for at, access in nest.accesses.items()]
+    accesses = [(f"operand {name}", operand.access) for name, operand in nest.operands.items()]
+    return accesses + [(f"statement {at}", access) for at, access in nest.accesses.items()]
 
 
 def _vector(numbers: list[int]) -> Value:
@@ -698,11 +698,11 @@ class LaneEmitter:
             case ReduceLanes(value=value):
                 return self._reduced(expr, value.type.lanes)
             case Insert(vector=vector, lane=at, value=value):
-                here = self._scalars_equal(self.lane(at, 0), at.type, lane)
+                is_lane = self._scalars_equal(self.lane(at, 0), at.type, lane)
                 sides = self._equal([self.lane(value, 0), self.lane(vector, lane)])
-                if self._is_wide(here):
+                if self._is_wide(is_lane):
                     sides = [self.widened(side) for side in sides]
-                return builder.select(here, *sides)
+                return builder.select(is_lane, *sides)
         raise InternalError(f"{expr.__class__.__name__} in the body of a PE")
 
     def widened(self, value: Value) -> Value:

@@ -158,11 +158,11 @@ class NestBuilder:
         known: dict[int, tuple[Reference, _Form]] = {}
 
         def form(pe: TracedPE, points: Product) -> _Form:
-            found = self._tracer.local(pe, name, points)
-            if id(found) not in known:
-                base, tables = full(found, points, pe.frame.all)
-                known[id(found)] = found, (found.source, base, tables, found.lanes)
-            return known[id(found)][1]
+            reference = self._tracer.local(pe, name, points)
+            if id(reference) not in known:
+                base, tables = full(reference, points, pe.frame.all)
+                known[id(reference)] = reference, (reference.source, base, tables, reference.lanes)
+            return known[id(reference)][1]
 
         source, access, lanes = self._alike(condition, form)
         return Operand(source=source, access=access, lanes=lanes, condition=condition)
@@ -188,10 +188,10 @@ class NestBuilder:
     def _token(self, channel: str, lanes: int) -> Callable[[TracedPE, Product], _Form]:
         """The access for sent tokens: the row of the PE, in the order of sending."""
         network = self._tracer.network
-        found = network.graph.channel(channel)
+        declaration = network.graph.channel(channel)
 
         def form(pe: TracedPE, points: Product) -> _Form:
-            _, row = network.end(pe, found, found.source_index)
+            _, row = network.end(pe, declaration, declaration.source_index)
             tables: dict[int, Numbers] = {}
             for digit, values in enumerate(points):
                 if len(values) > 1:
@@ -213,11 +213,11 @@ class NestBuilder:
             points = pe.points(condition)
             if not size(points):
                 continue
-            found = form(pe, points)
-            bases[pe.number] = found[1]
+            access = form(pe, points)
+            bases[pe.number] = access[1]
             if first is None:
-                first = found
-            elif (first[0], first[3]) != (found[0], found[3]) or not _same(first[2], found[2]):
+                first = access
+            elif (first[0], first[3]) != (access[0], access[3]) or not _same(first[2], access[2]):
                 raise Opaque
         if first is None:
             raise Opaque
@@ -237,8 +237,8 @@ def _element(
             step = scale * prod(shape[at + 1 :])
             base += step * total.base
             for digit, table in total.tables.items():
-                here = picked(table, positions(pe.frame.all[digit], points[digit]))
-                low, high = low + int(here.min()), high + int(here.max())
+                entries = picked(table, positions(pe.frame.all[digit], points[digit]))
+                low, high = low + int(entries.min()), high + int(entries.max())
                 tables[digit] = tables.get(digit, 0) + step * table
             if low < 0 or high >= extent - (lanes - 1 if at == len(shape) - 1 else 0):
                 raise Opaque
@@ -255,7 +255,7 @@ def static(condition: Expr | None) -> Expr | None:
 
 
 def _shape(node: PEArray, register: str) -> tuple[int, ...]:
-    return next(found.shape for found in node.registers if found.name == register)
+    return next(declaration.shape for declaration in node.registers if declaration.name == register)
 
 
 def _same(left: Tables, right: Tables) -> bool:

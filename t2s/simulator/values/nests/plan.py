@@ -139,12 +139,12 @@ def _through_memory(graph: Graph) -> set[str]:
 
 def _with_senders(graph: Graph, nodes: set[str]) -> set[str]:
     """The nodes and their transitive senders."""
-    found = set(nodes)
+    reached = set(nodes)
     while True:
-        more = {c.source for c in graph.channels if c.sink in found} - found
+        more = {c.source for c in graph.channels if c.sink in reached} - reached
         if not more:
-            return found
-        found |= more
+            return reached
+        reached |= more
 
 
 @dataclass(slots=True, kw_only=True)
@@ -233,13 +233,13 @@ class _Planner:
 
     def too_long(self) -> set[str]:
         """Nodes that read a channel too long to be kept."""
-        graph, found = self.network.graph, set()
+        graph, nodes = self.network.graph, set()
         for name in self.tracer.kept:
             channel = graph.channel(name)
             scalars = self.tracer.pitch(name) * channel.element_count
             if scalars * channel.stream.element.scalar.bytes > LARGEST_STREAM:
-                found.add(channel.sink)
-        return found - self.rings
+                nodes.add(channel.sink)
+        return nodes - self.rings
 
     def _kept_sends(self, name: str) -> set[str]:
         node = self.network.graph.node(name)
@@ -359,13 +359,13 @@ def _requests(graph: Graph, plan: Plan) -> Iterator[tuple[tuple[str, ...], tuple
 
 def _streams(graph: Graph, plan: Plan, recorded: Mapping[str, Array]) -> dict[str, Array]:
     """Memory for the tokens that nests keep."""
-    made = {}
+    streams = {}
     for name, pitch in plan.streams.items():
         if name not in recorded:
             channel = graph.channel(name)
             scalars = pitch * channel.element_count
-            made[name] = aligned_zeros(scalars * channel.stream.element.scalar.bytes)
-    return made
+            streams[name] = aligned_zeros(scalars * channel.stream.element.scalar.bytes)
+    return streams
 
 
 def _fill(

@@ -115,11 +115,11 @@ class Tracer:
         if end in self._streams or end[0] in self.kept:
             return
         try:
-            found = self._passed_stream(end)
+            passed = self._passed_stream(end)
         except Opaque:
             self.keep(end[0])
         if end[0] not in self.kept:
-            self._streams[end] = found
+            self._streams[end] = passed
 
     def _ends_before(self, end: End) -> list[End]:
         """All upstream ends within a node, senders first, to bound the recursion."""
@@ -172,8 +172,8 @@ class Tracer:
         pe = self.network.pes[self.network.sender[end]]
         send = next(s for s in pe.node.body if isinstance(s, Send) and s.channel == end[0])
         points = pe.points(send.condition)
-        found = self.resolve(pe, send.value, points)
-        return tuple(len(values) for values in points), found
+        reference = self.resolve(pe, send.value, points)
+        return tuple(len(values) for values in points), reference
 
     def local(self, pe: TracedPE, name: str, points: Product) -> Reference:
         match self._binding(pe.node, name):
@@ -197,8 +197,8 @@ class Tracer:
         token = self.tokens(end, tuple(len(values) for values in arriving))
         if all(at is None for at in chosen):
             return token
-        here = tuple(picked(table, at) for table, at in zip(token.tables, chosen, strict=True))
-        return replace(token, tables=here)
+        entries = tuple(picked(table, at) for table, at in zip(token.tables, chosen, strict=True))
+        return replace(token, tables=entries)
 
     def _loaded(self, pe: TracedPE, load: Load, points: Product) -> Reference:
         tensor = self.network.graph.tensor(load.tensor)
@@ -213,9 +213,9 @@ class Tracer:
             low = high = total.base
             base += scale * total.base
             for digit, table in total.tables.items():
-                here = picked(table, positions(pe.frame.all[digit], points[digit]))
-                tables[digit] = tables[digit] + scale * here
-                low, high = low + int(here.min()), high + int(here.max())
+                entries = picked(table, positions(pe.frame.all[digit], points[digit]))
+                tables[digit] = tables[digit] + scale * entries
+                low, high = low + int(entries.min()), high + int(entries.max())
             wide = load.type.lanes if at == len(load.indices) - 1 else 1
             if low < 0 or high + wide > tensor.allocated[at]:
                 raise Opaque
@@ -253,9 +253,9 @@ class Tracer:
         digit, holds = pe.frame.single(select.condition, pe.known)
         if digit is None:
             return self.resolve(pe, select.if_true if holds else select.if_false, points)
-        here = picked(np.asarray(holds), positions(pe.frame.all[digit], points[digit]))
+        chosen_values = picked(np.asarray(holds), positions(pe.frame.all[digit], points[digit]))
         pieces: list[tuple[Numbers, Reference]] = []
-        for chosen, side in ((here, select.if_true), (~here, select.if_false)):
+        for chosen, side in ((chosen_values, select.if_true), (~chosen_values, select.if_false)):
             if chosen.any():
                 values = points[digit][chosen]
                 part = (*points[:digit], values, *points[digit + 1 :])
@@ -599,8 +599,8 @@ class TracedNetwork:
 
     def of_node(self, node: str) -> Iterator[TracedPE]:
         """The PEs of a node, in row-major order."""
-        found = self.graph.node(node)
-        for number in range(found.place_count):
+        declaration = self.graph.node(node)
+        for number in range(declaration.place_count):
             if (node, number) in self.pes:
                 yield self.pes[(node, number)]
 
@@ -719,8 +719,8 @@ def _places(
 def longest(network: TracedNetwork, channel: str) -> int:
     """The largest number of tokens sent to or taken from any element of a channel."""
     elements = range(prod(network.graph.channel(channel).shape))
-    found = (
+    lengths = (
         max(network.sent.get((channel, at), 0), network.received.get((channel, at), 0))
         for at in elements
     )
-    return max(found, default=0)
+    return max(lengths, default=0)
