@@ -245,7 +245,7 @@ def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
     known = [word for word in words if word is not None and 0 <= word < 1 << 32]
     if len(known) != len(words):
         raise UserError(
-            "the code holds what is not a word",
+            "the code contains a non-word",
             location=user_location(),
             expected="whole numbers of 32 bits, bytes, or the path of a file",
             given=repr(code)[:80],
@@ -405,5 +405,5 @@ def _shape(count: int, rows: object, columns: object) -> tuple[int, int] | None:
         location=user_location(),
         expected="a program for each element, row by row",
         given=f"{count} programs, {height * width} elements",
-        hint="give rows=... and columns=...; an element without work has a program of one halt",
+        hint="pass rows=... and columns=...; an idle element has a program of one halt",
     )

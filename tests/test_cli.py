@@ -421,7 +421,7 @@ values = s.load(s.scan_compressed(s.root(), pos, crd)[1], s.tensor("vals", t2s.F
 s.write_values(values, s.output("out", t2s.Float(64)))
 graph = s.graph()
 """
-    assert "there are no random values for pos of copy: it has any length" in refuses(
+    assert "pos of copy has no fixed length, so it cannot be random" in refuses(
         written(tmp_path, text)
     )
 

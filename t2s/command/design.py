@@ -35,7 +35,7 @@ DENSITY = 0.1
 """Share of the elements of a random sparse operand that are not zero."""
 
 RANDOM_SIZE = 64
-"""Rows and columns of a random sparse operand, unless ``--size`` says otherwise."""
+"""Rows and columns of a random sparse operand without ``--size``."""
 
 Inputs = dict[str, Any]
 Funcs = tuple[t2s.Func, ...]
@@ -236,7 +236,7 @@ def graph_inputs(graph: Graph, seed: int, given: Mapping[str, Any]) -> Inputs:
         value = random_values(generator, tensor.type, tensor.shape)
         if tensor.open and tensor.array not in given:
             raise UserError(
-                f"there are no random values for {tensor.array} of {graph.name}: it has any length",
+                f"{tensor.array} of {graph.name} has no fixed length, so it cannot be random",
                 expected=f"a dict {INPUTS} in the file, or a function that returns one",
                 given=", ".join(given) or "no inputs",
             )

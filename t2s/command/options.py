@@ -18,7 +18,7 @@ from t2s.sparse_repr.notation.ir import Assignment, accesses
 # Options that several commands share.
 
 DEFAULT_DEVICE = "arria10"
-"""What design files run on, unless ``--device`` says otherwise."""
+"""The device of design files without ``--device``."""
 
 ENGINES = ("native", "array", "table", "python")
 

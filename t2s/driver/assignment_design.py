@@ -127,7 +127,7 @@ class SparseResult(NotebookDisplay):
         runs = [stage for stage in self.stages if isinstance(stage, SimResult)]
         if not runs or len(runs) < len(self.stages):
             raise UserError(
-                "there is no report of this run",
+                "this run has no report",
                 location=user_location(),
                 expected="a result of t2s.simulate",
                 given=repr(self),

@@ -58,7 +58,7 @@ class StageResult(Protocol):
 
 
 Stages = Generator[Stage, Any, Any]
-"""Yields the stages in order, takes the result of each, returns the result of the design."""
+"""Yields the stages in order, is sent the result of each, and returns that of the design."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Design(ABC):
         """The stage of a single-graph design; ``UnsupportedError`` for several graphs."""
         if self.stage_count > 1:
             raise UnsupportedError(
-                f"{self.name} is {self.stage_count} graphs, which run one after the other",
+                f"{self.name} consists of {self.stage_count} graphs, which run one after the other",
                 location=user_location(),
                 expected=f"one graph, for {verb}",
                 given=f"{self.stage_count} stages, each with the whole device to itself",

@@ -21,7 +21,7 @@ from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.schedule import ScheduledFunc
 
 MOST_CYCLES = 10**12
-"""Cycles after which a rung is given up."""
+"""Cycles after which a step is abandoned."""
 
 MOST_STEPS = 64
 
@@ -57,7 +57,7 @@ def ablation_of(design: Any, device: Device, graph: str) -> tuple[AblationStep, 
 
 
 Step = tuple[str, str, Directive]
-"""The Func in whose journal it is, the Func that it is about, and the directive."""
+"""The Func whose journal holds it, the Func that it is about, and the directive."""
 
 
 def _ablation_step(

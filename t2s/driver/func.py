@@ -38,7 +38,7 @@ class Func(SparseFunc, NotebookDisplay):
         try:
             loops = Preformatted(title="", text=print_loop_nest(self))
         except T2SError as error:
-            loops = Preformatted(title="There is no loop nest yet.", text=str(error))
+            loops = Preformatted(title="No loop nest yet.", text=str(error))
         return NotebookCard(title=f"Func {self.name}", parts=(loops,))
 
     def __getattr__(self, attribute: str) -> NoReturn:

@@ -43,13 +43,13 @@ class _Lowered:
 
 
 _MOST = 4
-"""Programs kept for one output: of several sizes, say."""
+"""Cached programs per output, for example of several sizes."""
 
 _LOWERED: WeakKeyDictionary[AnyFunc, dict[object, _Lowered]] = WeakKeyDictionary()
 """By the (first) output of a design, as verbs make a ``FuncDesign`` each.
 
-All that engines prepare for a graph is found again by its identity, so that the second verb on a
-design takes a fraction of the first one's time.
+Engines cache what they prepare by the identity of the graph, so a second verb on a design takes a
+fraction of the first one's time.
 """
 
 
@@ -175,5 +175,5 @@ def refuse_sparse(design: object) -> None:
                 given="a design of several Funcs" if func is not design else "its loop nest",
                 hint="let the next design read the result of this one as an input"
                 if func is not design
-                else "its hardware follows from the representation: there is no loop nest to print",
+                else "its hardware follows from the representation: no loop nest to print",
             )

@@ -115,7 +115,7 @@ def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
         raise UserError(
             "depths= must map channel names to positive integers",
             location=user_location(),
-            expected="what t2s.fit_depths(design) gives, or a mapping from channels to depths",
+            expected="the result of t2s.fit_depths(design), or a mapping from channels to depths",
             given=repr(depths)[:200],
         )
     channels = [timing.channel.name for run in runs for timing in run.program.channels]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from t2s.simulator.report.result import SimResult
 
 MOST_TURNS = 16
-"""The most operations that may share a cell: it has as many instructions."""
+"""The most operations per cell, which has as many instructions."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,7 +149,7 @@ class Placement(Design, NotebookDisplay):
             case SparseResult(stages=(SimResult() as only,)):
                 shares = self._shares(only)
             case _:
-                expected = "what Placement.run gives, or t2s.simulate of a placement"
+                expected = "a result of Placement.run, or of t2s.simulate of a placement"
                 checked_kind("the run", run, PlacedRun, expected)
         if set(shares) != set(self.placed.sites):
             raise UserError(
@@ -238,7 +238,7 @@ class Placement(Design, NotebookDisplay):
 
 def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
     raise UserError(
-        f"there is no {what} {given!r}",
+        f"unknown {what} {given!r}",
         location=user_location(),
         expected=f"one of {', '.join(names)}",
         given=repr(given),
@@ -285,7 +285,7 @@ def place(
     turns = as_int(interval)
     if turns is None or not 1 <= turns <= MOST_TURNS:
         raise UserError(
-            "so many operations cannot share a cell",
+            "too many operations for one cell",
             location=user_location(),
             expected=f"interval to be a whole number from 1 to {MOST_TURNS}",
             given=repr(interval),

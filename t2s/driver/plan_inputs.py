@@ -188,7 +188,7 @@ def facts_for(
         good = isinstance(share, int | float) and 0 <= share <= 1
         if len(sizes) != order or any(size is None or size < 0 for size in sizes) or not good:
             raise UserError(
-                f"the shape of {name} is not known, or its density is none",
+                f"the shape of {name} is unknown, or its density is invalid",
                 location=where,
                 expected=f"{order} extents, and a density from 0 to 1",
                 given=f"shape {shape!r}, density {share!r}",

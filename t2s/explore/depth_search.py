@@ -37,10 +37,10 @@ from t2s.simulator.run import retime
 
 _FIRST_DEPTH = 64
 _GROWTH = 32
-"""Depth of the first run without limits, and how much deeper a channel is made that blocks."""
+"""Depth of the first unbounded run, and the growth factor of blocking channels."""
 
 MOST_MEASURED = 1 << 25
-"""Slots in use are counted in programs of at most so many firings."""
+"""Peak occupancies are measured in programs of at most this many firings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,10 +380,10 @@ class Timings:
 # the fewest cycles for the RAM that it saves.  Every point is an exact run.
 
 MOST_COMBINATIONS = 128
-"""Most combinations of depths that are all tried."""
+"""The most combinations of depths to enumerate."""
 
 _SHARE = 4
-"""A step of a search by steps takes this part of a depth, at least one token."""
+"""A step of the descent takes this share of a depth, at least one token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import RunContext, SimProgram
 
 MOST_SLACK = 1000
-"""Largest ``slack``: the design may take so many times its cycles more."""
+"""The largest ``slack``: additional cycles as a multiple of the design's."""
 
 
 def fit_depths(
@@ -142,7 +142,7 @@ class _Fitting:
         """Find cheaper depths and their cost in cycles."""
         state = self.state
         if state is None:
-            raise InternalError("there are no fitted depths to start from")
+            raise InternalError("no fitted depths to start from")
         cycles = self.timings.cycles([state.best])[0]
         if cycles is None:
             raise InternalError("the fitted depths do not end")

@@ -175,7 +175,7 @@ def hull(accesses: Sequence[AccessRange], rank: int) -> tuple[tuple[int, int] | 
 
 
 MOST_AROUND = 16
-"""Of more conditions around a selection the innermost ones are looked at."""
+"""The number of innermost conditions around a selection that are analyzed."""
 
 
 def without_dead_reads(value: Expr, intervals: Sequence[Interval]) -> Expr:

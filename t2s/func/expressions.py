@@ -250,7 +250,7 @@ _OPERATORS = {
     "left_shift": Op.SHIFT_LEFT,
     "right_shift": Op.SHIFT_RIGHT,
 }
-"""Operators of Python by the names that numpy calls them, for a number of numpy on the left."""
+"""Python's operators by numpy's names, for a numpy number on the left."""
 
 _REFLECTED = {
     "equal": Op.EQUAL,
@@ -260,7 +260,7 @@ _REFLECTED = {
     "greater": Op.LESS,
     "greater_equal": Op.LESS_EQUAL,
 }
-"""Comparisons with a number of numpy on the left, as Python would ask the right side."""
+"""Mirrored comparisons, for a numpy number on the left."""
 
 
 def as_expression(value: object) -> Expression:
@@ -542,7 +542,7 @@ HALIDE: Mapping[str, str] = {
     "compile_jit": "t2s.simulate(F, inputs)",
     "space_time_map": "space_time_transform(...)",
 }
-"""Halide's directives, and what does that here."""
+"""Halide's directives and their equivalents here."""
 
 
 class UnknownAttributeError(UserError, AttributeError):
@@ -583,7 +583,7 @@ NUMPY: Mapping[str, str] = {
     "sign": "select(x > 0, 1, select(x < 0, -1, 0))",
     "where": "select",
 }
-"""Functions of numpy, and what does that in definitions."""
+"""Functions of numpy and their equivalents in definitions."""
 
 
 def refuse_numpy(name: str, inputs: tuple[Any, ...]) -> NoReturn:

@@ -47,11 +47,11 @@ from t2s.func.interpret import (
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
 
 RING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE)
-"""Operators of integers that are the same in a wide type, but for what wraps around."""
+"""Integer operators that commute with widening, up to wrap-around."""
 
 MOST_WORK, STEP = 1 << 30, 1 << 13
-"""Elements that may be computed again, some seconds; a step of the interpreter counts as so many.
-A recurrence of more is not looked at."""
+"""The most elements to compute again, some seconds of work; an interpreter step counts as ``STEP``
+elements.  Larger recurrences are not checked."""
 
 MOST_IN_FLOATS = 1 << 53
 """Integers below are exact in float64, in which numpy multiplies matrices quickly."""

@@ -119,7 +119,7 @@ def _verify_elements(subject: Subject, tensor: Tensor, layout: Layout) -> None:
         problem = domain.covers_exactly(layout.indices, whole, names=names)
         if problem is not None:
             raise subject.error(
-                f"the layout does not give every element of {layout.array} once",
+                f"the layout does not place every element of {layout.array} exactly once",
                 expected="a one-to-one map of the tensor onto the array",
                 given=problem,
             )

@@ -234,7 +234,7 @@ class _Decoder:
             **{name: self.decode(items[name], declared[name], f"{path}.{name}") for name in items}
         )
         if isinstance(found, Type) and not found.exists:
-            raise _malformed(path, "a type that there is, such as float32", str(found))
+            raise _malformed(path, "a known type, such as float32", str(found))
         for field, text, wanted in wrong_texts(found):
             raise _malformed(f"{path}.{field}", wanted.value, _brief(text))
         return found

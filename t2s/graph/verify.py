@@ -466,7 +466,7 @@ class BodyVerifier:
             return self.graph.channel(name)
         except KeyError:
             raise self.static.subject.error(
-                f"{what}: there is no such channel",
+                f"{what}: unknown channel",
                 expected=one_of(channel.name for channel in self.graph.channels),
                 given=repr(name),
             ) from None
@@ -476,7 +476,7 @@ class BodyVerifier:
             return self.graph.tensor(name)
         except KeyError:
             raise self.static.subject.error(
-                f"{what}: there is no such tensor",
+                f"{what}: unknown tensor",
                 expected=one_of(tensor.name for tensor in self.graph.tensors),
                 given=repr(name),
             ) from None
@@ -509,7 +509,7 @@ class BodyVerifier:
         registers = {register.name: register for register in self.node.registers}
         if name not in registers:
             raise self.static.subject.error(
-                f"{what}: there is no such register",
+                f"{what}: unknown register",
                 expected=one_of(registers),
                 given=repr(name),
             )

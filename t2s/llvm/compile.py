@@ -27,11 +27,11 @@ NEST = "nest"
 
 _COMPILED_MODULES = 64
 LONG_PROGRAM = 700_000
-"""Characters of a program that takes a second to compile well."""
+"""Characters of a program that takes a second to optimize."""
 
 _KIT = Path(__file__).parent
 _PIPELINE = "2"
-"""To be changed with the passes below: it is part of the name of compiled code on disk."""
+"""The version of the passes below, part of the name of cached code: change it with them."""
 
 
 class Effort(Enum):

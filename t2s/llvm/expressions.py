@@ -71,7 +71,7 @@ _INTRINSICS = {
     Op.CEILING: "ceil",
     Op.FUSED_MULTIPLY_ADD: "fma",
 }
-"""Operators on floating-point numbers that LLVM has, and rounds as they say."""
+"""Floating-point operators with an LLVM intrinsic of the same rounding."""
 
 
 class ExpressionEmitter:
@@ -331,7 +331,7 @@ class ExpressionEmitter:
 # to nearest even after every operator, as numpy and ``ml_dtypes`` do.
 
 ALIGNMENT = 64
-"""What memory is aligned to in which values are: a cache line."""
+"""The alignment of memory for values: a cache line."""
 
 
 def require_type(type: Type, expected: Type, what: str) -> None:

@@ -132,7 +132,7 @@ class _Call:
 
 
 _LOADED: dict[CompiledKernel, MachineCode] = {}
-"""What other code may call at any time is never unloaded."""
+"""Code that other code may call is never unloaded."""
 
 
 def _code(kernel: CompiledKernel) -> MachineCode:
@@ -169,8 +169,8 @@ ENTRY = "run"
 """The name of the function that is called from outside."""
 
 _LARGE = 150
-"""Lines of a function that is not put where it is called, unless it is marked: LLVM takes more than
-twice as long for one function of twice the size."""
+"""Functions of more lines are only inlined if marked: LLVM takes more than twice as long for a
+function of twice the size."""
 
 
 def translate(function: Callable[..., Any], arguments: Sequence[ArgumentType]) -> str:

@@ -170,8 +170,8 @@ class Fields:
 
 Scalar = KernelNumber | int
 Operand = Any
-"""A ``Scalar``, a ``FlatArray``, ``Fields``, a tuple of operands; ``None`` is what a function gives
-that returns nothing; anything else is known only to the translator, as functions are."""
+"""A ``Scalar``, a ``FlatArray``, ``Fields``, a tuple of operands; ``None`` is the result of a
+function that returns nothing; anything else only exists in the translator, such as functions."""
 
 
 def passed(

@@ -95,7 +95,7 @@ LANE, STEP, SIDE = "lane", "step", "side"
 """Names of the space dimension and of the loops of all nodes here."""
 
 WAITING = 64
-"""Pairs that may wait for those of another path: more than any chain of adders has cycles."""
+"""Pairs that may wait for those of another path: more than the latency of any chain of adders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

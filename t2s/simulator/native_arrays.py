@@ -26,11 +26,11 @@ from t2s.simulator.times.table_times import Memories, TableTimes
 from t2s.simulator.values.compute import compute_values
 
 MANY_FIRINGS = 2_000_000
-"""More firings than this are worth compiling the array kernel for."""
+"""With more firings than this the array kernel is worth compiling."""
 
 MANY_PES = 1 << 16
 FEW_FIRINGS = 64
-"""More PEs that fire less often than this are left to the table kernel."""
+"""PEs that fire less often than this, if there are many, are left to the table kernel."""
 
 MOST_LISTED_FIRINGS = 1 << 28
 """Most firings of one PE that the table kernel runs."""
@@ -39,7 +39,7 @@ _CHUNK = 4_000_000
 """PE-cycles between two looks at the keyboard and the observer: about a tenth of a second."""
 
 _SHORT_CHUNK = 400_000
-"""The same for a run that is given up as soon as it is too late."""
+"""The same for a run that is abandoned at its cycle limit."""
 
 
 class TimingKernel(Enum):

@@ -49,7 +49,7 @@ def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> 
     """
     if program.graph.machines and program.trace is None:
         raise UserError(
-            f"nobody knows what the machines of {program.graph.name!r} did in each cycle",
+            f"the machines of {program.graph.name!r} have no recorded activity",
             location=user_location(),
             expected="a run by the native engine",
             given="one by the plain engine",
@@ -403,7 +403,7 @@ def perfetto_trace(
 # arrive when the memory answers.
 
 CYCLE_TIME = 10
-"""Nanoseconds of the file for a cycle: a round number, so that a time says which cycle it is in."""
+"""Nanoseconds per cycle in the file: a round number, to convert times to cycles at sight."""
 
 _PLAIN = "!#&'()*+,-/:;<=>?@[]^_{|}~."
 

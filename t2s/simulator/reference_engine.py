@@ -69,7 +69,7 @@ def memories_of(program: SimProgram, limits: Limits) -> ReferenceMemories | None
 
 
 Told = Callable[[int, int, Mapping[str, Array], Mapping[str, Array]], None]
-"""Is told of a firing: the PE, the cycle, the tokens taken and the values sent, by channel."""
+"""Receives a firing: the PE, the cycle, and the tokens taken and values sent, by channel."""
 
 
 def watch_firings(program: SimProgram, until: int, report: Told) -> None:

@@ -32,7 +32,7 @@ from t2s.simulator.program.sim_program import SimProgram, with_traces
 from t2s.simulator.program.trace import Trace
 
 Settle = Callable[[int], None]
-"""Is told when a token leaves of which that was not known."""
+"""Receives the departure time of a token for which it was unknown."""
 
 _ask_banks, _ask_banks_beside = banks.asks_beside(banks.no_wait), banks.asks_beside(units.waited)
 

@@ -155,16 +155,18 @@ def retime_on(
     program = with_device(run.program, device)
     trace = program.trace
     if program.graph.machines and trace is None:
-        raise _unknown(run, "what its machines do", "engine='native'")
+        raise _unknown(run, "its machines have no trace", "engine='native'")
     if program.memory_depends_on_addresses and trace is not None and not trace.addresses:
-        raise _unknown(run, "where its machines access memory", "a DRAM, and then with the others")
+        raise _unknown(
+            run, "its machines have no recorded memory accesses", "a DRAM, and then with the others"
+        )
     program = program.with_capacities(capacities or {}).with_latencies(latencies or {})
     return run_to_the_end(program, run.engine, limits or Limits(), observer)
 
 
 def _unknown(run: SimResult, what: str, hint: str) -> UserError:
     return UserError(
-        f"{run.graph!r} cannot be timed again: nobody knows {what}",
+        f"{run.graph!r} cannot be timed again: {what}",
         location=user_location(),
         expected="a run by the native engine",
         given=f"one by the engine {run.engine!r} on {run.device.name}",
@@ -223,10 +225,10 @@ def _with_remedy(
 
 MOST_RUNS = 400
 MOST_FIRINGS = 400_000_000
-"""Most runs, and most firings in them, that the search may take."""
+"""The budget of the search: runs, and firings in them."""
 
 _SINGLY = 8
-"""Runs after which all channels are given space, not only those that are found to block."""
+"""Runs after which all channels get space, not only those known to block."""
 
 Retime = Callable[[SimProgram], "SimResult"]
 """Runs a program for its times."""

@@ -48,7 +48,7 @@ NO_CAUSE = -1
 """A bin in which nothing was starved or blocked."""
 
 MEMORY = -2
-"""Memory is what the PE starved or was blocked by."""
+"""The PE starved on or was blocked by memory."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -91,7 +91,7 @@ def check_members(ring: Semiring, values: Array, name: str) -> None:
     if wrong.size:
         value = values.reshape(-1)[wrong[0]]
         raise UserError(
-            f"{name} has a value that is none of the semiring",
+            f"{name} has a value outside of the semiring",
             location=user_location(),
             expected=f"values v for which {ring.zero} {ring.add.value} v is v",
             given=f"{value}: {ring.zero} {ring.add.value} {value} is {ring.zero}",

@@ -312,7 +312,7 @@ class SpatialProgram(Term):
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
-        raise InternalError(f"there is no kernel {name}")
+        raise InternalError(f"unknown kernel {name}")
 
     def sender(self, operand: KernelOperand) -> SpatialKernel:
         """The producer of an operand, over the variables of the kernel that receives it."""

@@ -338,7 +338,7 @@ def _member(function: Function, lanes: Dimension | None) -> Member:
         initial, (combine, value) = value, _lane_reduction(function, function.updates[0])
         reduced = function.updates[0].reductions[0].name
         if lanes is None:
-            raise InternalError(f"{function.name} reduces over lanes that there are not")
+            raise InternalError(f"{function.name} reduces over lanes that do not exist")
         value = substitute(value, {reduced: Index(name=lanes.name)})
     return Member(
         name=function.name,

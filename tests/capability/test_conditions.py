@@ -15,7 +15,7 @@ import pytest
 from benchmarks.mosaic.tiles import CASES
 from t2s import Var, sparse
 from t2s.capability import solver as solving
-from t2s.capability import tiles as tiling
+from t2s.capability import tiles
 from t2s.capability.conditions import Answer, compiled, holds, instantiated, names_of
 from t2s.capability.ir import (
     Condition,
@@ -58,7 +58,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
 
         return look
 
-    monkeypatch.setattr(tiling, "compiled", counted)
+    monkeypatch.setattr(tiles, "compiled", counted)
     return found
 
 

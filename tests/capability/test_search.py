@@ -372,7 +372,7 @@ def test_what_a_search_is_for() -> None:
         external.search(A, "blas")
     with refused(
         """\
-        the shape of B is not known, or its density is none
+        the shape of B is unknown, or its density is invalid
           --> external.search(A, "blas", shapes=SHAPES, densities={"B": 1.5})
           expected: 2 extents, and a density from 0 to 1
           given:    shape (2000, 2000), density 1.5

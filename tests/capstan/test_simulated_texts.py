@@ -65,13 +65,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no addresses": (
         lambda: spmv().simulate(INPUTS, memory="ideal").retime(memory="hbm2e-1800"),
-        "'y_kernel' cannot be timed again: nobody knows where its machines access memory"
+        "'y_kernel' cannot be timed again: its machines have no recorded memory accesses"
         "|expected: a run by the native engine|given:    one by the engine 'native' on capstan"
         "|hint:     simulate it first with a DRAM, and then with the others",
     ),
     "plain engine": (
         lambda: spmv().simulate(INPUTS, engine="python").parts,
-        "'y_kernel' cannot be timed again: nobody knows what its machines do"
+        "'y_kernel' cannot be timed again: its machines have no trace"
         "|expected: a run by the native engine|given:    one by the engine 'python' on capstan"
         "|hint:     simulate it first with engine='native'",
     ),
@@ -79,7 +79,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: spmv().simulate(INPUTS, memory="ideal", max_cycles=20),
         "'y_kernel' had not ended after 20 cycles, the limit"
         "|expected: a run that ends within max_cycles|given:    FIRINGS when it was cut short"
-        "|hint:     give more max_cycles; print(error.result) shows what was measured until then",
+        "|hint:     raise max_cycles; print(error.result) shows the measurements so far",
     ),
 }
 

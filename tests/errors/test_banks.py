@@ -73,7 +73,7 @@ def test_too_many_banks() -> None:
     y = in_banks(512, machines=8)
     with refused(
         """
-        buffer(x, banks=512) has too many banks for so many multipliers
+        buffer(x, banks=512) has too many banks for its multipliers
           --> x_feeder.buffer(x, banks=banks)  # of x
           expected: at most 128 banks
           given:    8 multipliers

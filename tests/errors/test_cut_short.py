@@ -21,7 +21,7 @@ def test_a_count_that_the_limit_cuts_short() -> None:
               --> t2s.cycles(C, max_cycles=5)
               expected: a run that ends within max_cycles
               given:    14 firings made when it was cut short
-              hint:     give more max_cycles; print(error.result) shows what was measured until then
+              hint:     raise max_cycles; print(error.result) shows the measurements so far
             """,
         t2s.errors.CycleLimitError,
     ):
@@ -41,7 +41,7 @@ def test_a_sparse_product_that_the_limit_cuts_short() -> None:
               --> sparse.simulate(y, inputs, max_cycles=3)
               expected: a run that ends within max_cycles
               given:    6 firings made when it was cut short
-              hint:     give more max_cycles; print(error.result) shows what was measured until then
+              hint:     raise max_cycles; print(error.result) shows the measurements so far
             """,
         t2s.errors.CycleLimitError,
     ):

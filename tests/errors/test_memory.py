@@ -15,7 +15,7 @@ from t2s.errors import UnsupportedError, UserError
 from t2s.representation import structure
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.spec import MEMORIES, Coordinate, Timing, Units
-from t2s.simulator.values import machine_values as address_record
+from t2s.simulator.values import machine_values
 from tests.errors.refusal import refused
 from tests.graph.machines import copying
 
@@ -310,7 +310,7 @@ def test_fields_of_numpy() -> None:
 def test_too_many_addresses_of_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = copying()
     device = DEVICES["ideal"].with_memory("ddr4-2133")
-    monkeypatch.setattr(address_record, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(machine_values, "MOST_ADDRESSES", 3)
     with refused(
         """
         'source' accesses memory too often to list its addresses

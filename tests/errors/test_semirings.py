@@ -65,7 +65,7 @@ def test_values_that_the_zero_does_not_leave_alone() -> None:
     kernel = sparse.compile(sparse.parse("y(i) = A(i,j)", {"A": "ds"}), semiring=sparse.MAX_TIMES)
     matrix = np.array([[0.0, -3.0], [1.0, np.nan]])
     with refused("""
-        A has a value that is none of the semiring
+        A has a value outside of the semiring
           --> kernel.simulate({"A": matrix})
           expected: values v for which 0 max v is v
           given:    -3.0: 0 max -3.0 is 0

@@ -441,7 +441,7 @@ def test_lanes_fused_of_rows_in_no_order() -> None:
     y.tile(p, Var("pp"), 2).unroll(p)
     with refused(
         """
-            tile(p, pp, 2) on y needs the values of a row one after the other
+            tile(p, pp, 2) on y needs the values of a row to be consecutive
               --> y.tile(p, Var("pp"), 2).unroll(p)
               expected: a chain of rows, or is_continuous_reduction where the matrix allows it
               given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
@@ -505,7 +505,7 @@ def test_rows_that_are_interrupted() -> None:
     with refused("""
             is_continuous_reduction(p) is not true for this matrix
               --> y.is_continuous_reduction(p)
-              expected: the values of every row one after the other on a machine
+              expected: consecutive values of every row on a machine
               given:    row 0 goes on after another row on machine 0
             """):
         y.simulate(ONES)

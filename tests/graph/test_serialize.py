@@ -224,5 +224,5 @@ def test_types_that_there_are_not_are_refused(field: str, value: int) -> None:
     text = graph_to_json(systolic_gemm(1, 1, 1))
     written = re.sub(rf'"{field}": \d+', f'"{field}": {value}', text, count=1)
     assert written != text
-    with pytest.raises(UserError, match="a type that there is, such as float32"):
+    with pytest.raises(UserError, match="a known type, such as float32"):
         graph_from_json(written)

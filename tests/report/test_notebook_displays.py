@@ -75,7 +75,7 @@ def test_a_func_shows_its_loops() -> None:
 
 def test_a_func_that_has_no_loops_says_why() -> None:
     text = parsed(Func("nothing"), paths=True)[1]  # those of the error
-    assert "There is no loop nest yet." in text
+    assert "No loop nest yet." in text
     with pytest.raises(t2s.errors.UserError) as caught:
         t2s.print_loop_nest(Func("nothing"))
     assert str(caught.value).splitlines()[0] in text

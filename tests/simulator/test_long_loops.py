@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Float, Func, ImageParam, RDom, Var
-from t2s.graph.control import domains as long_loops
+from t2s.graph.control import domains
 from t2s.report.page.space_time import FiringPlaces
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
@@ -55,7 +55,7 @@ def test_a_loop_of_two_thousand_million_iterations(make: object, device: str) ->
 
 
 def test_values_below_a_loop_that_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_loops, "VERY_LONG", 50)
+    monkeypatch.setattr(domains, "VERY_LONG", 50)
     a, b = np.random.default_rng(0).random((2, 1009), np.float32)
     native, plain = (
         t2s.simulate(dot(1009), {"A": a, "B": b}, engine=engine) for engine in ("native", "python")
@@ -89,7 +89,7 @@ def test_loops_of_random_extents(data: DRAW) -> None:
     programs = []
     for length in (1 << 20, data.draw(st.sampled_from([5, 12, 40]))):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(long_loops, "VERY_LONG", length)
+            patch.setattr(domains, "VERY_LONG", length)
             programs.append(build_program(replace(graph), IDEAL, None))
     whole, taken = programs
     assert firings_of(taken) == firings_of(whole)

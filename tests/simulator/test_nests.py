@@ -21,7 +21,7 @@ from t2s.graph.interpret import interpret_graph
 from t2s.graph.semantics import space_points
 from t2s.simulator.values import compute as values
 from t2s.simulator.values.compute import compute_values, compute_with_rings
-from t2s.simulator.values.nests import trace as network
+from t2s.simulator.values.nests import trace
 from t2s.simulator.values.nests.digits import Product
 from t2s.simulator.values.nests.nest import group_of
 from t2s.simulator.values.nests.plan import Plan, plan_of
@@ -250,17 +250,17 @@ def test_conditions_about_the_place_spare_a_look_at_every_pe(
     """The network is the same as if each PE were asked about each channel."""
     graph = t2s.lower(gemm(Float(32), SMALL))
     looked: list[int] = []
-    points = network.TracedPE.points
+    points = trace.TracedPE.points
 
-    def counted(pe: network.TracedPE, condition: Expr | None) -> Product:
+    def counted(pe: trace.TracedPE, condition: Expr | None) -> Product:
         looked.append(pe.number)
         return points(pe, condition)
 
-    monkeypatch.setattr(network.TracedPE, "points", counted)
-    found = network.network_of(graph, {})
+    monkeypatch.setattr(trace.TracedPE, "points", counted)
+    found = trace.network_of(graph, {})
     fewer = len(looked)
-    monkeypatch.setattr(network, "_places", lambda *_: None)
-    all_asked = network.network_of(graph, {})
+    monkeypatch.setattr(trace, "_places", lambda *_: None)
+    all_asked = trace.network_of(graph, {})
     assert found.opaque == all_asked.opaque
     assert found.pes.keys() == all_asked.pes.keys()
     for ends in ("sender", "sent", "receiver", "received"):

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from t2s.llvm import compile as module
-from t2s.llvm import compile as object_cache
+from t2s.llvm import compile
 from t2s.llvm.compile import ObjectCache, cache_directory, digest_of
 
 TEXT = "define i64 @run(ptr %0, i64 %1) {\n  %3 = add i64 %1, 1\n  ret i64 %3\n}\n"
@@ -66,7 +65,7 @@ def test_many_writers_leave_whole_files(tmp_path: Path) -> None:
 
 
 def test_the_oldest_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_cache, "_MOST_FILES", 4)
+    monkeypatch.setattr(compile, "_MOST_FILES", 4)
     cache = ObjectCache(tmp_path)
     for name in "abcdefgh":
         cache.keep(name, b"code")
@@ -80,47 +79,47 @@ def test_texts_are_told_apart() -> None:
 
 def test_code_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time the file is loaded; a file without code would be a disaster."""
-    monkeypatch.setattr(module, "cache_directory", lambda: tmp_path)
-    module.compile_text.cache_clear()
-    assert module.compile_text(TEXT).run(0, 41) == 42
+    monkeypatch.setattr(compile, "cache_directory", lambda: tmp_path)
+    compile.compile_text.cache_clear()
+    assert compile.compile_text(TEXT).run(0, 41) == 42
     (file,) = tmp_path.iterdir()
     before = file.read_bytes()
 
     def refuse(*_: object) -> bytes:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(module, "_object_code", refuse)
-    module.compile_text.cache_clear()
-    assert module.compile_text(TEXT).run(0, 1) == 2
+    monkeypatch.setattr(compile, "_object_code", refuse)
+    compile.compile_text.cache_clear()
+    assert compile.compile_text(TEXT).run(0, 1) == 2
     assert file.read_bytes() == before
     file.write_bytes(b"nonsense")
-    module.compile_text.cache_clear()
+    compile.compile_text.cache_clear()
     with pytest.raises(AssertionError, match="compiled again"):
-        module.compile_text(TEXT)
+        compile.compile_text(TEXT)
 
 
 def test_a_long_program_is_compiled_well_when_it_comes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     efforts = []
-    compiled = module._object_code
+    compiled = compile._object_code
 
-    def noted(text: str, target: object, effort: module.Effort) -> bytes:
+    def noted(text: str, target: object, effort: compile.Effort) -> bytes:
         efforts.append(effort)
         return compiled(text, target, effort)
 
-    monkeypatch.setattr(module, "cache_directory", lambda: tmp_path)
-    monkeypatch.setattr(module, "_object_code", noted)
-    monkeypatch.setattr(module, "LONG_PROGRAM", len(TEXT) - 1)
-    module.compile_text.cache_clear()
+    monkeypatch.setattr(compile, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(compile, "_object_code", noted)
+    monkeypatch.setattr(compile, "LONG_PROGRAM", len(TEXT) - 1)
+    compile.compile_text.cache_clear()
     for _ in range(3):
-        assert module.compile_by_use(TEXT).run(0, 41) == 42
-    assert efforts == [module.Effort.QUICK, module.Effort.FULL]
+        assert compile.compile_by_use(TEXT).run(0, 41) == 42
+    assert efforts == [compile.Effort.QUICK, compile.Effort.FULL]
     other = TEXT.replace("i64 %1, 1", "i64 %1, 2")
-    monkeypatch.setattr(module, "LONG_PROGRAM", len(TEXT))
-    assert module.compile_by_use(other).run(0, 40) == 42
-    assert efforts[2:] == [module.Effort.FULL]
-    module.compile_text.cache_clear()
+    monkeypatch.setattr(compile, "LONG_PROGRAM", len(TEXT))
+    assert compile.compile_by_use(other).run(0, 40) == 42
+    assert efforts[2:] == [compile.Effort.FULL]
+    compile.compile_text.cache_clear()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of files")

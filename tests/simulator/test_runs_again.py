@@ -12,7 +12,7 @@ from benchmarks.stream_designs import compressed, elementwise, outer_product, ro
 from t2s.core.ops import Array, Op
 from t2s.graph.graph import Graph
 from t2s.simulator.run import simulate
-from t2s.simulator.values import machine_values as module
+from t2s.simulator.values import machine_values
 from t2s.simulator.values.machine_values import StreamValues, stream_values
 from tests.sampling import sampled
 
@@ -58,7 +58,7 @@ def test_large_and_small_runs_in_turn(
     graph = make()
     runs = [factors(size, 0.3, size, modes) for size in (9, 200, 1, 40, 200, 2)]
     found = [stream_values(graph, inputs, {}) for inputs in runs]
-    monkeypatch.setattr(module, "_MOST_KEPT_BYTES", -1)
+    monkeypatch.setattr(machine_values, "_MOST_KEPT_BYTES", -1)
     for inputs, values in zip(runs, found, strict=True):
         same(values, stream_values(graph, inputs, {}))
 
@@ -79,6 +79,6 @@ def test_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [factors(60, 0.2, seed, "kikj") for seed in range(6)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda inputs: stream_values(graph, inputs, {}), runs * 3))
-    monkeypatch.setattr(module, "_MOST_KEPT_BYTES", -1)
+    monkeypatch.setattr(machine_values, "_MOST_KEPT_BYTES", -1)
     for inputs, values in zip(runs * 3, found, strict=True):
         same(values, stream_values(graph, inputs, {}))

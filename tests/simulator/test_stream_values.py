@@ -31,12 +31,12 @@ from t2s.graph.nodes import (
     SortedMemory,
     SpaceDimension,
 )
-from t2s.llvm import compile as module
+from t2s.llvm import compile
 from t2s.simulator.limits import Limits
 from t2s.simulator.native_engine import NativeEngine
 from t2s.simulator.program.build import build_program
 from t2s.simulator.reference_engine import PythonEngine
-from t2s.simulator.values import machine_values as native_values
+from t2s.simulator.values import machine_values
 from t2s.simulator.values.machine_values import stream_values
 from tests.hand_graphs import loop
 from tests.simulator.test_streams import agree
@@ -356,21 +356,21 @@ def test_long_programs_are_compiled_well_when_they_run_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The code changes between two calls, in the middle of the run."""
-    efforts: list[module.Effort] = []
+    efforts: list[compile.Effort] = []
 
-    def compiled(text: str, effort: module.Effort) -> module.MachineCode:
+    def compiled(text: str, effort: compile.Effort) -> compile.MachineCode:
         efforts.append(effort)
-        return module.compile_text(text, effort)
+        return compile.compile_text(text, effort)
 
-    monkeypatch.setattr(native_values, "compile_text", compiled)
-    monkeypatch.setattr(native_values, "LONG_PROGRAM", 0)
-    monkeypatch.setattr(native_values, "_WORTH_THE_EFFORT", 20)
-    monkeypatch.setattr(native_values, "_FIRINGS_PER_CALL", 7)
+    monkeypatch.setattr(machine_values, "compile_text", compiled)
+    monkeypatch.setattr(machine_values, "LONG_PROGRAM", 0)
+    monkeypatch.setattr(machine_values, "_WORTH_THE_EFFORT", 20)
+    monkeypatch.setattr(machine_values, "_FIRINGS_PER_CALL", 7)
     inputs = {
         "k0": np.arange(40, dtype=np.int32) % 7,
         "v": np.arange(40, dtype=np.float32),
         "drop": np.zeros(40, np.int32),
     }
     same_values(sorting(40, (INT32,), Op.ADD), inputs)
-    assert set(efforts) == {module.Effort.QUICK, module.Effort.FULL}
-    assert efforts[0] is module.Effort.QUICK
+    assert set(efforts) == {compile.Effort.QUICK, compile.Effort.FULL}
+    assert efforts[0] is compile.Effort.QUICK

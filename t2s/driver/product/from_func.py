@@ -424,7 +424,7 @@ def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bo
                 raise UserError(
                     f"{promise.text} is not true for this matrix",
                     location=promise.location,
-                    expected="the values of every row one after the other on a machine",
+                    expected="consecutive values of every row on a machine",
                     given=f"row {broken[1]} goes on after another row on machine {broken[0]}",
                 )
         else:
@@ -486,7 +486,7 @@ def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
     if machines * block * directive.banks > MOST_WAYS:
         unsupported(
             directive.location,
-            f"{directive.text} has too many banks for so many multipliers",
+            f"{directive.text} has too many banks for its multipliers",
             f"at most {MOST_WAYS // (machines * block)} banks",
             f"{machines * block} multipliers",
         )
@@ -574,7 +574,7 @@ def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoRetu
     definition = schedule.definition
     unsupported(
         directive.location,
-        f"{directive.text} on {definition.func.name} needs the values of a row one after the other",
+        f"{directive.text} on {definition.func.name} needs the values of a row to be consecutive",
         "a chain of rows, or is_continuous_reduction where the matrix allows it",
         repr(definition.matrix.chain),
     )

@@ -316,7 +316,7 @@ def chip_map_view(model: ChipMapModel) -> str:
     """The map and the table of channels."""
     table = _table(model)
     if not model.nodes:
-        return tag("p", text="There are no nodes to draw.")
+        return tag("p", text="No nodes to draw.")
     if len(model.nodes) > _MOST_NODES:
         return tag("p", text=f"{len(model.nodes):,} nodes are too many to draw.") + table
     boxes = _boxes(model)

@@ -139,12 +139,14 @@ def _banner(result: SimResult) -> str:
     if result.deadlock is not None:
         return f"This run ended in a deadlock: {measured}."
     left = counted(sum(entry.tokens for entry in result.tokens_left), "token")
-    return f"This run ended with {left} left in channels: somebody sends too much."
+    return (
+        f"This run ended with {left} left in channels: a node sends more than its receiver takes."
+    )
 
 
 def _unseen(result: SimResult) -> str:
     if not result.cycles or not result.program.pe_count:
-        return "There is no PE, or no cycle, to look at."
+        return "No PEs, or no cycles, to show."
     if result.program.graph.machines and result.program.trace is None:
         return "The plain engine does not keep what machines did: simulate with engine='native'."
     return f"{result.program.pe_count:,} PEs are too many to draw over time."

@@ -59,13 +59,13 @@ from t2s.llvm.operands import Signed, Word, inlined, within
 from t2s.simulator.memory.spec import Banked
 
 UNKNOWN = 1 << 62
-"""In place of a cycle that is not known yet; no run takes so many."""
+"""Marks a cycle that is not known yet; no run is that long."""
 
 NOTHING = -1
-"""In place of an address: the lane has no word."""
+"""Marks a lane without a word in place of its address."""
 
 STORE, DECIDES, LEVEL = 1, 2, 4
-"""What is said of a vector: ``STORE`` + ``DECIDES`` + ``LEVEL`` times its level."""
+"""Flags of a vector: ``STORE`` + ``DECIDES`` + ``LEVEL`` times its level."""
 
 ADDRESS_SHIFT, UNIT_SHIFT = 32, 16
 """A word is its address, its unit and its bank, from the left; or ``NOTHING``."""
@@ -75,7 +75,7 @@ ADDRESS_SHIFT, UNIT_SHIFT = 32, 16
     KEPT, STORES, FIRING_WORDS,
 ) = range(15)  # fmt: skip
 """Entries of ``banks``: those of ``Banked``, the bits of the number of a lane, levels of loads,
-vectors of a machine that are kept, whether any vector stores, and the words of a waiting firing."""
+recorded vectors of a machine, whether any vector stores, and the words of a waiting firing."""
 
 PE, PORT, ASKED_AT, VECTOR_AT, MADE, POPPED, LAST_DONE, LEFT, HELD, UNDECIDED = range(10)
 FIRST_FIRING, FIRINGS, FIRINGS_BEGIN, FIRINGS_SIZE = range(10, 14)
@@ -83,18 +83,17 @@ LOADED, STORED, WORDS, LATENCY, IS_CHANGED = range(14, 19)
 SHARER = 24
 """Columns of ``sharers``: its PE and port; positions in ``asking`` and ``vectors``; vectors made
 and done, in order, and when the last of these was; when its last tokens leave, when its next
-firing may ask, and how many loads that decide on this are under way; the ring of firings whose
+firing may send requests, and the number of deciding loads in flight; the ring of firings whose
 tokens have not left; counters; whether it is in ``changed``."""
 
 S_LEFT, S_ENTERED, S_FIRED, S_FIRING, S_WHAT, S_SERVED, S_DONE, S_SHARER = range(8)
 SLOT = 8
-"""Columns of ``slots``, a vector under way: words not served, cycles in which it entered and was
-asked for, the waiting firing, what is said of it, when it is served and done, and whose it is."""
+"""Columns of ``slots``, a vector in flight: words not served, cycles in which it entered and was
+requested, the waiting firing, its flags, when it is served and done, and its owner."""
 
 F_FIRED, F_UNANSWERED, F_TAG, F_AFTER, F_WAITS = range(5)
-"""Words of a waiting firing: its cycle, loads not answered, whose it is to
-whoever runs the machines, when tokens of later firings
-may leave at the earliest, and from there the cycles that its loads take, by level."""
+"""Words of a waiting firing: its cycle, loads not answered, its tag for the engine, the earliest
+departure of later firings' tokens, followed by the cycles that its loads take, by level."""
 
 P_FIRST, P_WAITING, P_BEGIN, P_SIZE, P_REPLY, P_REPLIES, P_LAST, P_VECTORS = range(8)
 PORT_WORDS = 8
@@ -106,8 +105,8 @@ HEAD, COUNT = range(2)
 
 MASK, ONES, AGE = range(3)
 ENTRY = 4
-"""Words of a vector on a link or in a queue: its lanes, those of them that leave the rank at the
-output with the rank's bit (in a queue those that may have to wait), and its age."""
+"""Words of a vector on a link or in a queue: its lanes, those of them that leave through the rank's
+upper output (in a queue, those that may have to wait), and its age."""
 
 UNDER_WAY, BUSY_CYCLES, WAITED, IN_PORT, LAST_STORED, CHANGED = range(6)
 """Entries of ``tally``: vectors with words that are not served; counters; the cycle of the last
@@ -145,7 +144,7 @@ class Banks(NamedTuple):
 
 
 MAGIC = 0x077CB531
-"""Times a power of two: the upper 5 of 32 bits tell them apart."""
+"""A de Bruijn sequence: multiplied by a power of two, its upper 5 of 32 bits are unique."""
 
 
 def numbers_of_bits() -> Signed:

@@ -52,7 +52,7 @@ from t2s.simulator.memory.spec import Coordinate, Dram
 NEVER = -(1 << 40)
 """A time before all others."""
 ACTIVATIONS = 16
-"""Activations of a rank that are known."""
+"""Recorded activations of a rank."""
 
 
 class Request(IntEnum):
@@ -76,11 +76,11 @@ class Request(IntEnum):
 """Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
 
 ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
-"""Words of a bank; a row of -1 is none."""
+"""Words of a bank; row -1 for none."""
 S_ACTIVATE, S_READ, S_WRITE = range(3)
 """Words of a group, and the first ones of a rank."""
 DUE, FOUR, OLDEST, _ = range(3, 7)
-"""Words of a rank: when its refresh is due; its last four activations have a place of their own."""
+"""Words of a rank: when its refresh is due, and its last four activations."""
 C_COLUMN, C_BUS, C_USER = range(3)
 """Words of a channel; its user is 2 times the rank plus 1 for a write, -1 before the first."""
 
@@ -89,21 +89,21 @@ Q_PUT, Q_DRAINED, Q_WRITTEN = range(3)
 QUEUE_WORDS = 4
 
 R_COUNT, R_FLOOR, R_WRITTEN, R_FIRST = range(4)
-"""Words of a read queue: the reads in it, the first clock behind those that are no longer in it,
-the end of the data of the channel's last write, and how many places are free before the reads.
-There are twice as many places as reads, so that few of these are ever moved."""
+"""Words of a read queue: the reads in it, the first clock after all forgotten ones, the end of the
+data of the channel's last write, and the free slots before the reads.  There are twice as many
+slots as reads, so that reads rarely move."""
 R_HEAD = 4
 R_COLUMN, R_GROUP = range(2)
 """Words of a read."""
 READ_WORDS = 2
 A_COUNT, A_FLOOR, A_FIRST = range(3)
-"""Words before the activations of a rank: how many, the first clock behind older ones, and how many
-of twice as many places are free before them."""
+"""Words before the activations of a rank: their number, the first clock after forgotten ones, and
+the free slots before them."""
 A_HEAD = 4
 ACTIVATION_WORDS = A_HEAD + 4 * ACTIVATIONS
 
 O_BURST, O_END, O_CHANGED = range(3)
-"""Words of a place for an open burst; a burst of -1 is none."""
+"""Words of a burst cache slot; burst -1 for none."""
 OPEN_WORDS = 3
 
 READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED, JOINED = range(8)

@@ -41,7 +41,7 @@ from t2s.graph.nodes import Choice, Head, Machine, MemoryAdd, Mode, Path, Put, R
 from t2s.graph.semantics import HOLE
 
 _ADDRESS, _WORD = Type(Kind.INT, 64), INT32
-"""Of bytes of a tensor, and of words in shared banks."""
+"""Types of byte offsets in a tensor, and of words in shared banks."""
 _ROOM = 64
 """Tokens that a channel of addresses begins with; it grows."""
 
@@ -376,10 +376,10 @@ def _offsets(row: Expr, index: Expr, bytes: int) -> Expr:
 # Vectors of addresses in compact form: most lanes of most vectors are idle.
 
 _BLOCK = 1 << 10
-"""Vectors between two of those of which it is known how many addresses come before them."""
+"""Vectors between two entries of ``LaneAddresses.before``."""
 
 _FEW_LANES = 2
-"""Addresses of less than one in so many lanes are picked one by one: numpy is faster then."""
+"""With fewer than one address per this many lanes, picking them one by one is faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -433,7 +433,7 @@ class LaneAddresses:
 
 
 Addresses = Array | LaneAddresses
-"""What a channel of addresses carried: one for each access, or vectors of them."""
+"""The tokens of a channel of addresses: one for each access, or vectors of them."""
 
 
 def lane_rows(rows: Array) -> LaneRows:

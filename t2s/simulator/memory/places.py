@@ -15,7 +15,7 @@ from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.memory.spec import Banked, Dram
 
 ALIGNMENT = 4096
-"""Tensors lie one behind the other, in the order of the graph, each at a multiple of this."""
+"""The alignment of tensors, which follow one another in the order of the graph."""
 
 
 def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:

@@ -70,7 +70,7 @@ Begun = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Firings, and a line that each of them begins."""
 
 _LOOK_AHEAD = 1 << 16
-"""Firings that are evaluated at once to find the lines of a load that follow."""
+"""Firings evaluated at once to find the next lines of a load."""
 
 
 class _Statement:

@@ -177,7 +177,7 @@ class BankedVectors:
 
 
 _MOST_FIRINGS_OF_SHARERS = 1 << 18
-"""Firings of all machines whose vectors lie ready, about; at least ``_LEAST_STRETCH`` of each."""
+"""Approximate number of firings with prepared vectors; at least ``_LEAST_STRETCH`` per machine."""
 _LEAST_STRETCH = 256
 
 

@@ -370,7 +370,7 @@ def bits_of(mapping: Iterable[tuple[Coordinate, int]]) -> int:
 # burst of 64 bytes, and queues hold 16 vectors, in front of a controller and behind it.
 
 IDEAL = "ideal"
-"""The name of the memory without banks: the device's latency and bandwidth, whatever is asked."""
+"""The name of the memory with constant latency and bandwidth."""
 
 _DDR4_2133 = Timing(
     CL=15,
@@ -515,8 +515,8 @@ _HBM2E_1800 = _behind_capstan(
         units=Units(load_lines=512, store_lines=512, outstanding=1024),
     )
 )
-"""Channels take turns every burst of 64 bytes, and bank groups every 32 of them: units ask for so
-much at once that each channel uses a row several times while it is open."""
+"""Channels interleave every burst of 64 bytes, and bank groups every 32 bursts: units request
+enough at once for each channel to use a row several times while it is open."""
 
 _ALL = (
     _ddr4_2133(1, "ddr4-2133", "one channel of DDR4-2133, 8 GiB, 17.1 GB/s"),

@@ -65,13 +65,13 @@ from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES, LEFT, HELD, WRITTEN = range(9)
 UNIT = 9
 """Columns of ``units``: positions in ``asked`` and ``requests``, when the last request is done,
-lines read and written, cycles from asking to done of all, when the tokens of the last firing leave,
-when what it loaded to decide on the next one is there, and when the last write is done."""
+lines read and written, their total latency, when the tokens of the last firing leave, when its
+deciding loads have arrived, and when the last write is done."""
 
 UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT, LEVELS = range(7)
 """Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
-``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit; the
-levels of loads, half the columns of ``needed``; 0, and one column, without machines."""
+``outstanding`` and ``line_bursts`` of ``Units``; requests of a unit recorded in ``done``; levels
+of loads, half the columns of ``needed`` (0, with one column, if there are no machines)."""
 
 WRITE, UPDATE = int(Request.WRITE), int(Request.UPDATE)
 
@@ -199,7 +199,7 @@ def write_rest(memory: DramUnits, last: Word) -> Word:
 # The units of a program.
 
 _MOST_FIRINGS_OF_UNITS = 1 << 20
-"""Firings of all units whose requests lie ready, about; at least ``_LEAST`` of each unit."""
+"""Approximate number of firings with prepared requests; at least ``_LEAST`` per unit."""
 _LEAST = 256
 
 

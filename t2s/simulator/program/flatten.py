@@ -35,7 +35,7 @@ MOST_SHARED_ROWS = 1 << 20
 """A domain is split by PE if its table would have more rows than this."""
 
 FEW_CODES = 16
-"""PEs with so few codes may have more rows: apart they would not have fewer."""
+"""Domains with this few codes are not split, because that would not save rows."""
 
 End = type[Receive] | type[Send]
 SharedElement = tuple[int, str, int, int]
@@ -427,7 +427,7 @@ def port_feature(
 
 
 MOST_CYCLES = 1 << 62
-"""No run may take so many cycles; differences and sums of two times still fit into 64 bits."""
+"""The limit of cycles: differences and sums of two times fit into 64 bits."""
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:

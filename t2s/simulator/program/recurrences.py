@@ -21,7 +21,7 @@ from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import ChannelTiming, SimProgram
 
 MOST_LISTED_FIRINGS = 1 << 22
-"""Distances are not looked for in PEs of more firings: they would be listed one by one."""
+"""PEs with more firings are skipped, because firings are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -306,7 +306,7 @@ class SimProgram:
         """The program with other shared banks, for its times; ``UserError`` if it had none."""
         if self.banked is None:
             raise UserError(
-                f"{self.graph.name!r} ran without shared banks: nobody noted what it asks of them",
+                f"{self.graph.name!r} ran without shared banks: no accesses to them are recorded",
                 location=user_location(),
                 expected="a run on a device with banks, of machines that use shared tensors",
                 given=f"a run on {self.device.name}",
@@ -459,7 +459,7 @@ def _access_cycles(program: SimProgram) -> int:
 Integers = NDArray[np.int64]
 
 _MOST_LISTED = 1 << 20
-"""Slots of a PE of which every one is looked at."""
+"""The largest number of slots of a PE that are listed one by one."""
 
 
 def empty_before(program: SimProgram, slots: Integers) -> Integers:

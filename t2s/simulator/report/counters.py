@@ -20,7 +20,7 @@ Requirement = tuple[int, bool, int]
 """A channel element, whether a firing sends to it, and the cycle from which that is possible."""
 
 FOREVER = int(np.iinfo(np.int64).max)
-"""The cycle of what nothing on the way will bring about."""
+"""The cycle of an event that will never happen."""
 
 
 class Ending(Enum):

@@ -50,9 +50,9 @@ class Wait:
         )
         progress = f"after {self.firings}{all_of_them} firing{plural}"
         if self.sending:
-            by = f", which {self.partner} receives" if self.partner else ", which nobody receives"
+            by = f", which {self.partner} receives" if self.partner else ", which is never received"
             return f"{self.pe} waits for space in {held}{by}, {progress}"
-        by = f", which {self.partner} sends" if self.partner else ", which nobody sends"
+        by = f", which {self.partner} sends" if self.partner else ", which is never sent"
         return f"{self.pe} waits for a token in {held}{by}, {progress}"
 
 

@@ -85,7 +85,7 @@ class CycleLimitError(UserError):
             location=user_location(),
             expected="a run that ends within max_cycles",
             given=f"{result.firings:,} firings made when it was cut short",
-            hint="give more max_cycles; print(error.result) shows what was measured until then",
+            hint="raise max_cycles; print(error.result) shows the measurements so far",
         )
 
 

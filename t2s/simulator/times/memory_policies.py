@@ -188,10 +188,10 @@ def banked_policy(
 
 
 advance_with_dram = advance_with(_begin, _allows, _asks, _serves, _ends)
-"""With a DRAM."""
+"""The table kernel with a DRAM."""
 
 advance_with_banks = advance_with(*banked_policy(credit_policy, no_wait))
-"""With shared banks and a memory of shared bandwidth."""
+"""The table kernel with shared banks and a memory of shared bandwidth."""
 
 advance_with_banks_and_dram = advance_with(*banked_policy(dram_policy, waited))
-"""With shared banks and a DRAM."""
+"""The table kernel with shared banks and a DRAM."""

@@ -34,7 +34,7 @@ from t2s.simulator.report.counters import (
     stuck_at,
     wait_until,
 )
-from t2s.simulator.times import run_ahead_emit as emit_timing
+from t2s.simulator.times import run_ahead_emit
 from t2s.simulator.times.run_ahead_emit import RowLayout, Rows, Shape, emit_shapes, layout_of, twins
 from t2s.simulator.values.layout import aligned_zeros
 
@@ -45,7 +45,7 @@ def stream_tally(
     """The counters, with the stalls of unfinished nodes up to the last cycle."""
     firings = times.firings()
     fired = firings > 0
-    last = np.where(fired, times.column(emit_timing.NEXT) - program.intervals, 0)
+    last = np.where(fired, times.column(run_ahead_emit.NEXT) - program.intervals, 0)
     tails = {
         int(instance): _requirements(program, times, trace, int(instance))
         for instance in np.flatnonzero(firings < program.control.firings)
@@ -55,7 +55,7 @@ def stream_tally(
         for instance, requirements in tails.items()
         if (item := stuck_at(instance, requirements)) is not None
     )
-    last_store = int(times.column(emit_timing.LAST_STORE).max(initial=0))
+    last_store = int(times.column(run_ahead_emit.LAST_STORE).max(initial=0))
     end = end_of_run(program, int(last.max(initial=0)), last_store)
     ending, cycles = _ending(program, end, limits, interrupted, len(tails), stuck)
     waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
@@ -67,7 +67,7 @@ def stream_tally(
         ending=ending,
         cycles=cycles,
         firings=firings,
-        first=times.column(emit_timing.FIRST).copy(),
+        first=times.column(run_ahead_emit.FIRST).copy(),
         last=last,
         waiting=waiting,
         starved=starved,
@@ -118,7 +118,7 @@ _LEAST_SLOTS = 2
 _GROWTH = 4
 _FIRINGS_PER_VISIT = 1 << 12
 _FREE = -1
-"""A slot that may be filled from the first cycle on."""
+"""A slot that is free from the first cycle on."""
 
 
 class StreamTimes:
@@ -158,23 +158,23 @@ class StreamTimes:
         prepared, records, start = self._found, self._records, self._found.start[:-1]
         addresses = np.array([codes.ctypes.data for codes in self._codes], np.int64)
         sizes = np.array([codes.nbytes for codes in self._codes], np.int64)
-        blocked = np.where(sizes > 0, emit_timing.CODE, emit_timing.SEEN)
+        blocked = np.where(sizes > 0, run_ahead_emit.CODE, run_ahead_emit.SEEN)
         for word, values in (
-            (emit_timing.NEXT, 1),
-            (emit_timing.CODE, addresses),
-            (emit_timing.CODE_END, addresses + sizes),
-            (emit_timing.MASKS, prepared.masks),
-            (emit_timing.INTERVAL, self.program.intervals),
-            (emit_timing.BLOCK, records.ctypes.data + 8 * (start + blocked)),
-            (emit_timing.FUNCTION, prepared.functions),
-            (emit_timing.LIMIT, limit),
+            (run_ahead_emit.NEXT, 1),
+            (run_ahead_emit.CODE, addresses),
+            (run_ahead_emit.CODE_END, addresses + sizes),
+            (run_ahead_emit.MASKS, prepared.masks),
+            (run_ahead_emit.INTERVAL, self.program.intervals),
+            (run_ahead_emit.BLOCK, records.ctypes.data + 8 * (start + blocked)),
+            (run_ahead_emit.FUNCTION, prepared.functions),
+            (run_ahead_emit.LIMIT, limit),
         ):
             records[start + word] = values
         latency = self.program.per_element([c.latency for c in self.program.channels])
         sends, receives = prepared.sender_port >= 0, prepared.receiver_port >= 0
-        records[prepared.sender_port[sends] + emit_timing.DELAY] = latency[sends]
-        delays = np.where(self._elastic, emit_timing.ELASTIC, 0)[receives]
-        records[prepared.receiver_port[receives] + emit_timing.DELAY] = delays
+        records[prepared.sender_port[sends] + run_ahead_emit.DELAY] = latency[sends]
+        delays = np.where(self._elastic, run_ahead_emit.ELASTIC, 0)[receives]
+        records[prepared.receiver_port[receives] + run_ahead_emit.DELAY] = delays
 
     def _slots_for(self, wanted: Counts) -> Counts:
         """Slots of every ring, a power of two, equal for rings of a group."""
@@ -199,9 +199,9 @@ class StreamTimes:
             (prepared.receiver_port, prepared.received),
         ):
             used = ports >= 0
-            records[ports[used] + emit_timing.BASE] = base[used]
-            records[ports[used] + emit_timing.CAPACITY] = room[used]
-            wraps = counts[used] - emit_timing.COUNT + emit_timing.WRAP
+            records[ports[used] + run_ahead_emit.BASE] = base[used]
+            records[ports[used] + run_ahead_emit.CAPACITY] = room[used]
+            wraps = counts[used] - run_ahead_emit.COUNT + run_ahead_emit.WRAP
             records[wraps] = 8 * (slots[used] - 1)
 
     def _moved(self) -> tuple[Counts, Counts]:
@@ -226,9 +226,9 @@ class StreamTimes:
             ]
         for instance, first in enumerate(self._found.start[:-1]):
             if self.has_code(instance):
-                address = self._records.ctypes.data + 8 * (int(first) + emit_timing.CODE)
-                self._records[first + emit_timing.BLOCK] = address
-                self._records[first + emit_timing.SEEN] = 0
+                address = self._records.ctypes.data + 8 * (int(first) + run_ahead_emit.CODE)
+                self._records[first + run_ahead_emit.BLOCK] = address
+                self._records[first + run_ahead_emit.SEEN] = 0
         return True
 
     def advance(self, budget: int) -> int:
@@ -252,21 +252,21 @@ class StreamTimes:
     @property
     def latest(self) -> int:
         """The latest cycle of any node."""
-        return int(self.column(emit_timing.NEXT).max(initial=1)) - 1
+        return int(self.column(run_ahead_emit.NEXT).max(initial=1)) - 1
 
     def firings(self) -> Counts:
         """Firings made, by node."""
         address = np.array([codes.ctypes.data for codes in self._codes], np.int64)
         size = np.array([codes.itemsize for codes in self._codes], np.int64)
-        return np.asarray((self.column(emit_timing.CODE) - address) // size, np.int64)
+        return np.asarray((self.column(run_ahead_emit.CODE) - address) // size, np.int64)
 
     def stalls(self) -> tuple[Counts, Counts]:
         """Cycles that receivers starved and senders were blocked, by channel element."""
         starved = np.zeros(len(self._slots), np.int64)
         blocked = np.zeros(len(self._slots), np.int64)
         firings, intervals = self.firings().tolist(), self.program.intervals.tolist()
-        firsts = self.column(emit_timing.FIRST).tolist()
-        following = self.column(emit_timing.NEXT).tolist()
+        firsts = self.column(run_ahead_emit.FIRST).tolist()
+        following = self.column(run_ahead_emit.NEXT).tolist()
         for instance, layout in enumerate(self.layouts):
             shape, fired, interval = layout.shape, firings[instance], intervals[instance]
             if fired < 2 or not shape.steps:
@@ -289,13 +289,15 @@ class StreamTimes:
     def next_code(self, instance: int) -> int:
         """The code of the next firing of a node that has one."""
         codes = self._codes[instance]
-        address = int(self._records[self._found.start[instance] + emit_timing.CODE])
+        address = int(self._records[self._found.start[instance] + run_ahead_emit.CODE])
         return int(codes[(address - codes.ctypes.data) // codes.itemsize])
 
     def has_code(self, instance: int) -> bool:
         """Whether the next firing of a node is known."""
         first = self._found.start[instance]
-        code, end = (self._records[first + n] for n in (emit_timing.CODE, emit_timing.CODE_END))
+        code, end = (
+            self._records[first + n] for n in (run_ahead_emit.CODE, run_ahead_emit.CODE_END)
+        )
         return bool(code < end)
 
     def allows(self, element: int, *, sending: bool) -> int:
@@ -343,7 +345,7 @@ def _compiled(shapes: tuple[Shape, ...]) -> _Code:
     )
     return _Code(
         engine=engine,
-        advance=prototype(engine.get_function_address(emit_timing.ENTRY)),
+        advance=prototype(engine.get_function_address(run_ahead_emit.ENTRY)),
         addresses={
             shape: engine.get_function_address(f"shape{number}")
             for number, shape in enumerate(shapes)
@@ -449,7 +451,7 @@ def _ends(layouts: Sequence[RowLayout], start: Numbers, elements: int) -> dict[s
         shape, first = layout.shape, int(start[instance])
         for port, element in enumerate(layout.ports):
             receives = shape.receives[port]
-            count = first + shape.group(shape.groups[port]) + emit_timing.COUNT
+            count = first + shape.group(shape.groups[port]) + run_ahead_emit.COUNT
             ends["receiver_port" if receives else "sender_port"][element] = first + shape.port(port)
             ends["received" if receives else "sent"][element] = count
     return ends

@@ -45,26 +45,25 @@ from t2s.simulator.program.trace import STORES
 NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT = range(11)
 """Words at the front of the record of a node: the earliest cycle of its next firing, address of the
 next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing
-(0 if there was none) and of the last one that stores, address of a word that has to change before
-the node can fire and what it holds, address of the node's function, last cycle that may be
-simulated."""
+(0 if there was none) and of the last one that stores, address and content of the word that blocks
+the node, address of the node's function, last cycle to simulate."""
 
 HEADER = 12
 COUNT, WRAP = range(2)
 """Words of a group of ports whose tokens always move together: 8 times the tokens moved so far, and
-the length of their rings in bytes less 8."""
+the length of their rings in bytes minus 8."""
 
 GROUP_WORDS = 2
 BASE, DELAY, CAPACITY = range(3)
-"""Words of a port: address of its ring; the latency of a port that sends, and of one that receives
-0, or ``ELASTIC`` where the channel has space for all its tokens: then its slots are free from the
-first cycle on; and the capacity in bytes, of a port that sends."""
+"""Words of a port: address of its ring; the latency of a sending port, for a receiving one 0, or
+``ELASTIC`` if the channel has space for all its tokens, so that its slots are free from the first
+cycle on; and the capacity in bytes of a sending port."""
 
 PORT_WORDS = 3
 ELASTIC = -1
 
 ALWAYS, NEVER = -1, -2
-"""Instead of a column of masks."""
+"""Pseudo columns of masks."""
 
 ENTRY = "advance"
 

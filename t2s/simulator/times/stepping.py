@@ -28,7 +28,7 @@ from t2s.simulator.times.stepping_emit import StepShape
 from t2s.simulator.values.layout import address_of, aligned_zeros
 
 _CYCLE_COST, _NODE_COST, _FIRING_COST = 18, 2, 12
-"""Nanoseconds for a cycle and each node that is busy in it, and for a firing of a run ahead."""
+"""Nanoseconds for a cycle, for each busy node in it, and for a firing of the run-ahead engine."""
 
 _LONGEST_DELAY = 1 << 12
 _PATIENCE = 3
@@ -349,7 +349,7 @@ class _Node:
 
 
 _Lane = tuple[int, int, bool]
-"""A channel element has a lane for each time that it comes in an order, and maybe for each end."""
+"""A channel element has a lane for each of its positions in an order, and possibly for each end."""
 
 
 @lru_cache(maxsize=32)

@@ -67,10 +67,11 @@ from t2s.llvm.ir import (
     DELAYS,
     DELAY_COUNT,
 ) = range(21)
-"""Words of the state: cycles done, how many of the last ones moved nothing, after how many that
-will stay so; addresses and numbers of the records below; lanes of the nodes that have fired;
-addresses of the counts (tokens and those under way; tokens; capacities), of the totals by lane, of
-what moved in the cycles of a window; of what was put in the last cycles, and of the delays."""
+"""Words of the state: cycles done, the number of last cycles without a move, and after how many of
+those the run is over; addresses and numbers of the records below; lanes of the nodes that have
+fired; addresses of the counts (tokens including those in flight; tokens; capacities), of the totals
+by lane, of the moves in the cycles of a window; of the puts of the last cycles, and of the
+delays."""
 
 STATE_WORDS = 21
 
@@ -84,7 +85,7 @@ FIRST, LAST, LANES = range(3)
 """Words of a node: cycles of its first and last firing, and the lanes that it uses."""
 
 AWAKE = -(1 << 63)
-"""A lane that is never full, in the last word: a group that waits for it is looked at."""
+"""A lane that is never full, in the last word: a group that waits for it is always evaluated."""
 
 WINDOW_CYCLES = 255
 """Cycles until counts of eight bits are added to the totals."""

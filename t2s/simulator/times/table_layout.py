@@ -23,14 +23,14 @@ ROW_RECORD = 4
 
 LAST, FIRED, CODE, ROW, FIRST, INTERVAL, FIRINGS, FIRST_ROW = (U(n) for n in range(8))
 """Columns of ``pes``: cycle of the last firing (0 before the first), firings made, position of the
-next code, record of the next row, cycle of the first firing, II, firings in all, first row."""
+next code, record of the next row, cycle of the first firing, II, total firings, first row."""
 
 READ, WRITE, BEGIN, END, LATENCY, ASLEEP, SENDER, RECEIVER = (U(n) for n in range(8))
-"""Columns of ``elements``: ring positions of the next receive and send, ring bounds, latency, who
-sleeps on the element, and the PEs at its ends."""
+"""Columns of ``elements``: ring positions of the next receive and send, ring bounds, latency, the
+end that sleeps on the element, and the PEs at its ends."""
 
 NOBODY, SENDER_SLEEPS, RECEIVER_SLEEPS = (U(n) for n in range(3))
-"""Values of ``ASLEEP``; both ends never sleep at once, for a ring is not both empty and full."""
+"""Values of ``ASLEEP``; both ends never sleep at once, because no ring is both empty and full."""
 
 USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
 """Columns of ``rows``; ``ACCESS`` is 4 times the bytes moved, plus ``LOADS``, plus ``STORES``."""
@@ -38,14 +38,14 @@ USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
 LOADS, STORES = U(1), U(2)
 
 PEEKS = U(1)
-"""Added to the address of an element in ``uses``: the token has to be there, and stays."""
+"""Flag of an element in ``uses``: the token is required but not taken."""
 
 PEAK = U(2)
-"""Column of ``stalls`` with the most slots of an element that were in use."""
+"""Column of ``stalls`` with the peak number of slots in use."""
 
 NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = range(8)
 """Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
-the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
+the cycle of its last update, cycle of the last store, PEs with firings left, firings made, and
 the first position and the length of the ring of PEs that wait for memory."""
 
 
@@ -95,7 +95,7 @@ CREDIT_RECORD = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
 _ROOM = "t2s.simulator.times"
 _HERE = Path(__file__).parent
 SOURCES = (_HERE, _HERE.parent / "memory", _HERE.parent / "report" / "counters.py")
-"""What the machine code of all forms of the kernel depends on."""
+"""The source files that the machine code of all forms of the kernel depends on."""
 
 advance_with_credit = CompiledKernel(
     module=f"{_ROOM}.table_kernel",

@@ -24,7 +24,7 @@ from t2s.simulator.values.nests.plan import Plan, prepare, run_nests
 from t2s.simulator.values.state import RunState, allocate
 
 _FIRINGS_PER_CALL = 1 << 20
-"""Python takes over this often, for interrupts and progress: every 10 ms or so."""
+"""Firings between two returns to Python for interrupts and progress, about 10 ms."""
 
 Progress = Callable[[int], None]
 

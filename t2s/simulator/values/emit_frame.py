@@ -620,10 +620,10 @@ OF_A_NODE = frozenset(
 """Kinds of sections that belong to a node, a channel or a tensor."""
 
 NUMBER = "number"
-"""With a tensor: its position among those of the graph."""
+"""Key of a tensor's position among those of the graph."""
 
 FAULTS = "faults"
-"""How many faults other machines have before those of this one."""
+"""Key of the number of faults of earlier machines."""
 
 _NOT_IN_CODE = frozenset({"location", "region"})
 

@@ -11,7 +11,7 @@ from t2s.core.types import Kind, Type
 from t2s.graph.nodes import Machine, SortedMemory
 from t2s.llvm.expressions import convert, load_value, offset_by, register_type, store_value
 from t2s.llvm.ir import I32, I64, POINTER, Value, integer, null
-from t2s.simulator.values import sorted_memory as point_block
+from t2s.simulator.values import sorted_memory
 from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.layout import TRACE_LENGTH, ValueLayout, address_of, most_adds
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
@@ -23,7 +23,7 @@ _FIRST_POINTS = 1 << 14
 _FIRST_POINTS_IN_ALL = 1 << 17
 _LEAST_POINTS = 16
 _NEARLY_FULL = 8
-"""A memory grows with the rest if less than this part of it is free."""
+"""When others grow, a memory with less free space than this share grows, too."""
 
 MOST_FIRINGS = 1 << 30
 """Most firings of one machine."""
@@ -114,7 +114,7 @@ class MachineMemory:
 
 _WIDE = Type(Kind.INT, 64)
 _HALF_BITS = 32
-_MOST_KEY_WORDS = point_block.HEADER - point_block.PROBE
+_MOST_KEY_WORDS = sorted_memory.HEADER - sorted_memory.PROBE
 
 
 def key_pairs(memory: SortedMemory) -> list[list[int]]:
@@ -161,11 +161,11 @@ class MemoryEmitter:
     def space(self) -> Value:
         """The number of points that still fit."""
         builder = self._context.builder
-        return builder.sub(self._word(point_block.CAPACITY), self._word(point_block.SIZE))
+        return builder.sub(self._word(sorted_memory.CAPACITY), self._word(sorted_memory.SIZE))
 
     def size(self) -> Value:
         """The number of points, int32."""
-        return self._context.builder.trunc(self._word(point_block.SIZE), I32)
+        return self._context.builder.trunc(self._word(sorted_memory.SIZE), I32)
 
     def add(self, keys: tuple[Expr, ...], value: Expr) -> None:
         """Combine a value into a point."""
@@ -175,7 +175,7 @@ class MemoryEmitter:
         for number, positions in enumerate(self._pairs):
             builder.store(
                 self._packed(positions, coordinates),
-                offset_by(builder, self._block, 8 * (point_block.PROBE + number)),
+                offset_by(builder, self._block, 8 * (sorted_memory.PROBE + number)),
             )
         position = self._call(self._find)
         new = builder.icmp_signed("<", position, integer(0))
@@ -188,9 +188,9 @@ class MemoryEmitter:
     def first(self) -> tuple[list[Value], Value]:
         """The coordinates and the value of the first point; zeros if there is none."""
         builder = self._context.builder
-        empty = builder.icmp_signed("==", self._word(point_block.SIZE), integer(0))
-        entry = self._at(builder.add(self._word(point_block.HEAP), integer(1)))
-        at = builder.select(empty, self._word(point_block.FREE), entry)
+        empty = builder.icmp_signed("==", self._word(sorted_memory.SIZE), integer(0))
+        entry = self._at(builder.add(self._word(sorted_memory.HEAP), integer(1)))
+        at = builder.select(empty, self._word(sorted_memory.FREE), entry)
         words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
         coordinates: dict[int, Value] = {}
         for word, positions in zip(words, self._pairs, strict=True):

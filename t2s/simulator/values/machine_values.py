@@ -130,10 +130,10 @@ def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> 
 
 _FIRINGS_PER_CALL = 1 << 22
 _WORTH_THE_EFFORT = 1 << 22
-"""Firings after which the code that is compiled well has saved some tenths of it."""
+"""Firings after which optimizing the code pays off."""
 
 _MOST_KEPT_BYTES = 1 << 27
-"""Memory that is kept from one run of a graph to the next, at most."""
+"""The largest memory kept from one run of a graph to the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,7 +378,7 @@ def _endless(node: Machine, place: int) -> UserError:
         location=node.location,
         expected=f"at most {MOST_FIRINGS} firings of one machine",
         given=f"as many firings of machine {place} without an end",
-        hint="give max_cycles to see what it does",
+        hint="set max_cycles to see what it does",
     )
 
 
@@ -389,7 +389,7 @@ def _endless(node: Machine, place: int) -> UserError:
 # (``LaneAddresses``), and the rings keep their size.
 
 MOST_ADDRESSES = 1 << 29
-"""Addresses of one machine array that are kept: 2 GB of them in 32 bits."""
+"""The most recorded addresses of one machine array: 2 GB in 32 bits."""
 
 _RING_BYTES = 1 << 25
 _MOST_SLOTS = 1 << 13

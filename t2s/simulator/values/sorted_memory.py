@@ -65,7 +65,7 @@ points added since the heap was sorted, ``SORTED`` if there are none."""
 SORTED = -1
 
 PROBE = 8
-"""The word where the key looked for is put, at most 8 words."""
+"""The position of the probed key, at most 8 words."""
 
 HEADER = 16
 
@@ -91,7 +91,7 @@ def emptied(block: Array) -> Array:
 
 _BUCKETS = 256
 _FACTOR = 0x1E3779B97F4A7C15
-"""Odd, and large: neighbors in any word of a key come far apart."""
+"""A large odd factor, which spreads neighboring keys over the table."""
 
 _MANY = 32
 """Fewer points are not worth sorting."""

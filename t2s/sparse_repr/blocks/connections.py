@@ -224,7 +224,7 @@ class Connections:
         ports = {} if placed is None else {item.port: item.stream for item in placed.block.inputs}
         if placed is None or port not in ports:
             raise UserError(
-                f"there is no port {port!r} of a block {node!r}",
+                f"unknown port {port!r} of a block {node!r}",
                 location=user_location(),
                 expected=f"a port of {node!r}: {', '.join(ports)}" if ports else "a block placed",
             )

@@ -219,7 +219,7 @@ def _lag(kernel: SpatialKernel) -> int:
 
 
 LARGEST = 1 << 16
-"""Tokens that a channel holds at most without the user asking for it."""
+"""The largest default capacity of a channel, in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

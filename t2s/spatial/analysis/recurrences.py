@@ -272,7 +272,7 @@ def position(loop: SpatialLoop) -> Expr:
 # ``suggestion`` finds a schedule to replace an illegal ``space_time_transform``.
 
 MOST_SUGGESTED = 2
-"""Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
+"""Largest coefficient in the schedules tried for a suggestion, apart from extents."""
 
 MOST_LOOPS = 5
 """Most loops of a transformation for which a suggestion is searched."""

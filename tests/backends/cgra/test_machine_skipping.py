@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
-from t2s.backends.cgra_tia.machine import profile_b as extended
+from t2s.backends.cgra_tia.machine import profile_b
 from t2s.backends.cgra_tia.machine.parts import Agenda, PlacedPart
 from t2s.backends.cgra_tia.machine.profile_a import run_public
 from t2s.backends.cgra_tia.machine.profile_a_elements import PublicElement
@@ -29,7 +29,7 @@ from tests.backends.cgra.random_programs import programs
 def looking_at_all(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From the call on every part is looked at in every cycle."""
     parts: list[PlacedPart] = []
-    wire, advance = extended.wire, Agenda.advance
+    wire, advance = profile_b.wire, Agenda.advance
 
     def wired(*arguments: object, **options: object) -> WiredDesign:
         design: WiredDesign = wire(*arguments, **options)  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ def looking_at_all(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         return parts
 
     def switch() -> None:
-        monkeypatch.setattr(extended, "wire", wired)
+        monkeypatch.setattr(profile_b, "wire", wired)
         monkeypatch.setattr(Agenda, "advance", everything)
 
     return switch

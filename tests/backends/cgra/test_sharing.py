@@ -262,7 +262,7 @@ def test_an_interval_is_a_small_number(interval: object) -> None:
     with pytest.raises(UserError) as refused:
         t2s.cgra.place(pointwise("v[i] + w[i]"), interval=interval)  # type: ignore[arg-type]
     text = str(refused.value)
-    assert "so many operations cannot share a cell" in text
+    assert "too many operations for one cell" in text
     assert "interval to be a whole number from 1 to 16" in text
     assert repr(interval) in text
 

@@ -112,8 +112,8 @@ def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: 
             "hint:     pathlib.Path('sum.tia') names the file",
         ),
         (lambda: t2s.triggered.assemble(HALTS, "cgra9"), "this names no core"),
-        (lambda: triggered.disassemble([1.5]), "the code holds what is not a word"),
-        (lambda: triggered.disassemble([-1]), "the code holds what is not a word"),
+        (lambda: triggered.disassemble([1.5]), "the code contains a non-word"),
+        (lambda: triggered.disassemble([-1]), "the code contains a non-word"),
         (lambda: triggered.disassemble("zz"), "the file holds no words"),
         (
             lambda: triggered.run(t2s.triggered.assemble(HALTS, "cgra8")),

@@ -181,7 +181,7 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
         """
         depths= must map channel names to positive integers
           --> result.report(tmp_path / "page.html", depths=3)
-          expected: what t2s.fit_depths(design) gives, or a mapping from channels to depths
+          expected: the result of t2s.fit_depths(design), or a mapping from channels to depths
           given:    3
         """
     ):
@@ -190,7 +190,7 @@ def test_depths_and_ladders_of_something_else(tmp_path: Path) -> None:
         """
         depths= must map channel names to positive integers
           --> result.report(tmp_path / "page.html", depths={"A_along_jj": 0})
-          expected: what t2s.fit_depths(design) gives, or a mapping from channels to depths
+          expected: the result of t2s.fit_depths(design), or a mapping from channels to depths
           given:    {'A_along_jj': 0}
         """
     ):
@@ -293,7 +293,7 @@ def test_designs_without_firings(tmp_path: Path) -> None:
     result = t2s.simulate(empty, {})
     text = shown(result.report(tmp_path / "page.html"))
     assert "Nothing fired in this run." in text
-    assert "There is no PE, or no cycle, to look at." in text
+    assert "No PEs, or no cycles, to show." in text
 
 
 HOSTILE = '</script><script>document.title="taken"</script>'

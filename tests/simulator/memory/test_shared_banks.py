@@ -275,7 +275,7 @@ def test_retiming_with_other_depths_and_banks() -> None:
 def test_banks_that_the_run_had_not() -> None:
     with refused(
         """
-        'gatherers' ran without shared banks: nobody noted what it asks of them
+        'gatherers' ran without shared banks: no accesses to them are recorded
           --> gathered(None).retime(banked=ONE)
           expected: a run on a device with banks, of machines that use shared tensors
           given:    a run on ideal

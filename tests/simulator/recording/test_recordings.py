@@ -17,7 +17,7 @@ from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from t2s.driver.assignment_design import given_in_memory
 from t2s.graph.control.firing_codes import listed
-from t2s.simulator import recording as recorded_window
+from t2s.simulator import recording
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
@@ -311,7 +311,7 @@ def test_windows_outside_of_the_run(tmp_path: Path) -> None:
 def test_windows_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run()
     pes, fifos = result.program.pe_count, len(result.program.channel_of_element)
-    monkeypatch.setattr(recorded_window, "MOST_CELLS", 30 * (pes + fifos) + 1)
+    monkeypatch.setattr(recording, "MOST_CELLS", 30 * (pes + fifos) + 1)
     with refused(
         f"""
         the window is too large to be recorded
@@ -346,7 +346,7 @@ def test_machines_of_the_plain_engine(tmp_path: Path) -> None:
     stage = t2s.simulate(assignment, inputs, engine="python").stages[0]
     with refused(
         """
-        nobody knows what the machines of 'y' did in each cycle
+        the machines of 'y' have no recorded activity
           --> stage.waves(tmp_path / "a.vcd")
           expected: a run by the native engine
           given:    one by the plain engine

@@ -62,7 +62,7 @@ from t2s.simulator.times.array.plan import (
 )
 
 _UNROLLED = 16
-"""Elements that are moved one by one without a loop."""
+"""Elements moved by straight-line code instead of a loop."""
 
 
 class Stop(IntEnum):

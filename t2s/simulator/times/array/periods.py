@@ -39,14 +39,14 @@ _EAGER = 16
 """Looks in the first stretch of a level; the next one is twice as long."""
 
 _SHARE = 8
-"""From one stretch to the next, simulating takes so many times as long as the looks between."""
+"""Ratio of simulation time to the cost of looks between two stretches."""
 
 _MOST_ANCHORS = 32
 _ANCHOR_BYTES = 1 << 26
-"""Snapshots that a level keeps, and what they may take together."""
+"""The snapshots that a level keeps, and their total size."""
 
 _LONG = 16
-"""Periods of more pauses than this are worth looking at in parts."""
+"""Periods of more pauses than this are skipped in parts, too."""
 
 _BETWEEN_CALLS = 0.1
 """Seconds between two calls of the observer."""

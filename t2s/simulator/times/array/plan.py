@@ -38,7 +38,7 @@ from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.program.trace import STORES
 
 NOWHERE = -1
-"""The position of an element that nobody uses, and of a port in a firing without it."""
+"""The position of an unused element, and of a port that a firing does not use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,8 +288,8 @@ CLOCK = (
 
 ``base`` plus ``tick`` is the cycle; ``credit`` is the memory credit; ``last_store`` the cycle of
 the last store; ``unfinished`` counts PEs; ``progress`` is the tick of the last firing; ``event`` is
-the level at which the ``watched`` PE moves on in this cycle, and ``happened`` that in the cycle
-before: levels up to ``deepest`` stop the run.
+the level at which the ``watched`` PE advances in this cycle, and ``happened`` that of the previous
+cycle: levels up to ``deepest`` stop the run.
 """
 
 COUNTERS = ("tick", "head", "queued")

@@ -36,7 +36,7 @@ _LONGEST_CALL = 1 << 30
 """Cycles that one call of the code may take: ticks have 32 bits."""
 
 _SAMPLED = 512
-"""Bytes of the state that tell most states apart."""
+"""Sampled bytes of the state, which distinguish most states."""
 
 _WORD = (1 << 32) - 1
 

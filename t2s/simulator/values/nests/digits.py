@@ -62,7 +62,7 @@ class Digit:
 
 
 Product = tuple[Numbers, ...]
-"""A set of iterations: of every digit the values it has, ascending."""
+"""A set of iterations: the ascending values of every digit."""
 
 
 def positions(within: Numbers, values: Numbers) -> Numbers | None:
@@ -338,7 +338,7 @@ def _numbers(low: int, high: int) -> Numbers:
 
 
 _ONCE = Digit(name="(once)", loop="(once)", unit=1, values=_numbers(0, 1))
-"""The digit of PEs without loops, which fire once: no points are not the one point of no digits."""
+"""The digit of PEs without loops, which fire once, to tell no iteration from a single one."""
 
 
 def _refuse_overflow(form: Expr, base: int, tables: Mapping[int, Numbers]) -> None:

@@ -87,7 +87,7 @@ from t2s.simulator.values.nests.nest import (
 from t2s.simulator.values.nests.trace import Source, StreamSource, TensorSource
 
 _LARGEST_COPY = 1 << 17
-"""Bytes on the stack for an operand that is laid out for the blocks, at most."""
+"""The most bytes on the stack for a transposed operand."""
 
 
 @gc_paused()

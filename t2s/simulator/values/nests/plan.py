@@ -254,7 +254,7 @@ class _Planner:
 # Running the nests of a plan, one PE after the other.
 
 _FIRINGS_PER_CALL = 1 << 22
-"""Python takes over this often, for interrupts and progress."""
+"""Firings between two returns to Python for interrupts and progress."""
 
 _KEPT_DESIGNS = 16
 
