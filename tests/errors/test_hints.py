@@ -27,6 +27,7 @@ CALL = re.compile(r"((?:[A-Za-z_]\w*\.)*\.?)([A-Za-z_]\w*)\(")
 OWNERS: dict[str, Any] = {
     "t2s": t2s,
     "t2s.sparse": sparse,
+    "t2s.representation": t2s.representation,
     "external": external,
     "sparse": sparse,
     "placement": t2s.cgra.Placement,

@@ -457,8 +457,8 @@ def test_machines_combined_of_rows_in_no_order() -> None:
     y.combine_reduction(p, MaybeDifferentTarget)
     with refused(
         """
-            combine_reduction(p, MaybeDifferentTarget) on y needs the values of a row one after the
-                        other
+            combine_reduction(p, MaybeDifferentTarget) on y needs the values of a row to be
+                        consecutive
               --> y.combine_reduction(p, MaybeDifferentTarget)
               expected: a chain of rows, or is_continuous_reduction where the matrix allows it
               given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
