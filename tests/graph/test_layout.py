@@ -112,7 +112,7 @@ def test_reads_are_no_subscripts() -> None:
 
 def test_an_output_that_is_not_filled() -> None:
     half = replace(REVERSED, array="y", indices=(const(0),))
-    with pytest.raises(GraphError, match="does not place every element of y exactly once") as caught:
+    with pytest.raises(GraphError, match="does not place every element of y") as caught:
         verify_graph(with_tensor(pipeline(), "Y", layout=half))
     assert caught.value.given is not None
     assert "never computed" in caught.value.given
