@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from t2s import sparse as sparse
     from t2s import triggered as triggered
     from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
+    from t2s.driver.formula import cycles_formula
     from t2s.driver.func import Func, funcs
     from t2s.driver.hardware import emit, emulate, verilate
     from t2s.driver.lower import interpret, lower, print_loop_nest, resources
@@ -76,6 +77,7 @@ __all__ = [
     "ceil",
     "compare",
     "cycles",
+    "cycles_formula",
     "dram",
     "emit",
     "emulate",
@@ -104,6 +106,7 @@ __all__ = [
 
 _HOMES = {
     "core.types": "BFloat Bool Float Int Type UInt",
+    "driver.formula": "cycles_formula",
     "driver.func": "Func funcs",
     "driver.hardware": "emit emulate verilate",
     "driver.lower": "interpret lower print_loop_nest resources",
