@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import copysign, prod
 from typing import cast
 
@@ -262,14 +263,19 @@ def apply(operator: Op, *operands: Expr) -> Apply:
 def _applied(operator: Op, left: Number, right: Number) -> Apply:
     """Apply an operator to two operands of which at least one is an expression."""
     if not isinstance(right, Expr):
-        right = _constant(right, cast(Expr, left).type)
+        right = as_expression(right, cast(Expr, left).type)
     elif not isinstance(left, Expr):
-        left = _constant(left, right.type)
+        left = as_expression(left, right.type)
     return apply(operator, cast(Expr, left), right)
 
 
-def _constant(value: int | float | bool, type: Type) -> Expr:
-    """A number of Python or numpy as a constant of a type, in all of its lanes."""
+def as_expression(value: Number, type: Type) -> Expr:
+    """An expression as it is; a number of Python or numpy as a constant of a type, in all lanes.
+
+    Raises ``TypeError`` for a number that the type does not have.
+    """
+    if isinstance(value, Expr):
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     match value:
@@ -281,7 +287,27 @@ def _constant(value: int | float | bool, type: Type) -> Expr:
             constant = const(value, type.scalar)
         case _:
             raise TypeError(f"{value!r} is not a value of type {type}")
-    return constant if type.lanes == 1 else Broadcast(value=constant, type=type)
+    return spread(constant, type.lanes)
+
+
+def zero(type: Type) -> Expr:
+    """The zero of a type, in all of its lanes."""
+    scalar = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
+    return spread(scalar, type.lanes)
+
+
+def spread(value: Expr, lanes: int) -> Expr:
+    """A scalar in so many lanes; a vector of so many lanes as it is."""
+    if value.type.lanes == lanes:
+        return value
+    return Broadcast(value=value, type=value.type.with_lanes(lanes))
+
+
+def select(condition: Expr, if_true: Number, if_false: Number) -> Select:
+    """``if_true`` where the condition holds, else ``if_false``; two numbers are int32."""
+    first = as_expression(if_true, if_false.type if isinstance(if_false, Expr) else INT32)
+    second = as_expression(if_false, first.type)
+    return Select(condition=condition, if_true=first, if_false=second, type=first.type)
 
 
 TRUE = Const(value=True, type=BOOL)
@@ -301,6 +327,11 @@ def all_hold(*conditions: Expr | None) -> Expr:
     """As ``conjunction``, with ``TRUE`` for 'always'."""
     result = conjunction(*conditions)
     return TRUE if result is None else result
+
+
+def any_holds(*conditions: Expr) -> Expr:
+    """The logical or of one condition or more."""
+    return reduce(lambda left, right: left | right, conditions)
 
 
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:

@@ -10,33 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Const, Expr, ReduceLanes, apply, equals
-from t2s.core.ops import OPERATORS, Op
-from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Role
-from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    ends,
-    load,
-    pass_done,
-    put,
-    rule,
-    store,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    EMPTY_TAG,
-    Formula,
-    both,
-    cast,
-    either,
+from t2s.core.expr import (
+    Const,
+    Expr,
+    ReduceLanes,
+    all_hold,
+    any_holds,
+    apply,
+    equals,
     select,
     spread,
     zero,
 )
+from t2s.core.ops import OPERATORS, Op
+from t2s.graph.build import load, put, rule, store, when
+from t2s.graph.graph import StreamKind, StreamType, Tensor
+from t2s.graph.nodes import EMPTY, Role
+from t2s.sparse_repr.blocks.connections import Stream
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
+from t2s.sparse_repr.blocks.expressions import Formula, cast
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 from t2s.sparse_repr.semiring import TypedNumber
 
@@ -69,13 +61,13 @@ class Alu(StreamBlock):
         ]
         result = self.function(*values)
         val = draft.output("val", result.type, StreamKind.VALUE, operands[0].nesting)
-        nothing = put(val, tag=EMPTY_TAG) if self.instead is None else put(val, self.instead)
+        nothing = put(val, tag=EMPTY) if self.instead is None else put(val, self.instead)
         empty = (
             []
             if self.lost is None
-            else [both(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
+            else [all_hold(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
         )
-        there = both(*(i.is_item for i in inputs))
+        there = all_hold(*(i.is_item for i in inputs))
         draft.mode(
             "run",
             *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
@@ -200,7 +192,9 @@ class Compute(DiagramBlock):
 
     def place(self, graph: Placing, *operands: Stream) -> tuple[Stream, ...]:
         constants = tuple(None if one is None else graph.constant(one) for one in self.constants)
-        lost = {Lost.NEVER: None, Lost.ANY: either, Lost.ALL: both, Lost.FIRST: _first}[self.lost]
+        lost = {Lost.NEVER: None, Lost.ANY: any_holds, Lost.ALL: all_hold, Lost.FIRST: _first}[
+            self.lost
+        ]
         absent = self.absent or [None] * len(operands)
         block = Alu(
             function=_Applied(self.operator, constants, self.lanes),
@@ -292,7 +286,7 @@ class ArrayLoad(StreamBlock):
         type = self.values.type.with_lanes(self.lanes)
         val = draft.output("val", type, StreamKind.VALUE, reference.nesting)
         statement, loaded = load("loaded", self.values, first_of(ref.value, self.lanes), self.lanes)
-        lost = put(val, tag=EMPTY_TAG) if self.missing is None else put(val, self.missing)
+        lost = put(val, tag=EMPTY) if self.missing is None else put(val, self.missing)
         draft.mode(
             "run",
             when(

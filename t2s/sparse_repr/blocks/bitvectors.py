@@ -9,36 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, apply, const, equals, unequal
+from t2s.core.expr import Expr, all_hold, apply, const, equals, unequal, zero
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, let, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Choice, Put
+from t2s.graph.nodes import DONE, EMPTY, Choice, Put
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    let,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    EMPTY_TAG,
-    below,
-    both,
-    cast,
-    count_ones,
-    lowest_one,
-    power_of_two,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import below, cast, count_ones, lowest_one, power_of_two
 from t2s.sparse_repr.blocks.scanners import BitvectorScanner
 from t2s.sparse_repr.blocks.splits import Flattener, Splitter
 from t2s.sparse_repr.blocks.writers import BitvectorWriter
@@ -161,16 +141,16 @@ class BitJoiner(StreamBlock):
         nothing = rule("none", "run", takes=inputs, body=[step])
         bit_by_bit = _one_more("first", _rest(common), here, inputs, start, [put(bits, common)])
         stop = rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))])
-        done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs])
+        done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE) for o in all_outs])
         draft.mode(
             "run",
             when(
-                both(*(port.is_value for port in inputs)),
+                all_hold(*(port.is_value for port in inputs)),
                 [when(equals(common, zero(word)), nothing), *bit_by_bit],
                 body=[merge],
             ),
-            when(both(first.is_stop, *same), stop),
-            when(both(first.is_done, *same), done),
+            when(all_hold(first.is_stop, *same), stop),
+            when(all_hold(first.is_done, *same), done),
             needs=inputs,
             expected="a word and its rank on each side, and the same stops",
         )
@@ -208,7 +188,7 @@ def _bit(
         tag = None
         if union:
             has = unequal(own & bit, zero(word.type))
-            tag = EMPTY_TAG * cast(~has, INT32)
+            tag = const(EMPTY) * cast(~has, INT32)
         tokens.append(put(out, rank + before, tag))
     return tokens
 

@@ -13,6 +13,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load
+from t2s.graph.build import with_channels
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -314,7 +315,11 @@ class Connections:
                 out_of[stream.node].setdefault(stream.port, []).append(channel.name)
                 channels.append(replace(channel, source=stream.node))
         nodes: list[Node] = [
-            replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
+            replace(
+                with_channels(placed.block.machine, out_of[name], into[name]),
+                name=name,
+                region=placed.region,
+            )
             for name, placed in self._blocks.items()
         ]
         return Graph(

@@ -6,33 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Expr, const, equals, unequal
+from t2s.core.expr import Expr, all_hold, const, equals, unequal, zero
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Statement
+from t2s.graph.build import In, copy, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, Put
+from t2s.graph.nodes import DONE, VALUE, Choice, Put
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    StreamBlock,
-    copy,
-    pass_done,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    FIRST_STOP,
-    VALUE_TAG,
-    both,
-    decreased,
-    increased,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, pass_done
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, decreased, increased
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
 
@@ -92,8 +74,8 @@ class _Dropper:
         self.late = [put(self.out_val, held, _less_three(late))]
         self.keep = [write(held, self.val.value), write(late, _plus_three(self.val.tag))]
         self.forget = [write(late, zero(INT32))]
-        self.higher = FIRST_STOP < self.val.tag
-        self.same = both(*(equals(self.val.tag, increased(side.tag)) for side in self.sides))
+        self.higher = self.val.ends_outer_list
+        self.same = all_hold(*(equals(self.val.tag, increased(side.tag)) for side in self.sides))
         self.stops = [put(o, tag=decreased(self.val.tag)) for o in self.outs]
 
     @property
@@ -105,18 +87,18 @@ class _Dropper:
         val, everything, item = self.val, self.everything, self.sides[0].is_item
         kept = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
         close = [*self.keep, write(self.after, decreased(val.tag))]
-        ends = [put(o, tag=DONE_TAG) for o in (*self.outs, self.out_val)]
+        ends = [put(o, tag=DONE) for o in (*self.outs, self.out_val)]
         self._draft.mode(
             "start",
             when(val.is_item & item, self._once("open", "inside", kept, self.keep)),
-            when(equals(val.tag, FIRST_STOP) & item, rule("drop", "start", takes=everything)),
+            when(val.ends_list & item, rule("drop", "start", takes=everything)),
             when(self.higher & item, self._higher("drop_last", "close", [], close)),
             when(
                 self.higher & self.same,
                 self._higher("empty", "start", self.stops, self.keep),
             ),
             when(
-                both(val.is_done, *(side.is_done for side in self.sides)),
+                all_hold(val.is_done, *(side.is_done for side in self.sides)),
                 [
                     when(self.holding, rule("last", "start", puts=self.late, body=self.forget)),
                     when(None, rule("done", None, takes=everything, puts=ends)),
@@ -136,7 +118,7 @@ class _Dropper:
         self._draft.mode(
             "inside",
             when(val.is_item, following),
-            when(equals(val.tag, FIRST_STOP), end),
+            when(val.ends_list, end),
             when(self.higher, [when(self.same, last)], needs=self.sides),
             needs=[val],
             expected=_EXPECTED,
@@ -144,7 +126,7 @@ class _Dropper:
 
     def close(self) -> None:
         """The outer stop after a list that was the last one, and empty."""
-        closes = both(*(equals(side.tag, self.after) for side in self.sides))
+        closes = all_hold(*(equals(side.tag, self.after) for side in self.sides))
         puts = [put(o, tag=self.after) for o in self.outs]
         self._draft.mode(
             "close",
@@ -216,12 +198,12 @@ class ValueDropper(DiagramBlock):
         pair = [crd, val]
         nothing = zero(value.element) if self.dropped is None else self.dropped
         passed = [copy(out_crd, crd), copy(out_val, val)]
-        kept = [crd.is_value, equals(val.tag, VALUE_TAG)]
+        kept = [crd.is_value, equals(val.tag, VALUE)]
         if not self.missing_only:
             kept.append(unequal(val.value, nothing))
         draft.mode(
             "run",
-            when(both(*kept), rule("keep", "run", takes=pair, puts=passed)),
+            when(all_hold(*kept), rule("keep", "run", takes=pair, puts=passed)),
             when(crd.is_value & val.is_item, rule("drop", "run", takes=pair)),
             when(
                 crd.is_stop & equals(crd.tag, val.tag),
@@ -272,7 +254,7 @@ class EmptyListDropper(StreamBlock):
         seen = draft.register("seen", BOOL)
         keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
         first = [*keep, write(seen, const(True, BOOL))]
-        ended = _plus_three(VALUE_TAG) < held_tag
+        ended = _plus_three(const(VALUE)) < held_tag
         holding = unequal(held_tag, zero(INT32))
         raised = held_tag < _plus_three(val.tag)
         draft.mode(

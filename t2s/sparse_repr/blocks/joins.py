@@ -11,33 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, all_hold, any_holds, equals, select
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, copy, let, put, rule, when
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, Put, Rule
+from t2s.graph.nodes import DONE, EMPTY, Choice, Put, Rule
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    copy,
-    let,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    EMPTY_TAG,
-    both,
-    either,
-    largest,
-    maximum,
-    minimum,
-    select,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import largest, maximum, minimum
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
 MOST_SIDES = 6
@@ -83,7 +64,7 @@ class Intersecter(StreamBlock):
     def draft(self, draft: Draft, *streams: StreamType) -> None:
         joined, crd = _ports(draft, self.sides, streams)
         top, furthest = let("furthest", maximum(*(side.crd.value for side in joined)))
-        others, mixed = let("mixed", either(*(~side.crd.is_value for side in joined)))
+        others, mixed = let("mixed", any_holds(*(~side.crd.is_value for side in joined)))
         body: list[Statement] = [top, others]
         late: list[Expr] = []
         for number, side in enumerate(joined):
@@ -107,7 +88,7 @@ class Intersecter(StreamBlock):
             if chosen:
                 name = _name("drop", joined, chosen)
                 return rule(name, "run", takes=_all(chosen), puts=wishes(chosen))
-            puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY_TAG) for o in skips)]
+            puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY) for o in skips)]
             return rule("match", "run", takes=_all(joined), puts=puts)
 
         _join_mode(draft, joined, crd, body, _tree(joined, late, leaf))
@@ -143,7 +124,7 @@ class Unioner(StreamBlock):
             puts = [put(crd, nearest)]
             for side in joined:
                 for payload, out in zip(side.payloads, side.outputs, strict=True):
-                    puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY_TAG))
+                    puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY))
             return rule(_name("take", joined, chosen), "run", takes=_all(chosen), puts=puts)
 
         _join_mode(draft, joined, crd, body, _tree(joined, here, leaf))
@@ -203,19 +184,19 @@ def _join_mode(
 ) -> None:
     outputs = [crd, *(o for side in sides for o in side.outputs)]
     first = sides[0].crd
-    no_values = both(*(~side.crd.is_value for side in sides))
-    agree = both(*(equals(first.tag, side.crd.tag) for side in sides[1:]), no_values)
+    no_values = all_hold(*(~side.crd.is_value for side in sides))
+    agree = all_hold(*(equals(first.tag, side.crd.tag) for side in sides[1:]), no_values)
     stops = rule(
         "pass_stop", "run", takes=_all(sides), puts=[put(o, tag=first.tag) for o in outputs]
     )
-    done = rule("done", None, takes=_all(sides), puts=[put(o, tag=DONE_TAG) for o in outputs])
+    done = rule("done", None, takes=_all(sides), puts=[put(o, tag=DONE) for o in outputs])
     ends = [when(first.is_stop, stops), when(first.is_done, done)]
-    some_value = either(*(side.crd.is_value for side in sides))
+    some_value = any_holds(*(side.crd.is_value for side in sides))
     inside = [when(some_value, choices, body=body), when(agree, ends)]
     aligned = [condition for side in sides for condition in side.is_aligned]
     draft.mode(
         "run",
-        *([when(both(*aligned), inside)] if aligned else inside),
+        *([when(all_hold(*aligned), inside)] if aligned else inside),
         needs=[*(side.crd for side in sides), *(p for side in sides for p in side.payloads)],
         expected="on all sides fibers of coordinates that end with the same stops, each coordinate"
         " with one token beside it",

@@ -7,33 +7,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from t2s.core.expr import TRUE, Expr, Local, const, equals, unequal
+from t2s.core.expr import TRUE, Expr, Local, all_hold, const, equals, select, unequal
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, copy, put, rule, when, write
 from t2s.graph.graph import StreamType
-from t2s.graph.nodes import Choice
+from t2s.graph.nodes import DONE, Choice
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    check_number,
-    copy,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    both,
-    cast,
-    minimum,
-    select,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, check_number
+from t2s.sparse_repr.blocks.expressions import cast, minimum
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 WIDEST = 8
@@ -111,12 +94,15 @@ class Parallelizer(StreamBlock):
         same = [equals(inputs[0].tag, i.tag) for i in inputs[1:]]
         draft.mode(
             "run",
-            when(both(*(i.is_item for i in inputs)), choices),
+            when(all_hold(*(i.is_item for i in inputs)), choices),
             when(
-                both(inputs[0].is_stop, *same),
+                all_hold(inputs[0].is_stop, *same),
                 rule("stop", "run", takes=inputs, body=turns.again(), puts=everywhere),
             ),
-            when(both(inputs[0].is_done, *same), rule("done", None, takes=inputs, puts=everywhere)),
+            when(
+                all_hold(inputs[0].is_done, *same),
+                rule("done", None, takes=inputs, puts=everywhere),
+            ),
             needs=inputs,
             expected="streams of one shape",
         )
@@ -163,7 +149,7 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
         take = rule(f"take{lane}", "run", takes=pair, body=after, puts=[copy(out, source)])
         there = [when(source.is_item, take)]
         choices.append(when(equals(turns.lane, lane), there, needs=[source]))
-    same = both(*(equals(like.tag, source.tag) for source in inputs))
+    same = all_hold(*(equals(like.tag, source.tag) for source in inputs))
     again, passed = turns.again(), [put(out, tag=like.tag)]
     ends = [
         when(
@@ -193,7 +179,7 @@ def _serialize_lists(
     first: list[Choice] = []
     for lane, source in enumerate(inputs):
         inner = source.tag < own
-        going = inner & unequal(source.tag, DONE_TAG)
+        going = inner & unequal(source.tag, DONE)
         body = [more, *turns.after(lane)]
         pair, passed = [like, source], [copy(out, source)]
         inside = [
@@ -212,8 +198,8 @@ def _serialize_lists(
             expected=_EXPECTED,
         )
 
-    same = both(*(source.is_done for source in inputs))
-    done = rule("done", None, takes=[like, *inputs], puts=[put(out, tag=DONE_TAG)])
+    same = all_hold(*(source.is_done for source in inputs))
+    done = rule("done", None, takes=[like, *inputs], puts=[put(out, tag=DONE)])
     draft.mode(
         "choose",
         when(like.is_item, first),
@@ -242,7 +228,7 @@ def _list_stops(
     clear = [write(used, const(0)), *turns.again()]
     for count in range(len(inputs) + 1):
         idle = inputs[count:]
-        same = both(like.is_stop, *(equals(source.tag, raised) for source in idle))
+        same = all_hold(like.is_stop, *(equals(source.tag, raised) for source in idle))
         puts = [put(out, tag=raised)]
         stop = rule(f"{name}{count}", "choose", takes=[like, *idle], body=clear, puts=puts)
         found.append(when(equals(used, count), [when(same, stop)], needs=idle))

@@ -6,28 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from t2s.core.expr import Expr, Local, const, equals
+from t2s.core.expr import Expr, Local, all_hold, const, equals
+from t2s.graph.build import copy, load, put, rule, when
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Choice, Role, Rule, Search
+from t2s.graph.nodes import EMPTY, Choice, Role, Rule, Search
 from t2s.sparse_repr.blocks.alu import Alu
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    copy,
-    ends,
-    load,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    EMPTY_TAG,
-    Formula,
-    both,
-    cast,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends
+from t2s.sparse_repr.blocks.expressions import Formula, cast
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
@@ -52,7 +38,7 @@ class DenseLocator(StreamBlock):
         position = found.fiber.value * const(self.size, type) + cast(found.crd.value, type)
         hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
         miss = rule(
-            "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY_TAG), *found.passed]
+            "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY), *found.passed]
         )
         found.treat([when(found.fiber.is_value, hit), when(None, miss)])
 
@@ -88,7 +74,7 @@ class CompressedLocator(StreamBlock):
         position = Local(name="position", type=type)
         there, value = load("there", self.stored, position)
         hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
-        lost = [put(found.ref, tag=EMPTY_TAG), *found.passed] if self.keep else []
+        lost = [put(found.ref, tag=EMPTY), *found.passed] if self.keep else []
 
         def miss(name: str) -> Rule:
             return rule(name, "run", takes=found.inputs, puts=lost)
@@ -136,7 +122,7 @@ class _Located:
     def treat(self, choices: Sequence[Choice]) -> None:
         """Write the mode, given what to do with a coordinate and its fiber."""
         crd, inputs = self.crd, self.inputs
-        items = both(crd.is_value, *(i.is_item for i in inputs[1:]))
+        items = all_hold(crd.is_value, *(i.is_item for i in inputs[1:]))
         self._draft.mode(
             "run",
             when(items, choices),

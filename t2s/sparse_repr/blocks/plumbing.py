@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, equals, select, zero
 from t2s.core.types import INT32, Type
+from t2s.graph.build import copy, count_up, load, put, rule, when
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import DONE, Role
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    copy,
-    count_up,
-    ends,
-    load,
-    pass_done,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import DONE_TAG, select, zero
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Nested, Placing
 
 
@@ -45,7 +33,7 @@ class Root(DiagramBlock):
     def draft(self, draft: Draft) -> None:
         ref = draft.output("ref", self.type, StreamKind.REFERENCE, 1)
         draft.mode("begin", when(None, rule("root", "end", puts=[put(ref, zero(self.type))])))
-        draft.mode("end", when(None, rule("done", None, puts=[put(ref, tag=DONE_TAG)])))
+        draft.mode("end", when(None, rule("done", None, puts=[put(ref, tag=DONE)])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +59,7 @@ class Player(StreamBlock):
             when(
                 None,
                 [
-                    when(equals(tag, DONE_TAG), rule("done", None, puts=token)),
+                    when(equals(tag, DONE), rule("done", None, puts=token)),
                     when(None, rule("put", "run", puts=token, body=[count_up(at)])),
                 ],
                 body=[first, second],

@@ -10,37 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, Local, const, equals, unequal
+from t2s.core.expr import Expr, Local, all_hold, const, equals, select, unequal, zero
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, copy, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Role, Rule, stop
+from t2s.graph.nodes import (
+    DONE,
+    EMPTY,
+    Choice,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Role,
+    Rule,
+    stop,
+)
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    copy,
-    pass_done,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    EMPTY_TAG,
-    FIRST_STOP,
-    Operator,
-    both,
-    decreased,
-    select,
-    tag,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, pass_done
+from t2s.sparse_repr.blocks.expressions import Operator, decreased
 from t2s.sparse_repr.blocks.lists import (
     DiagramBlock,
     Known,
@@ -128,7 +118,7 @@ class _Drafting:
             when(val.is_value, rule("add", "run", takes=[val], body=keep)),
             when(val.is_empty, missing),
         ]
-        self._is_last = FIRST_STOP < val.tag
+        self._is_last = val.ends_outer_list
 
     def by_stops(self) -> None:
         """Every stop ends a list."""
@@ -141,7 +131,7 @@ class _Drafting:
         self._draft.mode(
             "run",
             *self._items,
-            when(equals(val.tag, FIRST_STOP), self._ends("sum", "run", [], [val], skip)),
+            when(val.ends_list, self._ends("sum", "run", [], [val], skip)),
             when(self._is_last, self._ends("last_sum", "stop", [self._later], [val], skip_last)),
             pass_done(val, self.out),
             needs=[val],
@@ -156,7 +146,7 @@ class _Drafting:
         skip = rule("sum_empty", "run", takes=pair)
         skip_last = rule("last_sum_empty", "stop", takes=pair, body=[self._later])
         no_list = rule("empty_list", "run", takes=pair, puts=[put(self.out, tag=crd.tag)])
-        done = rule("done", None, takes=pair, puts=[put(self.out, tag=DONE_TAG)])
+        done = rule("done", None, takes=pair, puts=[put(self.out, tag=DONE)])
         same = equals(decreased(val.tag), crd.tag)
         one_list = when(crd.is_value, self._ends("sum", "run", [], pair, skip))
         last = self._ends("last_sum", "stop", [self._later], pair, skip_last)
@@ -167,7 +157,7 @@ class _Drafting:
         self._draft.mode(
             "run",
             *self._items,
-            when(equals(val.tag, FIRST_STOP), [one_list], needs=[crd]),
+            when(val.ends_list, [one_list], needs=[crd]),
             when(self._is_last, lasts, needs=[crd]),
             when(val.is_done, [when(crd.is_done, done)], needs=[crd]),
             needs=[val],
@@ -183,7 +173,7 @@ class _Drafting:
         if self._empty is EmptyFiber.ZERO:
             return [when(None, put_it)]
         if self._empty is EmptyFiber.MISSING:
-            lost = [put(self.out, tag=EMPTY_TAG)]
+            lost = [put(self.out, tag=EMPTY)]
             none = rule(f"{name}_missing", mode, takes=takes, body=body, puts=lost)
             return [when(self.some, put_it), when(None, none)]
         return [when(self.some, put_it), when(None, skip)]
@@ -270,7 +260,7 @@ class PointReducer(StreamBlock):
         level = draft.register("level", INT32)
         add = MemoryAdd(memory=points, keys=tuple(c.value for c in crds), value=val.value)
         same = [equals(val.tag, c.tag) for c in crds]
-        values = both(*(c.is_value for c in crds))
+        values = all_hold(*(c.is_value for c in crds))
         inner, outer = val.tag < stop(n), val.tag >= stop(n)
         begin = [write(level, val.tag)]
         fresh = draft.register("fresh", INT32)
@@ -278,18 +268,18 @@ class PointReducer(StreamBlock):
             "take",
             when(val.is_value & values, rule("add", "take", takes=inputs, body=[add])),
             when(val.is_empty & values, rule("nothing", "take", takes=inputs)),
-            when(both(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
+            when(all_hold(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
             when(
-                both(val.is_stop, outer, *same),
-                rule("end", "put", takes=inputs, body=[*begin, write(fresh, tag(0))]),
+                all_hold(val.is_stop, outer, *same),
+                rule("end", "put", takes=inputs, body=[*begin, write(fresh, 0)]),
             ),
             when(
-                both(val.is_done, *same),
+                all_hold(val.is_done, *same),
                 rule(
                     "done",
                     None,
                     takes=inputs,
-                    puts=[put(o, tag=DONE_TAG) for o in (*outs, out_val)],
+                    puts=[put(o, tag=DONE) for o in (*outs, out_val)],
                 ),
             ),
             needs=inputs,
@@ -322,15 +312,15 @@ def _put_points(
         put_point = rule(
             f"put_from{at}",
             "put",
-            body=[*keep, write(fresh, tag(n)), MemoryDrop(memory=points)],
+            body=[*keep, write(fresh, n), MemoryDrop(memory=points)],
             puts=[*puts, put(out_val, total)],
         )
         choices.append(when(equals(fresh, at), put_point))
         if at == n - 1:
             continue
-        stops = [put(o, tag=tag(stop(inside))) for inside, o in enumerate(outs[at + 1 :])]
-        stops.append(put(out_val, tag=tag(stop(n - 2 - at))))
-        new_list = rule(f"new_list{at}", "put", body=[write(fresh, tag(at))], puts=stops)
+        stops = [put(o, tag=stop(inside)) for inside, o in enumerate(outs[at + 1 :])]
+        stops.append(put(out_val, tag=stop(n - 2 - at)))
+        new_list = rule(f"new_list{at}", "put", body=[write(fresh, at)], puts=stops)
         changed = equals(fresh, n) & unequal(found[at], last[at])
         choices.append(when(changed, new_list))
     puts = [put(outs[-1], found[-1]), put(out_val, total)]
@@ -371,7 +361,7 @@ class Dealer(StreamBlock):
         ]
         first = inputs[0]
         done = rule(
-            "done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for two in outs for o in two]
+            "done", None, takes=inputs, puts=[put(o, tag=DONE) for two in outs for o in two]
         )
         ends = const(self.level, INT32) < first.tag
         for side in range(2):

@@ -15,34 +15,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from t2s.core.expr import Expr, Local, const, unequal
+from t2s.core.expr import Expr, Local, const, unequal, zero
 from t2s.core.types import Type
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, let, load, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Choice, Role, Search
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    check_number,
-    let,
-    load,
-    pass_done,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    FIRST_STOP,
-    cast,
-    increased,
-    one,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, check_number, pass_done
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, cast, increased, one
 from t2s.sparse_repr.blocks.joins import joined_fibers
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns, each
 

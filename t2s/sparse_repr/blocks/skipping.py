@@ -14,32 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, zero
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Statement
+from t2s.graph.build import In, Out, load, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Choice, Role, Search
+from t2s.graph.nodes import DONE, Choice, Role, Search
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    load,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    FIRST_STOP,
-    cast,
-    decreased,
-    increased,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, cast, decreased, increased
 from t2s.sparse_repr.blocks.joins import Intersecter
 
 LAG = 2
@@ -153,7 +136,7 @@ def _idle_mode(draft: Draft, ref: In, state: _SkipState) -> None:
                 "drain",
                 takes=[ref],
                 body=state.closed(),
-                puts=[put(o, tag=DONE_TAG) for o in state.outputs],
+                puts=[put(o, tag=DONE) for o in state.outputs],
             ),
         ),
         needs=[ref],

@@ -9,26 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, unequal
+from t2s.core.expr import Expr, unequal, zero
+from t2s.graph.build import In, count_up, let, load, rule, store, when, write
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.alu import first_of
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    StreamBlock,
-    count_up,
-    ends,
-    let,
-    load,
-    rule,
-    store,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import cast, count_ones, zero
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends
+from t2s.sparse_repr.blocks.expressions import cast, count_ones
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 

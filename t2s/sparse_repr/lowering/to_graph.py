@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from t2s.core.expr import Const, Expr
+from t2s.core.expr import Const, Expr, spread
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term
@@ -16,7 +16,6 @@ from t2s.graph.graph import Channel, Graph, StreamKind, Tensor, TensorRole, loca
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.alu import StoreValues
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
-from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.blocks.scanners import WriteLevel

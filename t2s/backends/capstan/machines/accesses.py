@@ -6,21 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire, put, rule, when, write
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    is_there,
-    number,
-    spread,
-    where,
-    zero,
-)
-from t2s.core.expr import Expr, Local, ReduceLanes, const, equals
+from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire
+from t2s.backends.capstan.machines.vectors import addresses, is_there
+from t2s.core.expr import Expr, Local, ReduceLanes, const, equals, select, spread, zero
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Load, RegisterWrite, Role, Store
+from t2s.graph.build import put, rule, when, write
 from t2s.graph.graph import Tensor
 from t2s.graph.nodes import DONE
 from t2s.patterns.ir import NOWHERE, ReadMemory, WriteMemory
@@ -69,7 +63,7 @@ def read(
 
 
 def _from(begin: Expr, index: Expr) -> Expr:
-    return index if begin == number(0) else begin + index
+    return index if begin == const(0) else begin + index
 
 
 def varies(
@@ -133,7 +127,7 @@ def returned(body: PatternBody, name: str, tensor: Tensor, location: SourceLocat
     """Hand a local of the whole program back to the host."""
     unit = BodyUnit(body, f"return_{name}", Role.STORE, location)
     value = unit.reads(name)
-    store = Store(tensor=tensor.name, indices=(number(0),), value=value)
+    store = Store(tensor=tensor.name, indices=(const(0),), value=value)
     unit.at_each([FiringCase(name="store", body=(store,))])
     unit.finish()
 
@@ -168,15 +162,14 @@ class Bursts:
         wide = INT32.with_lanes(lanes)
         begun, waiting = unit.register("begun"), unit.register("waiting", wide)
         first = spread(equals(begun, 0), lanes)
-        current = where(first, index, waiting)
-        behind = where(is_there(current), current, number(_BEHIND_ALL, lanes))
+        current = select(first, index, waiting)
+        behind = select(is_there(current), current, _BEHIND_ALL)
         lowest = ReduceLanes(operator=Op.MINIMUM, value=behind, type=INT32)
         words = const(unit.draft.times.burst_bytes // type.bytes)
         burst = lowest // words
         bursts = current // spread(words, lanes)
         chosen = equals(bursts, spread(burst, lanes))
-        nowhere = number(NOWHERE, lanes)
-        asked, rest = where(chosen, current, nowhere), where(chosen, nowhere, current)
+        asked, rest = select(chosen, current, NOWHERE), select(chosen, NOWHERE, current)
         return Bursts(asked, rest, begun, waiting)
 
     @property
@@ -188,7 +181,7 @@ class Bursts:
     @property
     def waits(self) -> tuple[RegisterWrite, ...]:
         """Go on with the rest in the next firing."""
-        return write(self.waiting, self.rest), write(self.begun, number(1))
+        return write(self.waiting, self.rest), write(self.begun, 1)
 
 
 def _addressed(unit: BodyUnit, statement: ReadMemory | WriteMemory) -> Expr:
@@ -207,7 +200,7 @@ def write_lines(body: PatternBody, statement: WriteMemory, target: Tensor) -> Wi
     unit.at_each(
         [
             FiringCase(name="burst", when=bursts.more, body=(store, *bursts.waits), final=False),
-            FiringCase(name="last burst", body=(store, write(bursts.begun, number(0)))),
+            FiringCase(name="last burst", body=(store, write(bursts.begun, 0))),
         ],
         done=[put(stored)],
     )
@@ -237,11 +230,11 @@ def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire
             ),
             FiringCase(
                 name="last burst",
-                body=(load, write(bursts.begun, number(0))),
-                puts=(put(brought, word, const(LAST)), put(places, bursts.asked)),
+                body=(load, write(bursts.begun, 0)),
+                puts=(put(brought, word, LAST), put(places, bursts.asked)),
             ),
         ],
-        done=[put(brought, tag=const(DONE))],
+        done=[put(brought, tag=DONE)],
     )
     unit.finish()
     return _collected(body, statement, (brought, places))
@@ -254,7 +247,7 @@ def _read_scalars(body: PatternBody, statement: ReadMemory, source: Tensor) -> W
     place = collector.output(f"{statement.target}_taken", latency=_INSIDE)
     gate = CreditGate(
         begun=unit.register("begun"),
-        heads=(unit.take(place, unit.local("place")),),
+        heads=(unit.listen(place, unit.local("place")),),
         buffers=body.draft.times.input_queue,
     )
     index = unit.vector(statement.index)
@@ -268,10 +261,10 @@ def _read_scalars(body: PatternBody, statement: ReadMemory, source: Tensor) -> W
             FiringCase(name="nothing", puts=(put(brought, zero(source.type)),)),
         ],
         gate=gate,
-        done=[put(brought, tag=const(DONE))],
+        done=[put(brought, tag=DONE)],
     )
     unit.finish()
-    head = collector.take(brought, collector.local("brought"))
+    head = collector.listen(brought, collector.local("brought"))
     out = collector.output(statement.target, source.type)
     collector.mode(
         "run",
@@ -291,10 +284,10 @@ def _collector(body: PatternBody, statement: ReadMemory) -> UnitDraft:
 def _collected(body: PatternBody, statement: ReadMemory, wires: tuple[Wire, Wire]) -> Wire:
     """The words of all bursts of a firing as one vector."""
     unit = _collector(body, statement)
-    brought, places = (unit.take(wire, unit.local(wire.port)) for wire in wires)
+    brought, places = (unit.listen(wire, unit.local(wire.port)) for wire in wires)
     type = brought.value.type
     words = unit.register("words", type)
-    together = where(is_there(places.value), brought.value, words)
+    together = select(is_there(places.value), brought.value, words)
     out = unit.output(statement.target, type)
     heads = [brought, places]
     last = rule(
@@ -304,7 +297,7 @@ def _collected(body: PatternBody, statement: ReadMemory, wires: tuple[Wire, Wire
     unit.mode(
         "run",
         when(brought.is_done, rule("done", None, takes=[brought])),
-        when(None, [when(brought.is_last, last), when(None, more)], needs=[places]),
+        when(None, [when(brought.ends_list, last), when(None, more)], needs=[places]),
         needs=[brought],
     )
     unit.finish()

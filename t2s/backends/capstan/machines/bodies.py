@@ -5,31 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from t2s.backends.capstan.machines.kit import (
-    GraphDraft,
-    UnitDraft,
-    UnitHead,
-    Wire,
-    let,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.backends.capstan.machines.vectors import (
-    in_lanes,
-    is_there,
-    number,
-    spread,
-    stages,
-    where,
-)
+from t2s.backends.capstan.machines.kit import GraphDraft, UnitDraft, Wire
+from t2s.backends.capstan.machines.vectors import in_lanes, is_there, stages
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Local, Parameter, ReduceLanes, apply, const, equals
+from t2s.core.expr import Expr, Local, Parameter, ReduceLanes, apply, const, equals, select, spread
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.core.walk import Term, rewrite, walk
 from t2s.graph.body import Let, Role, SpaceDimension, Statement
+from t2s.graph.build import In, put, rule, when, write
 from t2s.graph.nodes import Choice, Put
 from t2s.patterns.ir import Bind, Reduce, start_of
 
@@ -115,9 +99,9 @@ class BodyUnit(UnitDraft):
     ) -> None:
         super().__init__(body.draft, name, role, body.space, body.region, location)
         self.body = body
-        self.control = self.take(body.control, body.binder)
-        self._own: dict[str, UnitHead] = {}
-        self._held: dict[str, UnitHead] = {}
+        self.control = self.listen(body.control, body.binder)
+        self._own: dict[str, In] = {}
+        self._held: dict[str, In] = {}
         self._inside: dict[str, Local] = {}
         self._credits: tuple[list[Wire], list[Wire]] = [], []
 
@@ -143,7 +127,7 @@ class BodyUnit(UnitDraft):
         self._inside[name] = Local(name=name, type=value.type)
         return Let(target=name, value=value)
 
-    def _head(self, name: str) -> UnitHead:
+    def _head(self, name: str) -> In:
         body = self.body
         if name == body.binder:
             return self.control
@@ -151,10 +135,10 @@ class BodyUnit(UnitDraft):
             return self._own.get(name) or self._held[name]
         near = body.distance(name) == 0 or body.carry is not None
         if near or body.around is None:
-            self._own[name] = self.take(body.wire(name), name)
+            self._own[name] = self.listen(body.wire(name), name)
             self._give_back(body, name, 0)
         else:
-            self._held[name] = self.take(body.around.wire(name), name)
+            self._held[name] = self.listen(body.around.wire(name), name)
             self._give_back(body.around, name, 1)
         return self._own.get(name) or self._held[name]
 
@@ -190,12 +174,12 @@ class BodyUnit(UnitDraft):
             self._head(name)
 
     @property
-    def own_operands(self) -> tuple[UnitHead, ...]:
+    def own_operands(self) -> tuple[In, ...]:
         """The locals of the body that the unit takes, the control left out."""
         return tuple(self._own.values())
 
     @property
-    def operands(self) -> tuple[UnitHead, ...]:
+    def operands(self) -> tuple[In, ...]:
         """The same, and those that it holds."""
         return (*self._own.values(), *self._held.values())
 
@@ -204,7 +188,7 @@ class BodyUnit(UnitDraft):
         cases: Sequence[FiringCase],
         *,
         first: Sequence[FiringCase] = (),
-        also: Sequence[UnitHead] = (),
+        also: Sequence[In] = (),
         lets: Sequence[Let] = (),
         done: Sequence[Put] = (),
         mode: str = "run",
@@ -223,7 +207,7 @@ class BodyUnit(UnitDraft):
                 None,
                 [
                     *(choice for case in first for choice in self._choices(case, mode)),
-                    when(None, self._gated(cases, mode, gate), needs=also, lets=lets),
+                    when(None, self._gated(cases, mode, gate), needs=also, body=lets),
                 ],
                 needs=self.operands,
             ),
@@ -258,12 +242,12 @@ class BodyUnit(UnitDraft):
         ]
         late = [choice for case in cases for choice in self._choices(case, mode, gate.heads)]
         return [
-            when(gate.begun < number(gate.buffers), early),
+            when(gate.begun < gate.buffers, early),
             when(None, late, needs=gate.heads),
         ]
 
     def _choices(
-        self, case: FiringCase, mode: str, more_heads: tuple[UnitHead, ...] = ()
+        self, case: FiringCase, mode: str, more_heads: tuple[In, ...] = ()
     ) -> list[Choice]:
         """The rules of a case: one for the last firing of a segment, if something is held."""
         after = mode if case.after is None else case.after
@@ -284,7 +268,7 @@ class BodyUnit(UnitDraft):
             body=case.body,
         )
         more = rule(case.name, after, takes=own, puts=puts, body=case.body)
-        inner = [when(self.control.is_last, last), when(None, more)]
+        inner = [when(self.control.ends_list, last), when(None, more)]
         return [when(case.when, inner)]
 
 
@@ -297,7 +281,7 @@ class CreditGate:
     """
 
     begun: Local
-    heads: tuple[UnitHead, ...]
+    heads: tuple[In, ...]
     buffers: int
 
 
@@ -314,7 +298,7 @@ class FiringCase:
     body: tuple[Statement, ...] = ()
     puts: tuple[Put, ...] = ()
     final: bool = True
-    takes: tuple[UnitHead, ...] = ()
+    takes: tuple[In, ...] = ()
     after: str | None = None
 
 
@@ -364,18 +348,18 @@ def reduced(body: PatternBody, statement: Reduce) -> Wire:
     assert start is not None
     neutral = const(start, type)
     operator = statement.operator
-    value = where(unit.valid, unit.vector(statement.value), spread(neutral, body.lanes))
+    value: Expr = select(unit.valid, unit.vector(statement.value), spread(neutral, body.lanes))
     total = unit.register("total", type, start)
     steps: list[Statement] = []
     if body.lanes > 1:
         value = ReduceLanes(operator=operator, value=value, type=type)
     combination = apply(operator, total, value)
-    step, combined = let(unit, "combined", combination)
+    step, combined = unit.let("combined", combination)
     steps.append(step)
     out = unit.output(statement.target, type, latency=passage(body, combination))
     last = FiringCase(
         name="end",
-        when=unit.control.is_last,
+        when=unit.control.ends_list,
         body=(*steps, write(total, neutral)),
         puts=(put(out, combined),),
     )

@@ -13,18 +13,15 @@ from dataclasses import replace
 
 from t2s.backends.capstan.machines.accesses import read
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import Wire, put, write
+from t2s.backends.capstan.machines.kit import Wire
 from t2s.backends.capstan.machines.transfers import inner_store
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    number,
-    where,
-)
-from t2s.core.expr import Expr, Index, Local
+from t2s.backends.capstan.machines.vectors import addresses
+from t2s.core.expr import Expr, Index, Local, const, select
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.core.walk import walk
 from t2s.graph.body import Role, Store
+from t2s.graph.build import put, write
 from t2s.graph.graph import Tensor
 from t2s.patterns.ir import NOWHERE, DeclareMemory, ReadMemory, StoreBlock, WriteMemory
 
@@ -56,7 +53,7 @@ class InnerMemory:
         """
         begin: Expr = Local(name=self._begin, type=INT32)
         for dimension in () if self._alike else self.body.space:
-            index = index * number(dimension.extent)
+            index = index * dimension.extent
         return begin + index
 
     def write(self, body: PatternBody, statement: WriteMemory) -> None:
@@ -82,11 +79,11 @@ class InnerMemory:
         moved = [
             replace(
                 statement,
-                index=where(statement.index >= 0, self.address(statement.index), number(NOWHERE)),
+                index=select(statement.index >= 0, self.address(statement.index), NOWHERE),
             )
             for statement in statements
         ]
-        return read(body, moved, self._tensor, number(0), [there])
+        return read(body, moved, self._tensor, const(0), [there])
 
     def store(self, statement: StoreBlock, target: Tensor) -> bool:
         """Store all of it at the end of an iteration; ``False`` if its words are apart."""
@@ -121,22 +118,22 @@ class InnerMemory:
         if readers:
             gate = CreditGate(
                 begun=unit.register("begun"),
-                heads=tuple(unit.take(wire, unit.local("read")) for wire in readers),
+                heads=tuple(unit.listen(wire, unit.local("read")) for wire in readers),
                 buffers=self.body.draft.times.block_buffers,
             )
         total = unit.register("total")
-        size = where(unit.valid, self._size, number(0))
+        size = select(unit.valid, self._size, 0)
         begin: Expr = total
         step = size
         if self._alike:
-            step = where(unit.valid, number(1), number(0))
+            step = select(unit.valid, 1, 0)
             here: Expr = total
             for dimension in self.body.space:
-                scaled = total * number(dimension.extent)
+                scaled = total * dimension.extent
                 here = scaled + Index(name=dimension.name)
             begin = here * self._size
         for dimension in () if self._alike else self.body.space:
-            scaled = total * number(dimension.extent)
+            scaled = total * dimension.extent
             begin = scaled + Index(name=dimension.name)
         opens = FiringCase(
             name="open", body=(write(total, total + step),), puts=(put(self._opened, begin),)
@@ -155,7 +152,7 @@ def _written(
     if body.lanes > 1:
         at = addresses(unit.valid, at)
     store = Store(tensor=tensor.name, indices=(at,), value=value)
-    valid, last = (None if body.lanes > 1 else unit.valid), unit.control.is_last
+    valid, last = (None if body.lanes > 1 else unit.valid), unit.control.ends_list
     ends = last if valid is None else valid & last
     cases = [FiringCase(name="end", when=valid if each else ends, body=(store,), puts=(put(done),))]
     if not each:
@@ -176,7 +173,7 @@ def _at_last(body: PatternBody, name: str, location: SourceLocation | None) -> W
     out = unit.output(name)
     unit.at_each(
         [
-            FiringCase(name="end", when=unit.control.is_last, puts=(put(out),)),
+            FiringCase(name="end", when=unit.control.ends_list, puts=(put(out),)),
             FiringCase(name="more"),
         ]
     )

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from t2s.backends.capstan.machines.chip_times import CapstanTimes
-from t2s.core.expr import Expr, Index, Local, equals
+from t2s.core.expr import Expr, Index, Local
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type
-from t2s.graph.body import Let, RegisterWrite, Role, SpaceDimension, Statement
-from t2s.graph.build import register as register_file
+from t2s.graph.body import Let, Role, SpaceDimension
+from t2s.graph.build import In, MachineDraft, Out, let, with_channels
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -26,14 +26,14 @@ from t2s.graph.graph import (
     StreamType,
     Tensor,
 )
-from t2s.graph.nodes import DONE, Choice, Head, Machine, Mode, Put, Register, Rule, stop
+from t2s.graph.nodes import Machine, stop
 
 LAST = stop(0)
 """The tag of the last firing of a segment, and above all others that come with firings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class Wire(Out):
     """An output of a unit.
 
     ``latency`` are the cycles from its firing until a listener has the token, the device's for the
@@ -43,39 +43,11 @@ class Wire:
     """
 
     unit: str
-    port: str
-    stream: StreamType
     shape: tuple[int, ...]
     source_at: tuple[Expr, ...]
     latency: int
     capacity: int
     sink_at: tuple[Expr, ...] | None = None
-
-    @property
-    def type(self) -> Type:
-        """What its tokens carry."""
-        return self.stream.element
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitHead:
-    """The head of a wire in a unit: the channel, and how expressions name it."""
-
-    channel: str
-    value: Local
-    tag: Local | None = None
-
-    @property
-    def is_done(self) -> Expr:
-        """The stream ends."""
-        assert self.tag is not None
-        return equals(self.tag, DONE)
-
-    @property
-    def is_last(self) -> Expr:
-        """The last firing of a segment."""
-        assert self.tag is not None
-        return equals(self.tag, LAST)
 
 
 class GraphDraft:
@@ -92,7 +64,7 @@ class GraphDraft:
         self.regions: list[Region] = []
         self._channels: list[Channel] = []
         self._machines: list[Machine] = []
-        self._listeners: dict[tuple[str, str], list[str]] = {}
+        self._listeners: dict[str, dict[str, list[str]]] = {}
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """Say that units use a tensor; the one of that name if there is one."""
@@ -118,7 +90,7 @@ class GraphDraft:
                 latency=wire.latency,
             )
         )
-        self._listeners.setdefault((wire.unit, wire.port), []).append(name)
+        self._listeners.setdefault(wire.unit, {}).setdefault(wire.port, []).append(name)
         return name
 
     def graph(self, location: SourceLocation | None) -> Graph:
@@ -126,7 +98,10 @@ class GraphDraft:
         locations = {machine.name: machine.location for machine in self._machines}
         return Graph(
             name=self.name,
-            nodes=tuple(self._with_channels(machine) for machine in self._machines),
+            nodes=tuple(
+                with_channels(machine, self._listeners.get(machine.name, {}))
+                for machine in self._machines
+            ),
             channels=tuple(
                 replace(channel, location=locations[channel.source]) for channel in self._channels
             ),
@@ -136,32 +111,8 @@ class GraphDraft:
             location=location,
         )
 
-    def _with_channels(self, machine: Machine) -> Machine:
-        """The machine with channels in place of wires."""
 
-        def sent(inside: Rule | tuple[Choice, ...]) -> Rule | tuple[Choice, ...]:
-            if not isinstance(inside, Rule):
-                return tuple(replace(choice, inside=sent(choice.inside)) for choice in inside)
-            puts = tuple(
-                replace(one, channel=channel)
-                for one in inside.puts
-                for channel in self._listeners.get((machine.name, one.channel), ())
-            )
-            return replace(inside, puts=puts)
-
-        modes = tuple(
-            replace(
-                mode,
-                choices=tuple(
-                    replace(choice, inside=sent(choice.inside)) for choice in mode.choices
-                ),
-            )
-            for mode in machine.modes
-        )
-        return replace(machine, modes=modes)
-
-
-class UnitDraft:
+class UnitDraft(MachineDraft):
     """A unit that is being written: an array of machines, one for each point of ``space``."""
 
     def __init__(
@@ -173,27 +124,22 @@ class UnitDraft:
         region: str | None,
         location: SourceLocation | None,
     ) -> None:
-        self.draft, self.space = draft, space
-        self.name = draft.labels.fresh(name)
-        self._role, self._region, self._location = role, region, location
-        self._heads: list[Head] = []
-        self._registers: list[Register] = []
-        self._modes: list[Mode] = []
+        super().__init__(draft.labels.fresh(name), role, space, location, region)
+        self.draft = draft
 
     @property
     def here(self) -> tuple[Expr, ...]:
         """The unit's own place."""
         return tuple(Index(name=dimension.name) for dimension in self.space)
 
-    def take(self, wire: Wire, name: str) -> UnitHead:
+    def listen(self, wire: Wire, name: str) -> In:
         """Listen to a wire, whose head is called ``name``."""
         at = self.here if wire.sink_at is None else wire.sink_at
         channel = self.draft.connect(wire, self.name, at)
-        value = Local(name=name, type=wire.type)
-        tagged = wire.stream.nesting > 0
-        tag = Local(name=self.draft.names.fresh(f"{name}_tag"), type=INT32) if tagged else None
-        self._heads.append(Head(channel=channel, value=name, tag=None if tag is None else tag.name))
-        return UnitHead(channel=channel, value=value, tag=tag)
+        tag = f"{name}_tag"
+        if wire.stream.nesting:
+            tag = self.local(tag)
+        return self.take(channel, wire.stream, name, tag)
 
     def output(
         self,
@@ -224,75 +170,17 @@ class UnitDraft:
         )
 
     def register(self, name: str, type: Type = INT32, initial: float = 0) -> Local:
-        """A register; the expression is its value at the start of a firing."""
-        fresh = self.draft.names.fresh(f"{self.name}_{name}")
-        self._registers.append(replace(register_file(fresh, type), initial=initial))
-        return Local(name=fresh, type=type)
+        """A register with a name of its own; the value is that at the start of a firing."""
+        return super().register(self.local(f"{self.name}_{name}"), type, initial)
 
     def local(self, name: str) -> str:
         """A name for a value that a statement binds."""
         return self.draft.names.fresh(name)
 
-    def mode(self, name: str, *choices: Choice, needs: Sequence[UnitHead] = ()) -> None:
-        """Add a mode; the first one is that at the start."""
-        self._modes.append(Mode(name=name, needs=_channels(needs), choices=choices))
+    def let(self, name: str, value: Expr) -> tuple[Let, Local]:
+        """A local with a name of its own, and the expression that reads it."""
+        return let(self.local(name), value)
 
     def finish(self, *, endless: bool = False) -> None:
         """The unit is complete; an ``endless`` one waits for ever when all others have ended."""
-        self.draft.add(
-            Machine(
-                name=self.name,
-                role=self._role,
-                space=self.space,
-                heads=tuple(self._heads),
-                registers=tuple(self._registers),
-                modes=tuple(self._modes),
-                region=self._region,
-                endless=endless,
-                location=self._location,
-            )
-        )
-
-
-def _channels(heads: Sequence[UnitHead]) -> tuple[str, ...]:
-    return tuple(head.channel for head in heads)
-
-
-def when(
-    condition: Expr | None,
-    inside: Rule | Sequence[Choice],
-    *,
-    needs: Sequence[UnitHead] = (),
-    lets: Sequence[Let] = (),
-) -> Choice:
-    """An alternative; ``None`` always holds.  ``lets`` bind locals for what is inside."""
-    inner = inside if isinstance(inside, Rule) else tuple(inside)
-    return Choice(when=condition, needs=_channels(needs), body=tuple(lets), inside=inner)
-
-
-def rule(
-    name: str,
-    after: str | None,
-    *,
-    takes: Sequence[UnitHead] = (),
-    puts: Sequence[Put] = (),
-    body: Sequence[Statement] = (),
-) -> Rule:
-    """A rule, and the mode after it (``None``: the end)."""
-    return Rule(name=name, body=tuple(body), takes=_channels(takes), puts=tuple(puts), next=after)
-
-
-def put(wire: Wire, value: Expr | None = None, tag: Expr | None = None) -> Put:
-    """A token into a wire."""
-    return Put(channel=wire.port, value=value, tag=tag)
-
-
-def let(unit: UnitDraft, name: str, value: Expr) -> tuple[Let, Local]:
-    """A local with a name of its own, and the expression that reads it."""
-    fresh = unit.local(name)
-    return Let(target=fresh, value=value), Local(name=fresh, type=value.type)
-
-
-def write(register: Local, value: Expr) -> RegisterWrite:
-    """Change a register."""
-    return RegisterWrite(register=register.name, indices=(), value=value)
+        self.draft.add(self.machine(endless=endless))

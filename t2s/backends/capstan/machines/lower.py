@@ -27,16 +27,7 @@ from t2s.backends.capstan.machines.bit_vectors import (
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody, bound, reduced
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.inner_memories import InnerMemory
-from t2s.backends.capstan.machines.kit import (
-    LAST,
-    GraphDraft,
-    UnitDraft,
-    Wire,
-    put,
-    rule,
-    when,
-    write,
-)
+from t2s.backends.capstan.machines.kit import LAST, GraphDraft, UnitDraft, Wire
 from t2s.backends.capstan.machines.partitions import (
     dealt_body,
     dealt_words,
@@ -52,19 +43,14 @@ from t2s.backends.capstan.machines.transfers import (
     segment_load,
     stream_store,
 )
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    counted_from,
-    number,
-    spread,
-    where,
-)
+from t2s.backends.capstan.machines.vectors import addresses, counted_from
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Apply, Const, Expr, Index, Local, const
+from t2s.core.expr import Apply, Const, Expr, Index, Local, const, select, spread
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Role
+from t2s.graph.build import put, rule, when, write
 from t2s.graph.graph import (
     Graph,
     MemorySpace,
@@ -252,7 +238,7 @@ class _UnitLowering:
             body.wires |= self._inner[memory].read(body, reads)
             return
         if memory in self._written:
-            zero, written = number(0), self._written[memory]
+            zero, written = const(0), self._written[memory]
             body.wires |= read(body, reads, self.draft.tensors[memory], zero, written)
             return
         if memory not in self._blocks:
@@ -447,8 +433,8 @@ def start(
     unit = UnitDraft(draft, "start", Role.RELAY, (), None, location)
     binder = draft.names.fresh("once")
     control = unit.output(binder, tagged=True)
-    unit.mode("once", when(None, rule("go", "end", puts=[put(control, tag=const(LAST))])))
-    unit.mode("end", when(None, rule("done", None, puts=[put(control, tag=const(DONE))])))
+    unit.mode("once", when(None, rule("go", "end", puts=[put(control, tag=LAST)])))
+    unit.mode("end", when(None, rule("done", None, puts=[put(control, tag=DONE)])))
     unit.finish()
     return PatternBody(
         draft=draft,
@@ -476,7 +462,7 @@ def counted(
     """
     (binder,) = pattern.binders
     unit = BodyUnit(around, f"count_{binder}", Role.RELAY, pattern.location)
-    most = where(unit.valid, unit.scalar(extent), number(0))
+    most = select(unit.valid, unit.scalar(extent), 0)
     begin = unit.register("at")
     first: Expr = begin
     if parts > 1:
@@ -490,7 +476,7 @@ def counted(
     room = around.draft.times.room(1)
     control = unit.output(binder, type, tagged=True, capacity=room)
     local = unit.output(binder, type, capacity=room)
-    step = number(lanes * parts)
+    step = const(lanes * parts)
     more = first + step < most
     unit.at_each(
         [
@@ -503,11 +489,11 @@ def counted(
             ),
             FiringCase(
                 name="end",
-                body=(write(begin, number(0)),),
-                puts=(put(control, value, const(LAST)), put(local, value)),
+                body=(write(begin, 0),),
+                puts=(put(control, value, LAST), put(local, value)),
             ),
         ],
-        done=[put(control, tag=const(DONE))],
+        done=[put(control, tag=DONE)],
     )
     unit.finish()
     return PatternBody(

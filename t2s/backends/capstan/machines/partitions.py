@@ -9,29 +9,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import (
-    LAST,
-    UnitDraft,
-    UnitHead,
-    Wire,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.backends.capstan.machines.vectors import (
-    is_there,
-    number,
+from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire
+from t2s.backends.capstan.machines.vectors import is_there, stages
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Insert,
+    LaneNumbers,
+    ReduceLanes,
+    apply,
+    const,
+    equals,
+    select,
     spread,
-    stages,
-    where,
     zero,
 )
-from t2s.core.expr import Expr, Index, Insert, LaneNumbers, ReduceLanes, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Role, SpaceDimension, Statement
+from t2s.graph.build import In, copy, put, rule, when, write
 from t2s.graph.nodes import DONE, Choice, Put
 from t2s.patterns.ir import Reduce, Update, start_of
 
@@ -106,10 +103,10 @@ def _spread(
     tagged = wire.stream.nesting > 0
     out = unit.output(name, wire.type, tagged=tagged)
     chain = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
-    first = unit.take(to_first_place(wire, parts), unit.local(name))
-    heads: list[tuple[UnitHead, Expr | None, str]] = [(first, is_place(0), "first")]
+    first = unit.listen(to_first_place(wire, parts), unit.local(name))
+    heads: list[tuple[In, Expr | None, str]] = [(first, is_place(0), "first")]
     if parts > 1:
-        before = unit.take(chain, unit.local(name))
+        before = unit.listen(chain, unit.local(name))
         heads = [
             (first, is_place(0), "first"),
             (before, is_place(parts - 1), "last"),
@@ -125,9 +122,9 @@ def _spread(
     return out
 
 
-def _copies(head: UnitHead, wires: tuple[Wire, ...], text: str) -> list[Choice]:
-    puts = [put(wire, head.value, head.tag) for wire in wires]
-    if head.tag is None:
+def _copies(head: In, wires: tuple[Wire, ...], text: str) -> list[Choice]:
+    puts = [copy(wire, head) for wire in wires]
+    if not head.stream.nesting:
         return [when(None, rule(text, None, takes=[head], puts=puts))]
     return [
         when(head.is_done, rule(f"{text} done", None, takes=[head], puts=puts)),
@@ -141,13 +138,13 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
     space = (SpaceDimension(name=PARTITION, minimum=0, extent=parts),)
     unit = UnitDraft(around.draft, f"finish_{name}", Role.RELAY, space, around.region, location)
     out = replace(unit.output(name), sink_at=(const(parts - 1),))
-    own = unit.take(wire, unit.local(name))
+    own = unit.listen(wire, unit.local(name))
     if parts == 1:
         unit.mode("run", when(None, rule("last", None, takes=[own], puts=[put(out)])), needs=[own])
         unit.finish()
         return out
     chain = to_next_place(unit, f"{name}_on", INT32, parts)
-    before = unit.take(chain, unit.local(name))
+    before = unit.listen(chain, unit.local(name))
     unit.mode(
         "run",
         when(is_place(0), rule("first", None, takes=[own], puts=[put(chain)])),
@@ -177,20 +174,20 @@ def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocati
     (dimension,) = body.space
     parts = dimension.extent
     unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, body.space, body.region, location)
-    control = unit.take(body.control, body.binder)
-    first = unit.take(to_first_place(wire, parts), unit.local(name))
+    control = unit.listen(body.control, body.binder)
+    first = unit.listen(to_first_place(wire, parts), unit.local(name))
     out = unit.output(name, wire.type.scalar)
     on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=True)
-    before = unit.take(on, unit.local(name))
+    before = unit.listen(on, unit.local(name))
 
-    def deals(head: UnitHead, text: str, *, further: bool) -> Choice:
+    def deals(head: In, text: str, *, further: bool) -> Choice:
         puts = [put(out, _own_lane(head.value, dimension.name))]
         puts += [put(on, head.value)] if further else []
         needs = [head] if head is first else []
         return when(None, rule(text, "run", takes=[control, head], puts=puts), needs=needs)
 
     def others(text: str, *, further: bool) -> list[Choice]:
-        done = [put(on, tag=const(DONE))] if further else []
+        done = [put(on, tag=DONE)] if further else []
         passed = [put(on, before.value)] if further else []
         return [
             when(
@@ -204,7 +201,7 @@ def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocati
             deals(before, text, further=further),
         ]
 
-    end = rule("first done", None, takes=[control], puts=[put(on, tag=const(DONE))])
+    end = rule("first done", None, takes=[control], puts=[put(on, tag=DONE)])
     unit.mode(
         "run",
         when(is_place(0), [when(control.is_done, end), deals(first, "first", further=True)]),
@@ -238,16 +235,17 @@ def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wir
     parts = dimension.extent
     unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, around.space, body.region, None)
     tagged = wire.stream.nesting > 0
-    first = unit.take(to_first_place(wire, parts), unit.local(name))
+    first = unit.listen(to_first_place(wire, parts), unit.local(name))
     out = unit.output(name, wire.type.scalar, tagged=tagged)
     on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
-    before = unit.take(on, unit.local(name))
+    before = unit.listen(on, unit.local(name))
 
-    def deals(head: UnitHead, text: str, *, further: bool) -> list[Choice]:
-        puts = [put(out, _own_lane(head.value, dimension.name), head.tag)]
-        puts += [put(on, head.value, head.tag)] if further else []
+    def deals(head: In, text: str, *, further: bool) -> list[Choice]:
+        passed = copy(on, head)
+        puts = [put(out, _own_lane(head.value, dimension.name), passed.tag)]
+        puts += [passed] if further else []
         goes_on = when(None, rule(text, "run", takes=[head], puts=puts))
-        if head.tag is None:
+        if not head.stream.nesting:
             return [goes_on]
         return [when(head.is_done, rule(f"{text} done", None, takes=[head], puts=puts)), goes_on]
 
@@ -269,7 +267,7 @@ def _own_lane(vector: Expr, index: str) -> Expr:
     own = equals(LaneNumbers(type=INT32.with_lanes(lanes)), number)
     # the sum of a number and any zeros below zero is that number
     neutral = spread(const(-0.0 if scalar.is_float else 0, scalar), lanes)
-    return ReduceLanes(operator=Op.ADD, value=where(own, vector, neutral), type=scalar)
+    return ReduceLanes(operator=Op.ADD, value=select(own, vector, neutral), type=scalar)
 
 
 # A reduction that the partitions share: a vector of their values goes along a chain.
@@ -295,7 +293,7 @@ class _PartitionSum:
         start = start_of(statement)
         assert start is not None
         self._neutral = const(start, self._type)
-        self._value = where(unit.valid, unit.vector(statement.value), self._neutral)
+        self._value = select(unit.valid, unit.vector(statement.value), self._neutral)
         self._total = unit.register("total", self._type, start)
         self._ended = unit.register("ended")
         vector, times = self._type.with_lanes(self._parts), body.draft.times
@@ -314,17 +312,17 @@ class _PartitionSum:
             unit.output(statement.target, self._type, latency=times.hop + stages(one)),
             sink_at=(const(self._parts - 1),),
         )
-        self._before = unit.take(self._chain, unit.local("before"))
+        self._before = unit.listen(self._chain, unit.local("before"))
 
     def made(self) -> Wire:
         """The wire of the result."""
         unit, own = self._unit, self._unit.control
-        first = self._with_own("first", spread(self._neutral, self._parts), own.is_last, [])
+        first = self._with_own("first", spread(self._neutral, self._parts), own.ends_list, [])
         later = [
             when(equals(self._ended, 1), self._without_own()),
             when(
                 None,
-                self._with_own("own", self._before.value, self._before.is_last, [self._before]),
+                self._with_own("own", self._before.value, self._before.ends_list, [self._before]),
                 needs=[own, *unit.operands],
             ),
         ]
@@ -337,19 +335,17 @@ class _PartitionSum:
         unit.finish()
         return self._out
 
-    def _with_own(
-        self, name: str, vector: Expr, is_last: Expr, taken: list[UnitHead]
-    ) -> list[Choice]:
+    def _with_own(self, name: str, vector: Expr, is_last: Expr, taken: list[In]) -> list[Choice]:
         """A partition puts its value into the vector; ``is_last`` says that it is the last one."""
         unit = self._unit
         here = Index(name=PARTITION)
         mine = Insert(vector=vector, lane=here, value=self._value, type=vector.type)
-        ends: list[Statement] = [write(self._ended, number(1))]
+        ends: list[Statement] = [write(self._ended, 1)]
         heads = [unit.control, *taken]
         whole, part = [*heads, *unit.operands], [*heads, *unit.own_operands]
         return [
             when(
-                unit.control.is_last,
+                unit.control.ends_list,
                 self._passed(f"{name} last", mine, is_last, whole, ends),
             ),
             when(None, self._passed(name, mine, is_last, part, [])),
@@ -357,14 +353,14 @@ class _PartitionSum:
 
     def _without_own(self) -> list[Choice]:
         taken = [self._before]
-        return self._passed("none", self._before.value, self._before.is_last, taken, [])
+        return self._passed("none", self._before.value, self._before.ends_list, taken, [])
 
     def _passed(
-        self, name: str, vector: Expr, is_last: Expr, takes: list[UnitHead], body: list[Statement]
+        self, name: str, vector: Expr, is_last: Expr, takes: list[In], body: list[Statement]
     ) -> list[Choice]:
         """The vector goes on, or is reduced by the last partition."""
         on = put(self._chain, vector)
-        over = put(self._chain, vector, const(LAST))
+        over = put(self._chain, vector, LAST)
         operator = self._statement.operator
         tree = ReduceLanes(operator=operator, value=vector, type=self._type)
         total = apply(operator, self._total, tree)
@@ -383,7 +379,7 @@ class _PartitionSum:
         self,
         name: str,
         after: str,
-        takes: list[UnitHead],
+        takes: list[In],
         puts: list[Put],
         body: list[Statement],
         condition: Expr | None,
@@ -408,7 +404,7 @@ def updated(body: PatternBody, statement: Update, value: Wire, *, each: bool) ->
     unit = BodyUnit(body, f"update_{statement.memory}", Role.COMPUTE, statement.location)
     type = value.type
     total = unit.register("total", type)
-    count = where(unit.valid, unit.scalar(statement.value), zero(type))
+    count = select(unit.valid, unit.scalar(statement.value), zero(type))
     after = apply(statement.operator, total, count)
     out = unit.output(statement.target, type, latency=_answer(body))
     unit.at_each([FiringCase(name="update", body=(write(total, after),), puts=(put(out, after),))])
@@ -430,29 +426,32 @@ def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> W
     draft, location = body.draft, statement.location
     name = f"update_{statement.memory}"
     unit = UnitDraft(draft, name, Role.COMPUTE, body.space, body.region, location)
-    control, counted = unit.take(body.control, body.binder), unit.take(value, unit.local("count"))
+    control, counted = (
+        unit.listen(body.control, body.binder),
+        unit.listen(value, unit.local("count")),
+    )
     type, parts = value.type, body.space[0].extent
     out = unit.output(statement.target, type, latency=_answer(body))
     ring = to_next_place(unit, f"{statement.target}_on", type, parts, tagged=True)
-    before = unit.take(ring, unit.local("before"))
+    before = unit.listen(ring, unit.local("before"))
     total, begun, has_turn = (unit.register(n, t) for n, t in _registers(type))
-    count = where(is_there(control.value), counted.value, zero(type))
+    count = select(is_there(control.value), counted.value, zero(type))
 
-    def turn(name: str, start: Expr, takes: tuple[UnitHead, ...]) -> list[Choice]:
+    def turn(name: str, start: Expr, takes: tuple[In, ...]) -> list[Choice]:
         """Add to what the word was at the start; the last firing of a turn hands the sum on."""
         after = apply(statement.operator, start, count)
         takes = (control, counted, *takes)
-        ends = [write(begun, number(1)), write(has_turn, number(0))]
+        ends = [write(begun, 1), write(has_turn, 0)]
         hands_on = rule(f"{name}, last", "run", takes=takes, puts=[put(out, after)], body=ends)
         hands_on = replace(hands_on, puts=(*hands_on.puts, put(ring, after)))
         if each:
             return [when(None, hands_on)]
-        goes_on = [write(begun, number(1)), write(has_turn, number(1)), write(total, after)]
+        goes_on = [write(begun, 1), write(has_turn, 1), write(total, after)]
         more = rule(name, "run", takes=takes, puts=[put(out, after)], body=goes_on)
-        return [when(control.is_last, hands_on), when(None, more)]
+        return [when(control.ends_list, hands_on), when(None, more)]
 
     first = is_place(0) & equals(begun, 0)
-    done = rule("done", "drain", takes=[control], puts=[put(ring, tag=const(DONE))])
+    done = rule("done", "drain", takes=[control], puts=[put(ring, tag=DONE)])
     turns = [
         when(equals(has_turn, 1), turn("in turn", total, ())),
         when(first, turn("begin", zero(type), ())),

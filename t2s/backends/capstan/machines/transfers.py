@@ -10,19 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    counted_from,
-    number,
-    spread,
-    where,
-    zero,
-)
-from t2s.core.expr import Expr, Local, ReduceLanes
+from t2s.backends.capstan.machines.kit import Wire
+from t2s.backends.capstan.machines.vectors import addresses, counted_from
+from t2s.core.expr import Expr, Local, ReduceLanes, const, select, spread, zero
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, Role, Statement, Store
+from t2s.graph.build import put, rule, when, write
 from t2s.graph.graph import Tensor
 from t2s.graph.nodes import Choice, Put
 from t2s.patterns.ir import LoadBlock, LoadStream, Push, StoreBlock, StoreStream
@@ -46,7 +40,7 @@ class SegmentPart:
         """Their addresses: the first one if all are there, else one for each lane, or -1."""
         if self.full or self.lanes == 1:
             return self.at
-        there = counted_from(number(0), self.lanes) < spread(self.left, self.lanes)
+        there = counted_from(const(0), self.lanes) < spread(self.left, self.lanes)
         return addresses(there, counted_from(self.at, self.lanes))
 
 
@@ -67,8 +61,8 @@ def in_parts(
     is a constant 0.
     """
     at, left = unit.register("at"), unit.register("left")
-    words = where(unit.valid, length, number(0))
-    step = number(lanes)
+    words = select(unit.valid, length, 0)
+    step = const(lanes)
 
     def of(at: Expr, left: Expr, full: bool, last: bool) -> Moved:
         return move(SegmentPart(at=at, left=left, lanes=lanes, full=full, last=last))
@@ -85,7 +79,7 @@ def in_parts(
         )
     ]
     if lanes == 1:
-        body, puts = of(begin, number(0), False, True)
+        body, puts = of(begin, const(0), False, True)
         cases.append(
             FiringCase(name="empty", when=words < step, body=tuple(body), puts=tuple(puts))
         )
@@ -105,7 +99,7 @@ def in_parts(
 def _load(unit: BodyUnit, tensor: Tensor, part: SegmentPart) -> tuple[list[Statement], Expr]:
     """Load the words of a part, as a vector; what is not there is zero."""
     type = tensor.type.with_lanes(part.lanes)
-    if part.lanes == 1 and part.left == number(0):
+    if part.lanes == 1 and part.left == const(0):
         return [], zero(type)
     name = unit.local("word")
     load = Load(target=name, tensor=tensor.name, indices=(part.indices,), type=type)
@@ -156,7 +150,7 @@ class BlockLoad:
         gate = None
         readers = self._body.given_back.get(self._name, [])
         if readers:
-            heads = tuple(unit.take(wire, unit.local("read")) for wire in readers)
+            heads = tuple(unit.listen(wire, unit.local("read")) for wire in readers)
             gate = CreditGate(
                 begun=unit.register("begun"), heads=heads, buffers=times.block_buffers
             )
@@ -175,10 +169,10 @@ def block_store(
 
     def move(part: SegmentPart) -> Moved:
         loads, value = _load(unit, memory, part)
-        index = part.indices if begin == number(0) else _moved(part, begin)
+        index = part.indices if begin == const(0) else _moved(part, begin)
         return [*loads, Store(tensor=target.name, indices=(index,), value=value)], []
 
-    in_parts(unit, number(0), length, lanes, move)
+    in_parts(unit, const(0), length, lanes, move)
     unit.finish()
 
 
@@ -227,14 +221,14 @@ def stream_store(body: PatternBody, push: Push, statement: StoreStream, target: 
     value = unit.vector(push.value)
     count = unit.register("count")
     index = addresses(unit.valid, counted_from(begin + count, body.lanes))
-    words: Expr = number(1)
+    words: Expr = const(1)
     if body.lanes > 1:
-        ones = where(unit.valid, number(1, body.lanes), number(0, body.lanes))
+        ones = select(unit.valid, spread(const(1), body.lanes), 0)
         words = ReduceLanes(operator=Op.ADD, value=ones, type=INT32)
     after = count + words
     store = Store(tensor=target.name, indices=(index,), value=value)
     cases = [
-        FiringCase(name="end", when=after >= length, body=(store, write(count, number(0)))),
+        FiringCase(name="end", when=after >= length, body=(store, write(count, 0))),
         FiringCase(name="store", body=(store, write(count, after))),
     ]
     if body.lanes == 1:

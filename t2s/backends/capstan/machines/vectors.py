@@ -7,27 +7,19 @@ from collections.abc import Callable
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
     Apply,
-    Broadcast,
     Cast,
-    Const,
     Expr,
     LaneNumbers,
     Local,
     ReduceLanes,
     Select,
     apply,
-    const,
+    select,
+    spread,
 )
 from t2s.core.types import INT32, Type
 from t2s.core.walk import children, walk
 from t2s.patterns.ir import NOWHERE
-
-
-def spread(value: Expr, lanes: int) -> Expr:
-    """A scalar in so many lanes; a vector as it is."""
-    if value.type.lanes == lanes:
-        return value
-    return Broadcast(value=value, type=value.type.with_lanes(lanes))
 
 
 def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
@@ -64,24 +56,14 @@ def stages(expr: Expr) -> int:
     return inside
 
 
-def number(value: int, lanes: int = 1) -> Expr:
-    """An int32 in all lanes."""
-    return spread(const(value), lanes)
-
-
 def is_there(binder: Expr) -> Expr:
     """Whether there is an iteration, by lane."""
-    return binder >= number(0, binder.type.lanes)
-
-
-def where(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
-    """One of two values, by lane."""
-    return Select(condition=condition, if_true=value, if_false=otherwise, type=value.type)
+    return binder >= 0
 
 
 def addresses(valid: Expr, index: Expr) -> Expr:
     """The index, -1 where there is no iteration."""
-    return where(valid, index, number(NOWHERE, index.type.lanes))
+    return select(valid, index, NOWHERE)
 
 
 def counted_from(first: Expr, lanes: int) -> Expr:
@@ -89,9 +71,3 @@ def counted_from(first: Expr, lanes: int) -> Expr:
     if lanes == 1:
         return first
     return spread(first, lanes) + LaneNumbers(type=INT32.with_lanes(lanes))
-
-
-def zero(type: Type) -> Expr:
-    """The zero of a type, in all of its lanes."""
-    scalar: Const = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
-    return spread(scalar, type.lanes)

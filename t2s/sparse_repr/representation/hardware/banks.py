@@ -13,24 +13,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const, equals, unequal
+from t2s.core.expr import Expr, Local, const, equals, select, simplify, unequal, zero
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Role, SpaceDimension, Statement
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     loop,
-    quotient,
-    remainder,
-    select,
+    put,
+    rule,
     space,
-    zero,
+    when,
+    write,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Put
 from t2s.reduction.circuits import STEP
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import (
     HOP,
     fill,
@@ -41,11 +42,9 @@ from t2s.sparse_repr.representation.hardware.loaders import (
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     RegisterFile,
     Statements,
-    TypedWire,
     link,
     wire,
 )
@@ -63,13 +62,11 @@ BANK = "bank"
 class _Column:
     """What brings the place, and the element found so far, of a multiplier to the next node."""
 
-    place: TypedWire
-    found: TypedWire
+    place: Out
+    found: Out
 
 
-def load_banks(
-    parts: GraphParts, product: Product, lines: tuple[TypedWire, ...]
-) -> tuple[TypedWire, ...]:
+def load_banks(parts: GraphParts, product: Product, lines: tuple[Out, ...]) -> tuple[Out, ...]:
     """From the loader to the banks: each takes its own elements from the lines that pass.
 
     Returns the wires that bring a bank its words of a line.
@@ -79,14 +76,14 @@ def load_banks(
     outs = tuple(wire(f"{_bank(product)}_word_{n}", type) for n in range(max(1, words // banks)))
 
     def sends(body: Statements, given: tuple[Expr, ...]) -> None:
-        at = remainder(index(HOP), words)
+        at = simplify(index(HOP) % words)
         for number, out in enumerate(outs):
             value = given[0]
             for word in range(1, min(banks, words)):
                 value = select(equals(at, word), given[number * banks + word], value)
             if number:
                 value = select(equals(at, 0), given[number * banks], value)
-            turn = equals(remainder(index("line"), groups), quotient(index(HOP), words))
+            turn = equals(simplify(index("line") % groups), simplify(index(HOP) // words))
             body.send(out, value, turn if groups > 1 else None)
 
     relay = f"{product.nodes.vector_feeder.name}_relay"
@@ -97,7 +94,7 @@ def load_banks(
     return outs
 
 
-def look_up(parts: GraphParts, product: Product, words: tuple[TypedWire, ...]) -> None:
+def look_up(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> None:
     """From the column indices of all multipliers to their elements of the dense operand."""
     node, hops, feeder = _bank(product), _hops(product), product.nodes.vector_feeder.name
     asking, numbers = product.place_taker, range(product.multipliers)
@@ -132,7 +129,7 @@ def _array(product: Product, name: str, where: tuple[SpaceDimension, ...]) -> Ar
     return ArrayDraft(name, Role.RELAY, where, (loop(STEP, product.steps),), location)
 
 
-def _ask(parts: GraphParts, product: Product, asked: list[TypedWire]) -> None:
+def _ask(parts: GraphParts, product: Product, asked: list[Out]) -> None:
     """The column index of each multiplier, to a wire of its own."""
     node = product.place_taker
     unit = _array(product, node, product.places)
@@ -146,7 +143,7 @@ def _ask(parts: GraphParts, product: Product, asked: list[TypedWire]) -> None:
 def _pass_on(
     parts: GraphParts,
     product: Product,
-    asked: list[TypedWire],
+    asked: list[Out],
     to_banks: list[_Column],
     back: list[_Column],
     passed: list[_Column],
@@ -181,15 +178,15 @@ def _pass_on(
 def _banks(
     parts: GraphParts,
     product: Product,
-    words: tuple[TypedWire, ...],
+    words: tuple[Out, ...],
     asked: list[_Column],
     answers: list[_Column],
 ) -> None:
     """The banks: machines that are filled, and then look up what is theirs of every step."""
     type, location = product.vector.type, product.nodes.vector_feeder.location
-    machine = MachineDraft(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
+    machine = ProductMachine(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
     given = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
-    columns: list[NamedHead] = []
+    columns: list[In] = []
     for number, each in enumerate(asked):
         columns.append(machine.input(each.place, f"place_{number}"))
         columns.append(machine.input(each.found, f"value_{number}"))
@@ -199,7 +196,7 @@ def _banks(
     fill(machine, line, kept, given, product.bank_lines, "serve")
     found = _BankSearch(product, columns, kept, got, served)
     _serve(machine, product, found, answers, count)
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
 
 
 class _BankSearch:
@@ -215,7 +212,7 @@ class _BankSearch:
     def __init__(
         self,
         product: Product,
-        columns: list[NamedHead],
+        columns: list[In],
         kept: RegisterFile,
         got: RegisterFile,
         served: Local,
@@ -238,7 +235,7 @@ class _BankSearch:
         for each in waits:
             left = left | each
         self.conflict = self.body.let("conflict", left)
-        self.following = self.body.let("following", add(self.ports[-1][0], 1))
+        self.following = self.body.let("following", self.ports[-1][0] + 1)
 
     def _look_up(
         self, port: int, waits: list[Local], kept: RegisterFile, banks: int
@@ -253,7 +250,7 @@ class _BankSearch:
             any_waits = waits[number] | any_waits
         who = self.body.let(f"who_{port}", first)
         found = self.body.let(f"any_{port}", any_waits)
-        read = self.body.read(kept, f"read_{port}", quotient(at, banks))
+        read = self.body.read(kept, f"read_{port}", simplify(at // banks))
         self.ports.append((who, found, read))
         return [
             self.body.let(f"waits_{number}_{port + 1}", each & (who < number))
@@ -269,7 +266,7 @@ class _BankSearch:
 
 
 def _serve(
-    machine: MachineDraft,
+    machine: ProductMachine,
     product: Product,
     found: _BankSearch,
     answers: list[_Column],

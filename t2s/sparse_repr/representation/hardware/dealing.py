@@ -20,21 +20,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from t2s.core.expr import Expr, Local, const, equals, unequal
+from t2s.core.expr import Expr, Local, Number, const, equals, select, simplify, unequal
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Role, Statement
 from t2s.graph.build import (
     GraphParts,
-    add,
+    Out,
+    count_up,
     index,
     loop,
-    select,
+    put,
+    rule,
     space,
-    times,
+    when,
+    write,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Choice
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.hardware.own_runs import (
     blocks_of,
@@ -46,22 +48,21 @@ from t2s.sparse_repr.representation.hardware.own_runs import (
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
+    ProductMachine,
     RegisterFile,
     Statements,
-    TypedWire,
     link,
     wire,
 )
 
 
-def deal_rows(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
+def deal_rows(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
     """Add the decoder, and what brings it lengths.
 
     The rows of machine m leave over ``outs[m]`` to ``sink``.
     """
     job, decoder, machines = product.mapping.job, product.nodes.decoder, product.machines
-    machine = MachineDraft(decoder.name, Role.RELAY, (), decoder.location)
+    machine = ProductMachine(decoder.name, Role.RELAY, (), decoder.location)
     dealing: _Dealing
     if isinstance(job, BlockJob):
         window = Window(machine, product, machines + 1)
@@ -72,12 +73,12 @@ def deal_rows(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedW
     load_lines(parts, product, window)
     dealing.deal(machine, outs)
     _rest(machine, window)
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     for out in outs:
         link(parts, out, decoder.name, sink, capacity=64 + product.slack)
 
 
-def _rest(machine: MachineDraft, window: Window) -> None:
+def _rest(machine: ProductMachine, window: Window) -> None:
     """Lines that come when no more steps do: of rows that are empty, and ends."""
     drop = rule("drop a line", "rest", takes=window.inputs, body=[count_up(window.taken)])
     machine.mode(
@@ -118,7 +119,7 @@ class _Dealing(ABC):
     def skip(self) -> list[Statement]:
         """What changes in a firing without a step."""
 
-    def deal(self, machine: MachineDraft, outs: tuple[TypedWire, ...]) -> None:
+    def deal(self, machine: ProductMachine, outs: tuple[Out, ...]) -> None:
         """The mode: with a line where there is room for it, and without."""
         window = self.window
         low = window.level < window.ahead + window.words
@@ -129,11 +130,11 @@ class _Dealing(ABC):
         )
         machine.mode("deal", when(None, inside, body=self.found.statements))
 
-    def _alternatives(self, outs: tuple[TypedWire, ...], *, line: bool) -> list[Choice]:
+    def _alternatives(self, outs: tuple[Out, ...], *, line: bool) -> list[Choice]:
         window, steps = self.window, self.product.steps
         takes, suffix = (window.inputs, " and a line") if line else ([], "")
         puts = [put(out, row) for out, row in zip(outs, self.row, strict=True)]
-        rows = write(self.rows, add(self.rows, self.used))
+        rows = write(self.rows, self.rows + self.used)
         moved = window.moved(self.used, line)
         skipped = [*self.skip(), *moved, rows]
         stepped = [*self.step(), *moved, rows, count_up(self.sent)]
@@ -163,7 +164,7 @@ class _Rows(_Dealing):
     its row before, in a firing without a step.
     """
 
-    def __init__(self, machine: MachineDraft, product: Product, window: Window) -> None:
+    def __init__(self, machine: ProductMachine, product: Product, window: Window) -> None:
         super().__init__(product, window)
         of_machines = (product.machines,)
         self.rows, self.sent = machine.register("rows"), machine.register("sent")
@@ -195,10 +196,10 @@ class _Rows(_Dealing):
         self.free.append(body.let(f"free_{m}", waits))
         asks = self.free[m] & (_not(held) & unequal(self.ahead[m], END))
         self.takes.append(body.let(f"takes_{m}", asks))
-        self.number.append(body.let(f"number_{m}", add(add(self.rows, 1), used)))
+        self.number.append(body.let(f"number_{m}", self.rows + 1 + used))
         empty = self.takes[m] & equals(self.ahead[m], -1)
         held = body.let(f"held_{m}", held | empty)
-        return body.let(f"used_{m}", add(used, select(self.takes[m], 1, 0))), held
+        return body.let(f"used_{m}", used + select(self.takes[m], 1, 0)), held
 
     def step(self) -> list[Statement]:
         body: list[Statement] = []
@@ -229,7 +230,7 @@ class _Blocks(_Dealing):
     """
 
     def __init__(
-        self, machine: MachineDraft, product: Product, window: Window, job_steps: int
+        self, machine: ProductMachine, product: Product, window: Window, job_steps: int
     ) -> None:
         super().__init__(product, window)
         self.job_steps, of_machines = job_steps, (product.machines,)
@@ -243,7 +244,7 @@ class _Blocks(_Dealing):
         self.passed: list[Local] = []
         for m in self.machines:
             self.passed.append(self._passed(m, ends))
-            behind = add(add(self.rows, 1), self.passed[m])
+            behind = self.rows + 1 + self.passed[m]
             number = self.found.let(f"number_{m}", behind)
             fresh = select(window.fibres < number, 0, number)
             row = select(self.served[m], current[m], fresh)
@@ -257,20 +258,20 @@ class _Blocks(_Dealing):
 
     def _passed(self, m: int, ends: list[Local]) -> Local:
         """Rows that end in front of the block of a machine."""
-        block = add(self.block, m)
+        block = simplify(self.block + m)
         ended: list[Expr] = [select(block < end, 0, 1) for end in ends]
         while len(ended) > 1:
             pairs = zip(ended[::2], ended[1::2], strict=False)
-            ended = [add(a, b) for a, b in pairs] + (ended[-1:] if len(ended) % 2 else [])
+            ended = [a + b for a, b in pairs] + (ended[-1:] if len(ended) % 2 else [])
         return self.found.let(f"passed_{m}", ended[0])
 
     def step(self) -> list[Statement]:
-        block = add(self.block, self.product.machines)
+        block: Expr = self.block + self.product.machines
         body: list[Statement] = []
         ends: Expr = const(True, BOOL)
         if self.phase is not None:
             ends = last = equals(self.phase, self.job_steps - 1)
-            body.append(write(self.phase, select(last, 0, add(self.phase, 1))))
+            body.append(write(self.phase, select(last, 0, self.phase + 1)))
             block = select(last, block, self.block)
         body.append(write(self.block, block))
         body += [
@@ -315,7 +316,7 @@ class Window:
         lengths there are, and the lines that have come.
     """
 
-    def __init__(self, machine: MachineDraft, product: Product, ahead: int) -> None:
+    def __init__(self, machine: ProductMachine, product: Product, ahead: int) -> None:
         self.fibres, self.ahead = fibre_count(product), ahead
         self.words = min(MOST_WORDS, 1 << (product.machines - 1).bit_length())
         self.size = 1 << (ahead + 2 * self.words - 1).bit_length()
@@ -328,33 +329,33 @@ class Window:
         names = ("first", "last", "level", "lines")
         self.first, self.last, self.level, self.taken = map(machine.register, names)
 
-    def around(self, place: Expr) -> Expr:
-        """A place of the window, from one that may be behind its end."""
-        return place & (self.size - 1)
+    def place(self, start: Local, offset: Number) -> Expr:
+        """The place of the window that is ``offset`` behind another one."""
+        return (start if offset == 0 else start + offset) & (self.size - 1)
 
-    def read(self, body: Statements, number: int, offset: Expr | int) -> Local:
+    def read(self, body: Statements, number: int, offset: Number) -> Local:
         """The length ``offset`` behind the first, as the local ``ahead_<number>``."""
-        return body.read(self._kept, f"ahead_{number}", self.around(add(self.first, offset)))
+        return body.read(self._kept, f"ahead_{number}", self.place(self.first, offset))
 
-    def moved(self, used: Expr | int, line: bool) -> list[Statement]:
+    def moved(self, used: Number, line: bool) -> list[Statement]:
         """Drop ``used`` lengths, and take a line."""
         more = (self.words if line else 0) - used
         body: list[Statement] = [
-            write(self.first, self.around(add(self.first, used))),
-            write(self.level, add(self.level, more)),
+            write(self.first, self.place(self.first, used)),
+            write(self.level, simplify(self.level + more)),
         ]
         if not line:
             return body
         body += [
-            self._kept.write(head.value, add(self.last, word))
+            self._kept.write(head.value, simplify(self.last + word))
             for word, head in enumerate(self.inputs)
         ]
-        body.append(write(self.last, self.around(add(self.last, self.words))))
+        body.append(write(self.last, self.place(self.last, self.words)))
         body.append(count_up(self.taken))
         return body
 
 
-def _length_wires(node: str, words: int) -> tuple[TypedWire, ...]:
+def _length_wires(node: str, words: int) -> tuple[Out, ...]:
     """What brings a node the words of a line of lengths."""
     names = (f"{node}_length_{word}" for word in range(words))
     return tuple(wire(name, INT32, StreamKind.CONTROL) for name in names)
@@ -368,7 +369,7 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
         loader_name(product, lengths.name),
         structure_tensor(parts, product, lengths.name, flat=True),
     )
-    at = add(times(index("line"), window.words), index(WORD))
+    at = simplify(index("line") * window.words + index(WORD))
     exists = at < window.fibres
     sums = f"{decoder}_sums"
     sink, outs = decoder, window.wires
@@ -396,7 +397,7 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
 
 
 def _sum_lengths(
-    parts: GraphParts, product: Product, window: Window, node: str, taken: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, window: Window, node: str, taken: tuple[Out, ...]
 ) -> None:
     """From the lengths of rows to their ends, a line in a firing."""
     decoder = product.nodes.decoder
@@ -405,13 +406,13 @@ def _sum_lengths(
     reach = 1
     while reach < window.words:
         for word in range(window.words - 1, reach - 1, -1):
-            sums[word] = unit.let(f"sum_{reach}_{word}", add(sums[word - reach], sums[word]))
+            sums[word] = unit.let(f"sum_{reach}_{word}", sums[word - reach] + sums[word])
         reach *= 2
-    end = unit.file("end")
+    end = unit.register("end")
     before = unit.read(end, "before")
     ends: list[Local] = []
     for word, out in enumerate(window.wires):
-        ends.append(unit.let(f"end_{word}", add(before, sums[word])))
+        ends.append(unit.let(f"end_{word}", before + sums[word]))
         unit.send(out, ends[word])
         link(parts, out, node, decoder.name, capacity=16)
     unit.write(end, ends[-1])

@@ -23,23 +23,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, conjunction, const, equals
+from t2s.core.expr import Expr, conjunction, const, equals, select, simplify
 from t2s.core.types import INT32
 from t2s.graph.body import Role
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     loop,
-    quotient,
-    remainder,
-    select,
-    times,
+    put,
+    rule,
+    when,
+    write,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Choice, Loop, Put
 from t2s.reduction.circuits import LANE, STEP
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob, MatrixDimension
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
@@ -61,10 +62,8 @@ from t2s.sparse_repr.representation.hardware.own_runs import (
 from t2s.sparse_repr.representation.hardware.product import ELEMENT, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     Statements,
-    TypedWire,
     link,
     wire,
 )
@@ -75,9 +74,7 @@ SLOT, JOB, UNIT, PART = "slot", "job", "unit", "part"
 that are handled in one step."""
 
 
-def decode_fibres(
-    parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]
-) -> None:
+def decode_fibres(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
     """Add what sends the fibre of every slot to ``sink``, the same into all of ``outs``.
 
     Where rows are dealt, the wires are those of the machines.
@@ -99,15 +96,13 @@ def decode_fibres(
 
 
 def _link_all(
-    parts: GraphParts, product: Product, source: str, sink: str, outs: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, source: str, sink: str, outs: tuple[Out, ...]
 ) -> None:
     for out in outs:
         link(parts, out, source, sink, product.lanes, capacity=64 + product.slack)
 
 
-def _load_fibres(
-    parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]
-) -> None:
+def _load_fibres(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
     """Fibres are in memory: that of a block of slots is the one of its first slot."""
     name = product.mapping.fibre
     assert name is not None
@@ -116,18 +111,18 @@ def _load_fibres(
     input_tensor(parts, product, tensor, INT32, (product.machines, product.decoded * together))
     steps, location = (loop(STEP, product.decoded),), product.nodes.decoder.location
     unit = ArrayDraft(node, Role.LOAD, product.lanes, steps, location)
-    at = (index(LANE), times(index(STEP), together))
+    at = (index(LANE), simplify(index(STEP) * together))
     loaded = unit.load("loaded", tensor, at, INT32)
     for out in outs:
-        unit.send(out, add(loaded, 1))
+        unit.send(out, loaded + 1)
     parts.nodes.append(unit.node())
     _link_all(parts, product, node, sink, outs)
 
 
-def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
+def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
     """From runs to the fibres of slots, one in each firing."""
     decoder, (row_wire, length_wire) = product.nodes.decoder, run_wires(product)
-    machine = MachineDraft(decoder.name, Role.RELAY, product.lanes, decoder.location)
+    machine = ProductMachine(decoder.name, Role.RELAY, product.lanes, decoder.location)
     runs = [machine.input(row_wire, "next_row"), machine.input(length_wire, "length")]
     following, length = runs[0].value, runs[1].value
     row, left, sent = (machine.register(name) for name in ("row", "left", "sent"))
@@ -155,7 +150,7 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWi
         when(equals(sent, product.decoded - 1), rule("last padding", None, puts=nothing)),
         when(None, rule("padding", "pad", puts=nothing, body=[count])),
     )
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     _link_all(parts, product, decoder.name, sink, outs)
 
 
@@ -192,7 +187,7 @@ def _has_fibres(product: Product) -> bool:
     return product.mapping.fibre is not None or product.mapping.order is not Order.FREE
 
 
-def _taken(product: Product, node: str, what: str) -> tuple[TypedWire, ...]:
+def _taken(product: Product, node: str, what: str) -> tuple[Out, ...]:
     """A wire for each multiplier of a machine."""
     names = (f"{node}_{what}_{element}" for element in range(product.block))
     return tuple(wire(name, INT32, StreamKind.COORDINATE) for name in names)
@@ -215,7 +210,7 @@ def _parts_of_a_unit(product: Product) -> int:
 
 
 def _load_units(
-    parts: GraphParts, product: Product, sink: str, structure: str, outs: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, sink: str, structure: str, outs: tuple[Out, ...]
 ) -> None:
     """A load unit for each machine: where the unit of each slot is in its fibre."""
     tensor, node = product.stream_name(structure), loader_name(product, structure)
@@ -231,11 +226,11 @@ def _load_units(
 
 
 def _slot(
-    unit: ArrayDraft, product: Product, units: tuple[TypedWire, ...], fibres: tuple[TypedWire, ...]
+    unit: ArrayDraft, product: Product, units: tuple[Out, ...], fibres: tuple[Out, ...]
 ) -> tuple[Expr, Expr]:
     """The fibre of a slot and the place of its unit there; both are negative in padding."""
     if product.mapping.unit is None:
-        job = add(times(index(JOB), product.machines), index(LANE))
+        job = simplify(index(JOB) * product.machines + index(LANE))
         return unit.let("fibre", job), unit.let("unit_place", index(UNIT))
     place = unit.let("unit_place", _once_a_slot(unit, product, units, "unit"))
     if not _has_fibres(product):
@@ -244,9 +239,7 @@ def _slot(
     return unit.let("fibre", number), place
 
 
-def _once_a_slot(
-    unit: ArrayDraft, product: Product, wires: tuple[TypedWire, ...], what: str
-) -> Expr:
+def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Out, ...], what: str) -> Expr:
     """Receive a token for all parts of a unit."""
     several = _parts_of_a_unit(product) > 1
     start = equals(index(PART), 0)
@@ -259,7 +252,7 @@ def _once_a_slot(
     assert value is not None
     if not several:
         return unit.let(f"{what}_now", value)
-    kept = unit.file(f"{what}_register")
+    kept = unit.register(f"{what}_register")
     before = unit.read(kept, f"{what}_kept")
     now = unit.let(f"{what}_now", select(start, value, before))
     unit.write(kept, now)
@@ -280,13 +273,13 @@ def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) ->
     if MatrixDimension.COLUMNS in found:
         column = unit.let("column", found[MatrixDimension.COLUMNS])
     else:
-        column = unit.let("column", add(row, found[MatrixDimension.DIAGONALS] - (rows - 1)))
+        column = unit.let("column", simplify(row + (found[MatrixDimension.DIAGONALS] - (rows - 1))))
     exists = (const(-1) < fibre) & (const(-1) < place)
     starts = unit.let("starts", exists & (row < rows) & (column < columns))
     valid = unit.let("valid", starts & (const(-1) < column))
     values = product.block // product.rows_at_once
     touches = unit.let("touches", starts & (-values < column))
-    target = unit.let("target", select(touches, add(row, 1), 0))
+    target = unit.let("target", select(touches, row + 1, 0))
     return target, unit.let("place", select(valid, column, -1))
 
 
@@ -295,13 +288,13 @@ def _coordinate(product: Product, dimension: MatrixDimension, outer: Expr) -> Ex
     units = product.units
     at: Expr = index(PART) if _parts_of_a_unit(product) > 1 else const(0)
     if product.block > 1:
-        at = add(times(at, product.block), index(ELEMENT))
-    result, weight = times(outer, units.factor(dimension)), units.size
+        at = simplify(at * product.block + index(ELEMENT))
+    result, weight = simplify(outer * units.factor(dimension)), units.size
     for digit in units.digits:
         weight //= digit.extent
         if digit.dimension is dimension and digit.extent > 1:
-            step = remainder(quotient(at, weight), digit.extent)
-            result = add(result, times(step, digit.stride))
+            step = simplify(at // weight % digit.extent)
+            result = simplify(result + step * digit.stride)
     return result
 
 
@@ -312,12 +305,12 @@ def _coordinate(product: Product, dimension: MatrixDimension, outer: Expr) -> Ex
 class _Deal:
     """What brings a dealer its jobs: a machine, and a run for it."""
 
-    machine: TypedWire
-    row: TypedWire
-    length: TypedWire
+    machine: Out
+    row: Out
+    length: Out
 
     @property
-    def all(self) -> tuple[TypedWire, TypedWire, TypedWire]:
+    def all(self) -> tuple[Out, Out, Out]:
         """The three wires."""
         return self.machine, self.row, self.length
 
@@ -353,7 +346,7 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
     new, on = _deal(dealer), _deal(dealer, "_next")
     _scheduler(parts, product, scheduler, tuple(sources), new)
     lane = index(LANE)
-    before_this = (remainder(add(lane, machines - 1), machines),)
+    before_this = ((lane + (machines - 1)) % machines,)
     for first, following in zip(new.all, on.all, strict=True):
         link(parts, first, scheduler, dealer, product.lanes, source_at=(const(0),), capacity=8)
         if machines > 1:
@@ -363,7 +356,7 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
 
 
 def _scheduler(
-    parts: GraphParts, product: Product, name: str, taken: tuple[TypedWire, ...], out: _Deal
+    parts: GraphParts, product: Product, name: str, taken: tuple[Out, ...], out: _Deal
 ) -> None:
     """The end of every machine's stream; the next job is for the machine that ends first.
 
@@ -372,7 +365,7 @@ def _scheduler(
     """
     machines, job = product.machines, product.mapping.job
     fibres = job.fibres if isinstance(job, FibreJob) else 1
-    machine = MachineDraft(name, Role.RELAY, (), product.nodes.decoder.location)
+    machine = ProductMachine(name, Role.RELAY, (), product.nodes.decoder.location)
     names = ("next_length", "next_number")
     heads = [machine.input(each, known) for each, known in zip(taken, names, strict=False)]
     ends_file = machine.file("ends", INT32, (machines,))
@@ -388,11 +381,11 @@ def _scheduler(
     number = heads[1].value if len(heads) > 1 else row
     code = fibre_code(product, number, beyond=fills_up(product) and number is row)
     for n, end in enumerate(ends):
-        body.write(ends_file, select(equals(winner, n), add(end, length), end), const(n))
+        body.write(ends_file, select(equals(winner, n), end + length, end), const(n))
     body.statements.append(count_up(row))
     if job_state is not None:
         member, of_job = job_state
-        following = select(equals(member, fibres - 1), 0, add(member, 1))
+        following = select(equals(member, fibres - 1), 0, member + 1)
         body.statements += [write(member, following), write(of_job, winner)]
     given, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
     free = "row to the first machine that is free"
@@ -407,7 +400,7 @@ def _scheduler(
         when(equals(ended, machines - 1), rule("end of the last machine", None, puts=last)),
         when(None, rule("end of a machine", "finish", puts=last, body=[count_up(ended)])),
     )
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
 
 
 def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
@@ -429,16 +422,16 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
     """Keep the runs of this machine, pass on those of the machines behind it."""
     machines, lane = product.machines, index(LANE)
     location = product.nodes.decoder.location
-    machine = MachineDraft(name, Role.RELAY, product.lanes, location)
+    machine = ProductMachine(name, Role.RELAY, product.lanes, location)
     names = ("machine", "row", "length")
     first = [machine.input(each, what) for each, what in zip(new.all, names, strict=True)]
-    before: list[NamedHead] = []
+    before: list[In] = []
     if machines > 1:
         before = [
             machine.input(each, f"{what}_next") for each, what in zip(on.all, names, strict=True)
         ]
 
-    def from_either(make: Callable[[list[NamedHead], str], list[Choice]]) -> list[Choice]:
+    def from_either(make: Callable[[list[In], str], list[Choice]]) -> list[Choice]:
         """The first machine listens to the scheduler, the others to the machine before."""
         choices = make(first, "from the scheduler")
         if machines == 1:
@@ -446,10 +439,10 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
         others = make(before, "from the machine before")
         return [when(equals(lane, 0), choices, needs=first), when(None, others, needs=before)]
 
-    def passed(heads: list[NamedHead]) -> list[Put]:
+    def passed(heads: list[In]) -> list[Put]:
         return on.put(*(head.value for head in heads))
 
-    def deal(heads: list[NamedHead], label: str) -> list[Choice]:
+    def deal(heads: list[In], label: str) -> list[Choice]:
         at, row, length = (head.value for head in heads)
         row_wire, length_wire = run_wires(product)
         mine, own = [put(row_wire, row), put(length_wire, length)], equals(at, lane)
@@ -463,7 +456,7 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
             found.append(when(None, through))
         return found
 
-    def after(heads: list[NamedHead], label: str) -> list[Choice]:
+    def after(heads: list[In], label: str) -> list[Choice]:
         """The ends of the machines behind this one still come through."""
         puts, last = passed(heads), equals(heads[0].value, machines - 1)
         return [
@@ -475,4 +468,4 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
     if machines > 1:
         done = when(equals(lane, machines - 1), rule("end", None))
         machine.mode("after", done, *from_either(after))
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const, equals
+from t2s.core.expr import Expr, const, equals, select, zero
 from t2s.graph.body import Role, SpaceDimension
-from t2s.graph.build import GraphParts, add, index, local, select, zero
+from t2s.graph.build import GraphParts, Out, index, local
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
 from t2s.sparse_repr.representation.hardware.product import (
     ELEMENT,
@@ -13,7 +13,7 @@ from t2s.sparse_repr.representation.hardware.product import (
     NodeName,
     Product,
 )
-from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, TypedWire, link, wire
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, link, wire
 
 
 def multiply(parts: GraphParts, product: Product, sink: str, fused: int) -> None:
@@ -57,12 +57,12 @@ def _compute(product: Product, part: NodeName, space: tuple[SpaceDimension, ...]
     return ArrayDraft(part.name, Role.COMPUTE, space, loops, part.location)
 
 
-def once_a_step(unit: ArrayDraft, product: Product, target: str, source: TypedWire) -> None:
+def once_a_step(unit: ArrayDraft, product: Product, target: str, source: Out) -> None:
     """Receive a token for all right-hand sides of a step, as the local ``target``."""
     if product.width == 1:
         unit.receive(source, target)
         return
-    kept = unit.file(f"{target}_register", source.type)
+    kept = unit.register(f"{target}_register", source.type)
     start = equals(index(SIDE), 0)
     first = unit.receive(source, f"{target}_first", start)
     before = unit.read(kept, f"{target}_kept")
@@ -87,13 +87,13 @@ def _row(unit: ArrayDraft, product: Product) -> None:
     if first is None:
         unit.let(target, value)
         return
-    kept = unit.file("target_register")
+    kept = unit.register("target_register")
     before = unit.read(kept, "target_kept")
     unit.write(kept, unit.let(target, select(first, value, before)))
 
 
 def _to_adder(
-    parts: GraphParts, unit: ArrayDraft, product: Product, value: Expr, products: list[TypedWire]
+    parts: GraphParts, unit: ArrayDraft, product: Product, value: Expr, products: list[Out]
 ) -> None:
     """Each multiplier of a block sends to its own input of the adder tree."""
     nodes = product.nodes
@@ -102,9 +102,7 @@ def _to_adder(
         link(parts, out, nodes.multiplier.name, nodes.adder.name, product.lanes)
 
 
-def _adder(
-    parts: GraphParts, product: Product, products: list[TypedWire], sink: str, fused: int
-) -> None:
+def _adder(parts: GraphParts, product: Product, products: list[Out], sink: str, fused: int) -> None:
     """The adder trees of each machine: the sum of the products of a block, or of each of its rows.
 
     Rows that are handled at once are in as many lanes of each machine.
@@ -130,7 +128,7 @@ def _adder(
 def tree(terms: list[Expr]) -> Expr:
     """A balanced tree of additions."""
     while len(terms) > 1:
-        pairs = [add(left, right) for left, right in zip(terms[::2], terms[1::2], strict=False)]
+        pairs = [left + right for left, right in zip(terms[::2], terms[1::2], strict=False)]
         terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
     return terms[0]
 
@@ -150,7 +148,7 @@ def combine(parts: GraphParts, product: Product, sink: str) -> None:
     values = [local(f"value_{copy}", type) for copy in range(2)]
     same = unit.let("same", equals(targets[0], targets[1]))
     unit.let("out_target_0", targets[0])
-    unit.let("out_value_0", select(same, add(values[0], values[1]), values[0]))
+    unit.let("out_value_0", select(same, values[0] + values[1], values[0]))
     unit.let("out_target_1", select(same, 0, targets[1]))
     unit.let("out_value_1", values[1])
     unit.statements += send_lanes(parts, lanes, sink, 2)

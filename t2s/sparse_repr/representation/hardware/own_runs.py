@@ -8,32 +8,16 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const, equals
+from t2s.core.expr import Expr, const, equals, select, simplify
 from t2s.core.types import INT32
 from t2s.graph.body import Role
-from t2s.graph.build import (
-    GraphParts,
-    add,
-    index,
-    loop,
-    quotient,
-    remainder,
-    select,
-    space,
-    times,
-)
+from t2s.graph.build import GraphParts, Out, index, loop, space
 from t2s.graph.graph import StreamKind
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.wires import (
-    ArrayDraft,
-    RegisterFile,
-    TypedWire,
-    link,
-    wire,
-)
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, RegisterFile, link, wire
 
 END = -1
 """The length of a run behind the last one."""
@@ -51,7 +35,7 @@ def loader_name(product: Product, structure: str) -> str:
     return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
-def run_wires(product: Product) -> tuple[TypedWire, TypedWire]:
+def run_wires(product: Product) -> tuple[Out, Out]:
     """What brings a decoder its runs: rows, and their lengths."""
     decoder = product.nodes.decoder.name
     row = wire(f"{decoder}_run_row", INT32, StreamKind.COORDINATE)
@@ -85,8 +69,8 @@ def _slots_over(product: Product, entry: Expr, slots: int) -> Expr:
     lengths = product.mapping.lengths
     assert lengths is not None
     if lengths.round > 1:
-        entry = quotient(add(entry, lengths.round - 1), lengths.round)
-    return times(entry, lengths.round * lengths.scale // slots)
+        entry = simplify((entry + (lengths.round - 1)) // lengths.round)
+    return simplify(entry * (lengths.round * lengths.scale // slots))
 
 
 def fibre_code(product: Product, number: Expr, *, beyond: bool) -> Expr:
@@ -94,7 +78,7 @@ def fibre_code(product: Product, number: Expr, *, beyond: bool) -> Expr:
 
     ``beyond`` says whether there may be fibres that fill up the last block of fibres.
     """
-    code = add(number, 1)
+    code = number + 1
     if not beyond:
         return code
     return select(number < product.units.count(product.mapping.major), code, 0)
@@ -122,7 +106,7 @@ def lengths_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Exp
     """
     lengths = product.mapping.lengths
     assert lengths is not None
-    at = const(0) if lengths.fibres is None else quotient(index(FIBRE), lengths.fibres)
+    at = const(0) if lengths.fibres is None else simplify(index(FIBRE) // lengths.fibres)
     return _loader_of_all(parts, product, lengths.name, "entry", at)
 
 
@@ -169,8 +153,8 @@ def runs_of_machines(parts: GraphParts, product: Product) -> None:
     entry = unit.load("entry", tensor, at, INT32, exists)
     unit.send(length, select(exists, steps_of(product, entry), END))
     if numbers is None:
-        first = times(add(times(_entry(job.fibres), product.machines), index(LANE)), job.fibres)
-        number = add(first, remainder(index(FIBRE), job.fibres))
+        first = simplify((_entry(job.fibres) * product.machines + index(LANE)) * job.fibres)
+        number = simplify(first + index(FIBRE) % job.fibres)
         beyond = fills_up(product) or lengths.fibres is None
         unit.send(row, fibre_code(product, number, beyond=beyond))
     parts.nodes.append(unit.node())
@@ -179,7 +163,7 @@ def runs_of_machines(parts: GraphParts, product: Product) -> None:
 
 def _entry(fibres: int) -> Expr:
     """The place of the entry for a fibre, where each is for several."""
-    return quotient(index(FIBRE), fibres)
+    return simplify(index(FIBRE) // fibres)
 
 
 def _fibres_of_a_machine(product: Product) -> int:
@@ -213,7 +197,7 @@ def _load_numbers(parts: GraphParts, product: Product, name: str, count: int) ->
     loaded = unit.load("loaded", tensor, at, INT32, index(FIBRE) < count)
     code = fibre_code(product, loaded, beyond=False)
     if fibres > 1:
-        number = add(times(loaded, fibres), remainder(index(FIBRE), fibres))
+        number = simplify(loaded * fibres + index(FIBRE) % fibres)
         code = select(loaded < 0, 0, fibre_code(product, number, beyond=fills_up(product)))
     unit.send(run_wires(product)[0], code)
     parts.nodes.append(unit.node())
@@ -235,22 +219,22 @@ def runs_of_blocks(parts: GraphParts, product: Product) -> None:
     }
     loader, entry = lengths_loader(parts, product)
     blocks = loader.let("blocks", blocks_of(product, entry, job.slots))
-    each = select(index(FIBRE) < fibres, quotient(blocks, machines), END)
+    each = select(index(FIBRE) < fibres, simplify(blocks // machines), END)
     loader.send(come["quotient"], each)
     if machines > 1:
-        loader.send(come["rest"], remainder(blocks, machines))
+        loader.send(come["rest"], simplify(blocks % machines))
     parts.nodes.append(loader.node())
     lengths_from, numbers_from = loader.name, ""
     if product.mapping.fibre is not None:
         loader, number = numbers_loader(parts, product)
-        loader.send(come["number"], add(number, 1))
+        loader.send(come["number"], number + 1)
         parts.nodes.append(loader.node())
         numbers_from = loader.name
     unit = ArrayDraft(
         relay, Role.RELAY, product.lanes, (loop(FIBRE, fibres + 1),),
         product.nodes.decoder.location,
     )  # fmt: skip
-    phase = unit.file("phase_register") if machines > 1 else None
+    phase = unit.register("phase_register") if machines > 1 else None
     whole = _down_the_line(parts, product, unit, come["quotient"], lengths_from, "quotient")
     mine, rest = whole, None
     if phase is not None:
@@ -259,10 +243,10 @@ def runs_of_blocks(parts: GraphParts, product: Product) -> None:
     if numbers_from:
         code = _down_the_line(parts, product, unit, come["number"], numbers_from, "number")
     if phase is not None and rest is not None:
-        mine = add(whole, _share(product, unit, phase, rest))
+        mine = whole + _share(product, unit, phase, rest)
     row, length = run_wires(product)
     unit.send(row, code)
-    steps = times(mine, job.slots // product.slots_decoded_at_once)
+    steps = simplify(mine * (job.slots // product.slots_decoded_at_once))
     unit.send(length, select(whole < 0, END, steps))
     parts.nodes.append(unit.node())
     link_runs(parts, product, relay, relay)
@@ -272,16 +256,16 @@ def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -
     """1 if a block of the rest of a fibre is that of this machine; moves on to the next fibre."""
     machines, lane = product.machines, index(LANE)
     phase = unit.read(kept, "phase")
-    after = add(phase, rest)
-    around = add(phase, rest - machines)
+    after = phase + rest
+    around = phase + (rest - machines)
     unit.write(kept, select(after < machines, after, around))
     first: Expr = lane - phase
-    first = select(lane < phase, add(first, machines), first)
+    first = select(lane < phase, first + machines, first)
     return select(first < rest, 1, 0)
 
 
 def _down_the_line(
-    parts: GraphParts, product: Product, unit: ArrayDraft, taken: TypedWire, source: str, what: str
+    parts: GraphParts, product: Product, unit: ArrayDraft, taken: Out, source: str, what: str
 ) -> Expr:
     """Take a number from ``source`` on the first machine, else from the machine before."""
     machines, lane = product.machines, index(LANE)

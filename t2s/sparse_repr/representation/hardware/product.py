@@ -10,7 +10,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import SpaceDimension
-from t2s.graph.build import space
+from t2s.graph.build import Out, space
 from t2s.graph.graph import ScalarParameter, StreamKind
 from t2s.reduction.circuits import LANE, Circuit
 from t2s.sparse_repr.representation.chain_layout import (
@@ -19,7 +19,7 @@ from t2s.sparse_repr.representation.chain_layout import (
     MatrixUnits,
     units_of,
 )
-from t2s.sparse_repr.representation.hardware.wires import TypedWire, wire
+from t2s.sparse_repr.representation.hardware.wires import wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.storage import Storage
 
@@ -147,23 +147,23 @@ class Product:
         return (*self.lanes, *((space(ELEMENT, self.block),) if self.block > 1 else ()))
 
     @property
-    def values_wire(self) -> TypedWire:
+    def values_wire(self) -> Out:
         """What brings each multiplier the values of the matrix."""
         return wire(f"{self.nodes.multiplier.name}_matrix", self.matrix.type)
 
     @property
-    def places_wire(self) -> TypedWire:
+    def places_wire(self) -> Out:
         """What brings the feeders the column of every value; -1 is padding."""
         kind = StreamKind.VALUE if self.direct else StreamKind.COORDINATE
         return wire(f"{self.nodes.vector_feeder.name}_place", INT32, kind)
 
     @property
-    def vector_wire(self) -> TypedWire:
+    def vector_wire(self) -> Out:
         """What brings each multiplier the elements of the dense operand."""
         return wire(f"{self.nodes.multiplier.name}_vector", self.vector.type)
 
     @property
-    def valid_wire(self) -> TypedWire:
+    def valid_wire(self) -> Out:
         """What says of each of these whether it is of a value, where padding may be between."""
         return wire(f"{self.nodes.multiplier.name}_valid", BOOL, StreamKind.CONTROL)
 
@@ -173,7 +173,7 @@ class Product:
         return self.nodes.multiplier.name if self.block == 1 else self.nodes.adder.name
 
     @property
-    def row_wires(self) -> tuple[TypedWire, ...]:
+    def row_wires(self) -> tuple[Out, ...]:
         """What brings the rows of a step: one for each row that is handled at once.
 
         Where rows are dealt, one for each machine.

@@ -8,35 +8,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Index, Local, Read, const, equals, unequal
+from t2s.core.expr import Expr, Index, Local, Read, const, equals, select, simplify, unequal
 from t2s.core.types import INT32
 from t2s.core.walk import T, Term, rewrite
 from t2s.graph.body import Role, Statement, Store
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     loop,
-    quotient,
-    remainder,
-    select,
+    put,
+    rule,
     space,
-    times,
+    when,
+    write,
 )
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Choice, Put
 from t2s.reduction.circuits import LANE, Lanes, Tree
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import flat_subscripts, operand_tensor
 from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     RegisterFile,
     Statements,
-    TypedWire,
     link,
     wire,
 )
@@ -53,12 +52,12 @@ def unload(parts: GraphParts, product: Product, lanes: Lanes) -> None:
     """
     unloader = product.nodes.unloader
     lines = lines_of(product)
-    machine = MachineDraft(unloader.name, Role.RELAY, (), unloader.location)
+    machine = ProductMachine(unloader.name, Role.RELAY, (), unloader.location)
     pairs = pair_inputs(machine, product, unloader.name, lanes.count)
     buffer = _Buffer.draft(machine, product, lanes, lines, pairs)
     buffer.collecting(machine)
     buffer.draining(machine)
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     store_lines(parts, product, lines)
 
 
@@ -68,8 +67,8 @@ def lines_of(product: Product) -> int:
 
 
 def pair_inputs(
-    machine: MachineDraft, product: Product, node: str, count: int
-) -> list[tuple[NamedHead, NamedHead]]:
+    machine: ProductMachine, product: Product, node: str, count: int
+) -> list[tuple[In, In]]:
     """The lanes that a node takes: a target and a value for each, as ``send_lanes`` names them."""
     return [
         (
@@ -87,7 +86,7 @@ class _Buffer:
     product: Product
     lanes: Lanes
     lines: int
-    pairs: list[tuple[NamedHead, NamedHead]]
+    pairs: list[tuple[In, In]]
     count: Local
     line: Local
     side: Local | None
@@ -96,11 +95,11 @@ class _Buffer:
 
     @staticmethod
     def draft(
-        machine: MachineDraft,
+        machine: ProductMachine,
         product: Product,
         lanes: Lanes,
         lines: int,
-        pairs: list[tuple[NamedHead, NamedHead]],
+        pairs: list[tuple[In, In]],
     ) -> _Buffer:
         """The registers of the buffer; lines are complete early if rows come in order."""
         banks = 1 if product.distinct else lanes.count
@@ -118,7 +117,7 @@ class _Buffer:
             kept=[machine.file(f"kept_{n}", product.result.type, (size,)) for n in range(banks)],
         )
 
-    def collecting(self, machine: MachineDraft) -> None:
+    def collecting(self, machine: ProductMachine) -> None:
         """Keep pairs; where lines are complete early also send them, one at a time."""
         heads = [head for pair in self.pairs for head in pair]
         body = self._keep()
@@ -141,7 +140,7 @@ class _Buffer:
         """A pair of each lane into the buffer."""
         width, body = self.product.width, Statements()
         for lane, (target, value) in enumerate(self.pairs):
-            at = add(times(target.value, width), 0 if self.side is None else self.side)
+            at = simplify(target.value * width + (0 if self.side is None else self.side))
             body.write(self.kept[lane if len(self.kept) > 1 else 0], value.value, at)
         if self.last is not None:
             for lane, (target, _) in enumerate(self.pairs):
@@ -150,7 +149,7 @@ class _Buffer:
                 body.write(self.last, row, const(lane))
         body.statements.append(count_up(self.count))
         if self.side is not None:
-            following = select(equals(self.side, width - 1), 0, add(self.side, 1))
+            following = select(equals(self.side, width - 1), 0, self.side + 1)
             body.statements.append(write(self.side, following))
         return body.statements
 
@@ -165,8 +164,8 @@ class _Buffer:
                 body.let(f"least_{len(body.statements)}", select(a < b, a, b)) for a, b in pairs
             ]
             least = smaller + (least[-1:] if len(least) % 2 else [])
-        elements = times(least[0] - 1, self.product.width)  # of the rows before
-        ready = times(add(self.line, 1), self.product.words) < add(elements, 1)
+        elements = simplify((least[0] - 1) * self.product.width)  # of the rows before
+        ready = simplify((self.line + 1) * self.product.words) < elements + 1
         return ready & (self.line < self.lines - 1)
 
     def _send(self) -> tuple[list[Statement], list[Put]]:
@@ -174,14 +173,14 @@ class _Buffer:
         words, width, body = self.product.words, self.product.width, Statements()
         puts: list[Put] = []
         for word, out in enumerate(line_wires(self.product)):
-            at = add(times(self.line, words), word + width)
+            at = simplify(self.line * words + (word + width))
             terms: list[Expr] = [
                 body.read(kept, f"read_{word}_{bank}", at) for bank, kept in enumerate(self.kept)
             ]
             puts.append(put(out, tree(terms)))
         return body.statements, puts
 
-    def draining(self, machine: MachineDraft) -> None:
+    def draining(self, machine: ProductMachine) -> None:
         """The lines that are left when the streams have ended."""
         body, puts = self._send()
         send = rule("send", "drain", puts=puts, body=[*body, count_up(self.line)])
@@ -196,7 +195,7 @@ def _store_name(product: Product) -> str:
     return f"{product.nodes.unloader.name}_store"
 
 
-def line_wires(product: Product) -> tuple[TypedWire, ...]:
+def line_wires(product: Product) -> tuple[Out, ...]:
     """What brings the store unit the words of a line."""
     name, type = _store_name(product), product.result.type
     return tuple(wire(f"{name}_word_{word}", type) for word in range(product.words))
@@ -205,7 +204,7 @@ def line_wires(product: Product) -> tuple[TypedWire, ...]:
 def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
     """The store unit: lines of the result from the unloader to memory."""
     name, words, unloader = _store_name(product), product.words, product.nodes.unloader
-    at = add(times(index("line"), words), index(WORD))
+    at = simplify(index("line") * words + index(WORD))
     subscripts = (at,) if product.flat else flat_subscripts(at, product.width)
     shape = product.shape(product.storage.shape[0])
     operand_tensor(parts, product.result, shape, TensorRole.OUTPUT)
@@ -220,7 +219,7 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
         link(parts, source, unloader.name, name, capacity=16)
     assert value is not None
     begin = load_start(parts, product, unit, name, at, lines)
-    stored = unit.let("stored", value if begin is None else add(begin, value))
+    stored = unit.let("stored", value if begin is None else begin + value)
     unit.statements.append(
         Store(
             tensor=product.result.name,
@@ -254,9 +253,9 @@ def load_start(
                 location=operand.location,
             )
         )  # fmt: skip
-    placed = {start.row: quotient(at, product.width)}
+    placed = {start.row: simplify(at // product.width)}
     if start.side is not None:
-        placed[start.side] = remainder(at, product.width)
+        placed[start.side] = simplify(at % product.width)
     locals: dict[Term, Local] = {}
     inside = at < product.rows * product.width
     for number, (read, loader) in enumerate(start.loaders.items()):
@@ -281,7 +280,7 @@ def _load(
     product: Product,
     read: Read,
     loader: str,
-    out: TypedWire,
+    out: Out,
     sink: str,
     inside: Expr,
     lines: int,
@@ -312,7 +311,7 @@ def scatter(parts: GraphParts, product: Product) -> None:
     """Add the memories of sums, one for each row of a step, and what unloads them."""
     node, lines = product.nodes.reduction, lines_of(product)
     machines = product.lanes if product.machines > 1 else ()
-    machine = MachineDraft(node.name, Role.COMPUTE, machines, node.location)
+    machine = ProductMachine(node.name, Role.COMPUTE, machines, node.location)
     pairs = pair_inputs(machine, product, node.name, product.rows_at_once)
     own = [
         wire(f"{product.nodes.unloader.name}_own_{word}", product.result.type)
@@ -322,7 +321,7 @@ def scatter(parts: GraphParts, product: Product) -> None:
     sums.adding(machine, pairs)
     sums.settling(machine)
     sums.draining(machine, lines, own)
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     _unload(parts, product, own, lines)
     store_lines(parts, product, lines)
 
@@ -346,7 +345,7 @@ class _Sums:
     memories: list[RegisterFile]
 
     @staticmethod
-    def draft(machine: MachineDraft, product: Product, lines: int) -> _Sums:
+    def draft(machine: ProductMachine, product: Product, lines: int) -> _Sums:
         """The registers of a machine."""
         width, circuit, at_once = product.width, product.circuit, product.rows_at_once
         copies = -(-circuit.slots // width)
@@ -369,7 +368,7 @@ class _Sums:
             ],
         )
 
-    def adding(self, machine: MachineDraft, pairs: list[tuple[NamedHead, NamedHead]]) -> None:
+    def adding(self, machine: ProductMachine, pairs: list[tuple[In, In]]) -> None:
         """Each target of a step is added to in the memory of its place in the step."""
         heads, width, body = (
             [head for pair in pairs for head in pair],
@@ -379,14 +378,14 @@ class _Sums:
         for row, (target, value) in enumerate(pairs):
             here = body.let(f"at_{row}", self._place(target.value))
             known = body.read(self.memories[row], f"sum_{row}", here)
-            body.write(self.memories[row], add(known, value.value), here)
+            body.write(self.memories[row], known + value.value, here)
         body.statements.append(count_up(self.count))
         last_side: Expr | None = None
         if self.side is not None:
             last_side = equals(self.side, width - 1)
-            body.statements.append(write(self.side, select(last_side, 0, add(self.side, 1))))
+            body.statements.append(write(self.side, select(last_side, 0, self.side + 1)))
         if self.copy is not None:
-            after: Expr = select(equals(self.copy, self.copies - 1), 0, add(self.copy, 1))
+            after: Expr = select(equals(self.copy, self.copies - 1), 0, self.copy + 1)
             if last_side is not None:
                 after = select(last_side, after, self.copy)
             body.statements.append(write(self.copy, after))
@@ -405,11 +404,11 @@ class _Sums:
         Of ``n`` rows in a step, each memory has every n-th row of the result.
         """
         rows = self.product.rows_at_once
-        place = quotient(add(target, rows - 1), rows) if rows > 1 else target
-        at = add(times(place, self.product.width), 0 if self.side is None else self.side)
-        return at if self.copy is None else add(times(self.copy, self.size), at)
+        place = simplify((target + (rows - 1)) // rows) if rows > 1 else target
+        at = simplify(place * self.product.width + (0 if self.side is None else self.side))
+        return at if self.copy is None else simplify(self.copy * self.size + at)
 
-    def settling(self, machine: MachineDraft) -> None:
+    def settling(self, machine: ProductMachine) -> None:
         """Wait until the last sums are in the memory, as long as before any other read of them."""
         if self.settled is None:
             return
@@ -420,7 +419,7 @@ class _Sums:
             when(None, rule("settled", "drain", body=wait)),
         )
 
-    def draining(self, machine: MachineDraft, lines: int, own: list[TypedWire]) -> None:
+    def draining(self, machine: ProductMachine, lines: int, own: list[Out]) -> None:
         """The sums of a line, word by word."""
         body, puts = Statements(), list[Put]()
         for word, out in enumerate(own):
@@ -437,16 +436,15 @@ class _Sums:
     def _partial(self, word: int, start: int, body: Statements) -> Expr:
         """A partial sum of element ``word`` of the line; ``body`` reads it from its memory."""
         rows, width = self.product.rows_at_once, self.product.width
-        at = add(times(self.line, self.product.words), word)
+        at = simplify(self.line * self.product.words + word)
         if rows == 1:
-            place = add(at, width + start)
+            place: Expr = at + (width + start)
         else:
-            place = times(quotient(quotient(at, width), rows), width)
-            place = add(add(place, remainder(at, width)), width + start)
+            place = simplify(at // width // rows * width + at % width + (width + start))
         value: Expr | None = None
         for row, memory in enumerate(self.memories):
             found = body.read(memory, f"read_{word}_{start}_{row}", place)
-            here = equals(remainder(quotient(at, width), rows), row)
+            here = equals(simplify(at // width % rows), row)
             value = found if value is None else select(here, found, value)
         assert value is not None
         return value
@@ -457,11 +455,11 @@ class _Sums:
             return tree(terms)
         total = terms[0]
         for term in terms[1:]:
-            total = add(total, term)
+            total = total + term
         return total
 
 
-def _unload(parts: GraphParts, product: Product, own: list[TypedWire], lines: int) -> None:
+def _unload(parts: GraphParts, product: Product, own: list[Out], lines: int) -> None:
     """Lines from machine to machine; each adds its own, and the last one sends them to memory."""
     unloader, node, count = product.nodes.unloader, product.nodes.reduction, product.machines
     machines, lane = product.lanes if count > 1 else (), index(LANE)
@@ -474,7 +472,7 @@ def _unload(parts: GraphParts, product: Product, own: list[TypedWire], lines: in
         if count > 1:
             first = const(0) < lane
             before = unit.receive(on, f"before_{word}", first)
-            value = select(first, add(before, value), value)
+            value = select(first, before + value, value)
             before_this = (lane - 1,)
             link(
                 parts, on, unloader.name, unloader.name, (space(LANE, count - 1),),
