@@ -6,7 +6,8 @@ page.  Every picture has a title and a description for readers who do not see it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -480,3 +481,89 @@ def _depth_first(
             elif sink in open_boxes:
                 back.add(number)
     return back, order
+
+
+# Plots with logarithmic axes: roofs, lines, points.
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlot:
+    """Two axes from a power of ten to another; ``x`` and ``y`` are these powers.
+
+    ``left``, ``top``, ``width`` and ``height`` are the frame in the picture, in pixels.
+    """
+
+    x: tuple[int, int]
+    y: tuple[int, int]
+    left: int = 70
+    top: int = 40
+    width: int = 480
+    height: int = 320
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.height
+
+    @property
+    def right(self) -> int:
+        return self.left + self.width
+
+    def place(self, point: Point) -> Point:
+        """Where a point with positive coordinates is in the picture."""
+        across, up = (
+            (math.log10(value) - least) / (most - least)
+            for value, (least, most) in zip(point, (self.x, self.y), strict=True)
+        )
+        return self.left + across * self.width, self.top + (1 - up) * self.height
+
+    def grid(self, name_of: Callable[[float], str] = "{:g}".format, **look: Any) -> Iterator[str]:
+        """A line and a number for each power of ten; ``name_of`` writes those of the y-axis."""
+        for power in range(self.x[0], self.x[1] + 1):
+            at, _ = self.place((10.0**power, 10.0 ** self.y[0]))
+            yield element("path", d=f"M{at:.1f} {self.top}v{self.height}", **look)
+            text = f"{10.0**power:g}"
+            yield element("text", text=text, x=at, y=self.bottom + 16, text_anchor="middle")
+        for power in range(self.y[0], self.y[1] + 1):
+            _, at = self.place((10.0 ** self.x[0], 10.0**power))
+            yield element("path", d=f"M{self.left} {at:.1f}h{self.width}", **look)
+            text = name_of(10.0**power)
+            yield element("text", text=text, x=self.left - 6, y=at + 4, text_anchor="end")
+
+    def axes(self, x: str, y: str) -> Iterator[str]:
+        """The frame, the grid, and what the axes are."""
+        look: dict[str, Any] = {"fill": "none", "stroke": "currentColor"}
+        yield element(
+            "rect", x=self.left, y=self.top, width=self.width, height=self.height, **look,
+            stroke_opacity=0.5,
+        )  # fmt: skip
+        yield from self.grid(**look, stroke_opacity=0.15)
+        middle = self.left + self.width / 2
+        yield element("text", text=x, x=middle, y=self.bottom + 36, text_anchor="middle")
+        yield element("text", text=y, x=self.left - 40, y=self.top - 12)
+
+    def line(
+        self, points: Sequence[Point], color: str, *children: str, dashed: bool = False
+    ) -> str:
+        """A line through points, which are inside of the axes."""
+        places = (self.place(point) for point in points)
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        return _stroke(path, color, dashed, *children)
+
+
+def legend_line(x: float, y: float, color: str, *, dashed: bool = False) -> str:
+    """A piece of a line for a legend, 24 wide, that begins at a place of the picture."""
+    return _stroke(f"M{x:g} {y:g}h24", color, dashed)
+
+
+def _stroke(path: str, color: str, dashed: bool, *children: str) -> str:
+    more = {"stroke_dasharray": "6 4"} if dashed else {}
+    return element("path", *children, d=path, fill="none", stroke=color, stroke_width=2, **more)
+
+
+def powers(values: Iterable[float]) -> tuple[int, int]:
+    """The powers of ten around positive values, two different ones."""
+    numbers = list(values)
+    least, most = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
+    return least, max(most, least + 1)
