@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stardust.runtimes import HBM, QUICK, TIMED, TimedKernel
-from t2s.core.svg import PALETTE, LogPlot, SvgPicture, element, hover, legend_line, picture, powers
+from t2s.core.svg import PALETTE, LogPlot, SvgPicture, element, hover, picture, powers, stroke
 from t2s.simulator.memory.spec import MEMORIES, Dram
 
 BANDWIDTHS = tuple(round(float(number)) for number in np.geomspace(20, 2000, 12))
@@ -85,7 +85,7 @@ def figure_10(cycles: Mapping[str, list[int]]) -> SvgPicture:
         said = hover(f"{name}: {row[0]:.2f} at {BANDWIDTHS[0]} GB/s")
         points = [*zip(map(float, BANDWIDTHS), row, strict=True)]
         drawn.append(plot.line(points, color, said, dashed=dashed))
-        drawn.append(legend_line(beside, y + 7, color, dashed=dashed))
+        drawn.append(stroke(f"M{beside} {y + 7}h24", color, dashed=dashed))
         drawn.append(element("text", text=name, x=beside + 30, y=y + 11))
     return picture(
         beside + 140,

@@ -111,8 +111,7 @@ class NotebookDisplay:
 
 
 MOST_ROWS = 100
-MOST_LETTERS_OF_A_CELL = 160
-"""Rows of a table in a notebook, and letters of a cell."""
+"""Rows of a table in a notebook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -549,15 +549,11 @@ class LogPlot:
         """A line through points, which are inside of the axes."""
         places = (self.place(point) for point in points)
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        return _stroke(path, color, dashed, *children)
+        return stroke(path, color, *children, dashed=dashed)
 
 
-def legend_line(x: float, y: float, color: str, *, dashed: bool = False) -> str:
-    """A piece of a line for a legend, 24 wide, that begins at a place of the picture."""
-    return _stroke(f"M{x:g} {y:g}h24", color, dashed)
-
-
-def _stroke(path: str, color: str, dashed: bool, *children: str) -> str:
+def stroke(path: str, color: str, *children: str, dashed: bool = False) -> str:
+    """A line two pixels wide."""
     more = {"stroke_dasharray": "6 4"} if dashed else {}
     return element("path", *children, d=path, fill="none", stroke=color, stroke_width=2, **more)
 

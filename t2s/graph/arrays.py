@@ -178,11 +178,6 @@ def _specs_of(graph: Graph) -> _Specs:
     )
 
 
-def input_specs(graph: Graph) -> tuple[ArraySpec, ...]:
-    """What each input has to be; the host may put one into several tensors."""
-    return _specs(graph).inputs
-
-
 def parameter_specs(graph: Graph) -> tuple[ArraySpec, ...]:
     """What each parameter has to be."""
     return _specs(graph).parameters

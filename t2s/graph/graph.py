@@ -414,11 +414,6 @@ MOST_DEPTH = 1 << 40
 """Largest depth and latency of a channel that may be asked for."""
 
 
-def depths_of(graph: Graph) -> dict[str, int]:
-    """The capacity of every channel, in tokens of the FIFO alone, in graph order."""
-    return {channel.name: channel.capacity for channel in graph.channels}
-
-
 def with_depths(graph: Graph, depths: Mapping[str, int]) -> Graph:
     """The same graph with other capacities for some channels, already checked."""
     channels = tuple(

@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from t2s.core.errors import UserError
-from t2s.graph.graph import MOST_DEPTH, Graph, depths_of, with_depths
+from t2s.graph.graph import MOST_DEPTH, Graph, with_depths
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import GraphContext, retime, simulate, simulate_cycles
 from tests.graph.machines import copying
+from tests.hand_graphs import depths_of
 from tests.simulator.designs import ENGINES, chain, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Expr, all_hold, const, equals, unequal, zero
-from t2s.core.types import BOOL, INT32
+from t2s.core.expr import Expr, all_hold, equals, unequal, zero
+from t2s.core.types import INT32
 from t2s.graph.body import Statement
 from t2s.graph.build import In, copy, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.nodes import DONE, VALUE, Choice, Put
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, pass_done
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft
 from t2s.sparse_repr.blocks.expressions import FIRST_STOP, decreased, increased
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
@@ -234,52 +234,3 @@ class ZeroDropper(DiagramBlock):
     def place(self, graph: Placing, coordinates: Stream, values: Stream) -> tuple[Stream, ...]:
         block = ValueDropper(dropped=graph.zero(1))
         return graph.streams.put(block, f"drop_zeros_{graph.loop}", coordinates, values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyListDropper(StreamBlock):
-    """Remove empty lists of all levels: of stops in a row the highest stays.
-
-    Stops at the beginning go as well, but of a stream of nothing but stops the highest stays.
-    One token late.  Ports: ``in``; ``out``.
-    """
-
-    kind = BlockKind.DROP
-
-    def draft(self, draft: Draft, stream: StreamType) -> None:
-        val = draft.input("in", stream)
-        out = draft.output("out", stream.element, stream.kind, stream.nesting)
-        held, held_tag = draft.register("held", stream.element), draft.register("late", INT32)
-        late = [put(out, held, _less_three(held_tag))]
-        seen = draft.register("seen", BOOL)
-        keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
-        first = [*keep, write(seen, const(True, BOOL))]
-        ended = _plus_three(const(VALUE)) < held_tag
-        holding = unequal(held_tag, zero(INT32))
-        raised = held_tag < _plus_three(val.tag)
-        draft.mode(
-            "run",
-            when(
-                val.is_item,
-                [
-                    when(seen, rule("next", "run", takes=[val], puts=late, body=keep)),
-                    when(None, rule("first", "run", takes=[val], body=first)),
-                ],
-            ),
-            when(
-                val.is_stop,
-                [
-                    when(ended & raised, rule("raise", "run", takes=[val], body=keep)),
-                    when(ended, rule("merge", "run", takes=[val])),
-                    when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
-                    when(None, rule("leading", "run", takes=[val], body=keep)),
-                ],
-            ),
-            when(
-                val.is_done & holding,
-                rule("last", "run", puts=late, body=[write(held_tag, zero(INT32))]),
-            ),
-            pass_done(val, out),
-            needs=[val],
-            expected="items, stops or D",
-        )

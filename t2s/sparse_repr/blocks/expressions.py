@@ -34,9 +34,6 @@ class Operator(Formula):
         return reduce(lambda left, right: apply(self.operator, left, right), operands)
 
 
-NO_TOKEN = -3
-"""The tag of no token at all, for registers that may hold one."""
-
 FIRST_STOP = stop(0)
 """The tag of the stop of an innermost list."""
 

@@ -91,7 +91,7 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
     term = _term(func, value, itself, location)
     side = index_name(update.target[1]) if len(update.target) == 2 else None
     _sides_only(func, matrix, side)
-    vector = _vector(func, matrix, term, row, side, update.symbols, location)
+    vector = _vector(func, matrix, term, update.symbols, location)
     begin = typed_value(func, first).node
     start = start_of(func.name, begin, func.arguments, first.symbols, first.location)
     symbols = _symbols(func)
@@ -202,8 +202,6 @@ def _vector(
     func: AnyFunc,
     matrix: sparse.MatrixParam,
     term: Expr,
-    row: Read,
-    side: str | None,
     symbols: Mapping[str, object],
     location: SourceLocation,
 ) -> ImageParam:

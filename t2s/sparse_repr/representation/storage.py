@@ -101,14 +101,6 @@ class Storage(HasEntries, NotebookDisplay):
         """Bytes of values and structure."""
         return int(self.values.nbytes + sum(stream.data.nbytes for stream in self.streams.values()))
 
-    def machine_streams(self, machine: int) -> dict[str, Array]:
-        """What one machine reads: ``values``, and its own or everybody's structure by name."""
-        found = {
-            name: stream.data[machine] if stream.scope is StructureScope.MACHINE else stream.data
-            for name, stream in self.streams.items()
-        }
-        return {"values": self.values[machine], **found}
-
     def decode(self) -> tuple[Array, Array]:
         """Row and column of every value, machines x positions, by the inverse map.
 
@@ -279,7 +271,7 @@ def _fibres(
     """The number, the slots and the machine of every fibre, in an order right for each machine."""
     machines = mapping.machines
     if mapping.order is Order.RECORDED or _local(mapping, storage):
-        return _local_fibres(mapping, storage, units)
+        return _local_fibres(mapping, storage)
     lengths = _shared_lengths(mapping, storage, units)
     numbers = np.arange(lengths.size)
     if mapping.fibre is not None:
@@ -300,9 +292,7 @@ def _local(mapping: InverseMap, storage: Storage) -> bool:
     )
 
 
-def _local_fibres(
-    mapping: InverseMap, storage: Storage, units: MatrixUnits
-) -> tuple[Array, Array, Array]:
+def _local_fibres(mapping: InverseMap, storage: Storage) -> tuple[Array, Array, Array]:
     """As ``_fibres``, from streams that each machine has of its own."""
     assert isinstance(mapping.job, FibreJob)
     machines, fibres = mapping.machines, mapping.job.fibres

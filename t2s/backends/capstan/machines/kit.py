@@ -149,8 +149,6 @@ class UnitDraft(MachineDraft):
         tagged: bool = False,
         latency: int | None = None,
         capacity: int | None = None,
-        at: tuple[Expr, ...] | None = None,
-        shape: tuple[int, ...] | None = None,
     ) -> Wire:
         """A wire of the unit; as late, and with as much room, as the chip's links."""
         times = self.draft.times
@@ -163,8 +161,8 @@ class UnitDraft(MachineDraft):
                 nesting=int(tagged),
                 values_under_tags=tagged,
             ),
-            shape=tuple(dimension.extent for dimension in self.space) if shape is None else shape,
-            source_at=self.here if at is None else at,
+            shape=tuple(dimension.extent for dimension in self.space),
+            source_at=self.here,
             latency=times.hop if latency is None else latency,
             capacity=times.room(type.lanes) if capacity is None else capacity,
         )
