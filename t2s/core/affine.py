@@ -168,12 +168,12 @@ def as_digits(intervals: Sequence[Interval], new: Mapping[str, Expr]) -> dict[st
     while left:
         row = min(left, key=lambda row: len(row.factors))
         left.remove(row)
-        found = _digits(row, {interval.name: interval for interval in intervals})
-        if found is None:
+        digits = _digits(row, {interval.name: interval for interval in intervals})
+        if digits is None:
             return None
-        known |= found
+        known |= digits
         for other in left:
-            for name, value in found.items():
+            for name, value in digits.items():
                 factor = other.factors.pop(name, 0)
                 if factor:
                     term = factor * value
@@ -186,20 +186,20 @@ def _row(name: str, expr: Expr, names: Sequence[str]) -> _Row | None:
     if not isinstance(origin, Const):
         return None
     factors: dict[str, int] = {}
-    for one in names:
-        point = {other: const(int(other == one)) for other in names}
-        there = substitute(expr, dict(point))
-        if not isinstance(there, Const):
+    for interval_name in names:
+        point = {other: const(int(other == interval_name)) for other in names}
+        at_point = substitute(expr, dict(point))
+        if not isinstance(at_point, Const):
             return None
-        factor = int(there.value) - int(origin.value)
+        factor = int(at_point.value) - int(origin.value)
         if factor:
-            factors[one] = factor
+            factors[interval_name] = factor
     return _Row(Index(name=name) - origin, factors)
 
 
 def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | None:
     """The unknown loops of one sum, from the one with the largest factor on."""
-    found: dict[str, Expr] = {}
+    digits: dict[str, Expr] = {}
     rest, above = row.value, 0
     lows: dict[str, int] = {}
     for name, factor in row.factors.items():
@@ -215,6 +215,6 @@ def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | N
         digit = rest if not above else rest % above
         digit = digit // abs(factor)
         sign = Op.ADD if factor > 0 else Op.SUBTRACT
-        found[name] = apply(sign, const(lows[name]), digit)
+        digits[name] = apply(sign, const(lows[name]), digit)
         above = abs(factor)
-    return found
+    return digits

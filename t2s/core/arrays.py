@@ -67,12 +67,12 @@ def check_inputs(
     have exactly the declared dtype; so must numpy scalars, but Python numbers only have to fit.
     """
     given = named_inputs(given)
-    wanted = {spec.name: spec for spec in specs}
-    unknown = [name for name in given if name not in wanted]
+    expected = {spec.name: spec for spec in specs}
+    unknown = [name for name in given if name not in expected]
     if unknown:
-        raise _unknown(unknown[0], wanted, given, computed)
+        raise _unknown(unknown[0], expected, given, computed)
     result: dict[str, Any] = {}
-    for spec in wanted.values():
+    for spec in expected.values():
         if spec.name in given:
             check = _checked_array if spec.shape else _checked_scalar
             result[spec.name] = check(spec, given[spec.name])
@@ -105,21 +105,21 @@ def named_inputs(given: object) -> Mapping[str, Any]:
 
 def _unknown(
     name: str,
-    wanted: Iterable[str],
+    expected: Iterable[str],
     given: Iterable[str],
     computed: Iterable[ArraySpec],
 ) -> UserError:
     own = next((spec for spec in computed if spec.name == name), None)
-    wanted, given = list(wanted), list(given)
+    expected, given = list(expected), list(given)
     return UserError(
         f"the program has no input {name}",
         location=user_location(),
-        expected=", ".join(wanted) or "no inputs",
+        expected=", ".join(expected) or "no inputs",
         given=", ".join(given),
         notes=_declared(own) if own is not None else (),
         hint=f"the program computes {name}: leave it out"
         if own is not None
-        else did_you_mean(name, set(wanted) - set(given)),
+        else did_you_mean(name, set(expected) - set(given)),
     )
 
 
@@ -245,7 +245,7 @@ def _class(value: Any) -> str:
 
 def _fits(expected: tuple[int | None, ...], given: tuple[int, ...]) -> bool:
     return len(expected) == len(given) and all(
-        wanted in (None, extent) for wanted, extent in zip(expected, given, strict=True)
+        size in (None, extent) for size, extent in zip(expected, given, strict=True)
     )
 
 

@@ -65,15 +65,15 @@ class NotebookCard:
 
     def html(self) -> str:
         """The card as a ``<div>``; parts that are ``None`` are skipped."""
-        made, room = [], MOST_BYTES
+        parts, room = [], MOST_BYTES
         for piece in map(printable, self._pieces()):
             size = len(piece.encode())
             if size > room:
-                made.append(_LEFT_OUT)
+                parts.append(_LEFT_OUT)
             else:
-                made.append(piece)
+                parts.append(piece)
                 room -= size
-        return f"<div>{''.join(made)}</div>"
+        return f"<div>{''.join(parts)}</div>"
 
     def _pieces(self) -> Iterator[str]:
         yield f"<h4>{_shown(self.title)}</h4>"

@@ -106,10 +106,10 @@ class Const(Expr):
         return hash((self.type, self.value if self.value == self.value else "NaN"))
 
 
-def _same_number(one: float, other: float) -> bool:
-    if one != one or other != other:
-        return one != one and other != other
-    return one == other and copysign(1, one) == copysign(1, other)
+def _same_number(left: float, right: float) -> bool:
+    if left != left or right != right:
+        return left != left and right != right
+    return left == right and copysign(1, left) == copysign(1, right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,15 +336,15 @@ def any_holds(*conditions: Expr) -> Expr:
 
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     """The factors of a condition: ``a and b and c`` as ``(a, b, c)``; none for 'always'."""
-    found: list[Expr] = []
+    factors: list[Expr] = []
     waiting = [] if condition is None else [condition]
     while waiting:
         match waiting.pop():
             case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
                 waiting += [right, left]
             case factor:
-                found.append(factor)
-    return tuple(found)
+                factors.append(factor)
+    return tuple(factors)
 
 
 def equals(left: Expr, right: Number) -> Apply:
@@ -467,9 +467,9 @@ def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
         case ReduceLanes(operator=operator, value=value, type=type):
             return reduce_lanes(operator, type, evaluate(value, environment))
         case Insert(vector=vector, lane=lane, value=value, type=type):
-            here = np.expand_dims(evaluate(lane, environment), -1) == np.arange(type.lanes)
+            chosen_lane = np.expand_dims(evaluate(lane, environment), -1) == np.arange(type.lanes)
             scalar = np.expand_dims(evaluate(value, environment), -1)
-            return np.where(here, scalar, evaluate(vector, environment))
+            return np.where(chosen_lane, scalar, evaluate(vector, environment))
         case BitOperator(words=words):
             return _of_bits(expr, evaluate(words, environment), environment)
     raise TypeError(f"{expr.__class__.__name__} has no value here")
@@ -484,12 +484,12 @@ def _of_bits(expr: BitOperator, words: Array, environment: dict[str, Array]) -> 
             lanes = np.full(type.lanes, -1, np.int32)
             lanes[: len(numbers)] = numbers[: type.lanes]
             return lanes if type.lanes > 1 else lanes[0]
-        case RankBits(bits=wanted):
-            at = evaluate(wanted, environment)
+        case RankBits(bits=bit_numbers):
+            at = evaluate(bit_numbers, environment)
             below = np.searchsorted(numbers, at).astype(np.int32)
             return np.where(at < 0, np.int32(-1), below)[()]
-        case SetBits(bits=wanted):
-            at = np.atleast_1d(evaluate(wanted, environment))
+        case SetBits(bits=bit_numbers):
+            at = np.atleast_1d(evaluate(bit_numbers, environment))
             more = np.zeros(bits.size, bool)
             more[at[(at >= 0) & (at < bits.size)]] = True
             packed = np.packbits(more, bitorder="little").view("<u4").astype(np.uint32)

@@ -60,12 +60,12 @@ def cases(domain: LoopDomain, exprs: Sequence[Expr], limit: int) -> list[Case] |
         return None
     points: list[Any] = []
     values.foreach_point(points.append)
-    found = []
+    branches = []
     for point in points:
         where = image.intersect_range(islpy_module().Set.from_point(point)).domain()
         coordinates = _coordinates(point, len(exprs))
-        found.append(Case(values=coordinates, where=condition(domain, where), points=where))
-    return sorted(found, key=lambda case: case.values)
+        branches.append(Case(values=coordinates, where=condition(domain, where), points=where))
+    return sorted(branches, key=lambda case: case.values)
 
 
 def _coordinates(point: Any, size: int) -> tuple[int, ...]:
@@ -173,15 +173,15 @@ class Transformation:
 
     def _as_digits(self) -> dict[str, Expr] | None:
         """The old loops as digits of the new ones, if they are: without cases."""
-        found = as_digits(self.domain.intervals, self.new)
-        if found is None:
+        digits = as_digits(self.domain.intervals, self.new)
+        if digits is None:
             return None
-        for name, expr in found.items():
+        for name, expr in digits.items():
             over_old = substitute(expr, dict(self.new))
             other = unequal(over_old, Index(name=name))
             if not self.domain.restricted(other).is_empty():
                 return None
-        return found
+        return digits
 
     def constant_range(self, name: str) -> tuple[int, int]:
         """The first and the last index that a new loop ever has."""
@@ -232,8 +232,8 @@ class Transformation:
     def _agree(self, prefix: Any, hull: Any, at: int, *, lower: bool) -> bool:
         """Whether a convex set starts (or ends) in a dimension where the set itself does."""
         exact, straight = (_end_of(points, at, lower=lower) for points in (prefix, hull))
-        wanted = prefix.project_out(islpy_module().dim_type.set, at, 1)
-        return bool(exact.intersect(straight).domain().is_equal(wanted))
+        expected = prefix.project_out(islpy_module().dim_type.set, at, 1)
+        return bool(exact.intersect(straight).domain().is_equal(expected))
 
     def _exact(self, prefix: Any, at: int, *, lower: bool) -> Expr:
         """The first or the last index in a dimension, case by case."""
@@ -343,7 +343,7 @@ def equalities(domain: LoopDomain) -> list[Equality]:
     dim = islpy_module().dim_type.set
     hull = domain.points.remove_divs().affine_hull()
     names = list(domain.identifiers.values())
-    found = []
+    equations = []
     for constraint in hull.get_constraints():
         if not constraint.is_equality():
             continue
@@ -351,13 +351,13 @@ def equalities(domain: LoopDomain) -> list[Equality]:
             name: int(constraint.get_coefficient_val(dim, at).to_python())
             for at, name in enumerate(names)
         }
-        found.append(
+        equations.append(
             Equality(
                 number=int(constraint.get_constant_val().to_python()),
                 factors={name: factor for name, factor in factors.items() if factor},
             )
         )
-    return found
+    return equations
 
 
 # From isl's sets and piecewise functions back to expressions.

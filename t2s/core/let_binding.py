@@ -61,17 +61,17 @@ def bind_shared(expr: Expr, name: Callable[[], str]) -> tuple[list[tuple[str, Ex
         return [], expr
     depths: dict[int, int] = {}
     parts: list[tuple[str, Expr]] = []
-    found: dict[int, Term] = {}
+    bound: dict[int, Term] = {}
     for node in bottom_up(expr):
         depth = 1 + max((depths[id(child)] for child in children(node)), default=0)
-        value = rebuild(node, lambda child: found[id(child)])
-        wanted = id(node) in shared or depth >= DEPTH_OF_PART
-        if wanted and isinstance(value, Expr) and node is not expr:
+        value = rebuild(node, lambda child: bound[id(child)])
+        bind = id(node) in shared or depth >= DEPTH_OF_PART
+        if bind and isinstance(value, Expr) and node is not expr:
             local = Local(name=name(), type=value.type)
             parts.append((local.name, value))
             depth, value = 0, local
-        depths[id(node)], found[id(node)] = depth, value
-    return parts, cast(Expr, found[id(expr)])
+        depths[id(node)], bound[id(node)] = depth, value
+    return parts, cast(Expr, bound[id(expr)])
 
 
 def _shared(expr: Expr) -> frozenset[int]:

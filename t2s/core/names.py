@@ -60,7 +60,7 @@ def printable(page: str) -> str:
     >>> printable("caf" + chr(0xdce9))
     'caf\\udce9'
     """
-    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], page)
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], page)
 
 
 class NameSupply:
@@ -95,5 +95,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     Upper and lower case count as alike.
     """
     spelled = {other.lower(): other for other in known}
-    found = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
-    return f"did you mean {spelled[found[0]]}?" if found else None
+    close = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
+    return f"did you mean {spelled[close[0]]}?" if close else None

@@ -134,8 +134,8 @@ class RecordFormat:
             raise self.malformed(where, f"a list of {len(inner)}", brief(items))
         declared = [inner[0]] * len(items) if any_length else inner
         return tuple(
-            self.read(item, wanted, f"{where}[{number}]")
-            for number, (item, wanted) in enumerate(zip(items, declared, strict=True))
+            self.read(item, element, f"{where}[{number}]")
+            for number, (item, element) in enumerate(zip(items, declared, strict=True))
         )
 
     def _instance(self, items: dict[str, object], choices: tuple[Any, ...], where: str) -> object:

@@ -172,9 +172,13 @@ def bar_chart(
     if len(bars) > len(shown):
         drawn.append(_text(left, height + 10, f"and {len(bars) - len(shown):,} more"))
         height += _LINE
-    said = "; ".join(f"{bar.name} {bar.word}".strip() for bar in shown)
+    summary = "; ".join(f"{bar.name} {bar.word}".strip() for bar in shown)
     return _titled(
-        max(left + _WIDE + right, 90.0 * len(legend)), height, *drawn, title=title, said=said
+        max(left + _WIDE + right, 90.0 * len(legend)),
+        height,
+        *drawn,
+        title=title,
+        description=summary,
     )
 
 
@@ -201,13 +205,13 @@ def stall_chart(stalls: StallTable) -> SvgPicture:
 
 def _bar(bar: Bar, left: float, top: float, scale: float) -> Iterator[str]:
     middle = top + _LINE / 2 + 4
-    yield _text(left - 6, middle, clipped(bar.name, _NAMES), anchor="end", said=bar.name)
+    yield _text(left - 6, middle, clipped(bar.name, _NAMES), anchor="end", title=bar.name)
     x = left
-    for color, length, said in bar.parts:
+    for color, length, title in bar.parts:
         wide = length * scale
         if wide >= 0.01:
             yield element(
-                "rect", hover(said), x=x, y=top + 2, width=wide, height=_LINE - 4.0, fill=color
+                "rect", hover(title), x=x, y=top + 2, width=wide, height=_LINE - 4.0, fill=color
             )
         x += wide
     if bar.word:
@@ -220,15 +224,17 @@ def _legend(legend: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield _text(90.0 * number + 15, 13, clipped(name, 11))
 
 
-def _titled(width: float, height: float, *drawn: str, title: str, said: str) -> SvgPicture:
+def _titled(width: float, height: float, *drawn: str, title: str, description: str) -> SvgPicture:
     """A picture below its title."""
     below = element("g", *drawn, transform=f"translate(0 {_LINE})")
     wide = max(width, _LETTER * len(title) + 4)
-    return picture(wide, height + _LINE, _text(0, 13, title), below, title=title, description=said)
+    return picture(
+        wide, height + _LINE, _text(0, 13, title), below, title=title, description=description
+    )
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", said: str = "") -> str:
-    inside = (hover(said),) if said and said != text else ()
+def _text(x: float, y: float, text: str, *, anchor: str = "start", title: str = "") -> str:
+    inside = (hover(title),) if title and title != text else ()
     return element(
         "text", *inside, text=text, x=float(x), y=float(y), text_anchor=anchor, font_size=_SIZE
     )
@@ -275,15 +281,15 @@ def point_chart(title: str, points: Sequence[ChartPoint], *, across: str, up: st
             element("path", d=path, stroke=PALETTE[7], stroke_width=6, stroke_linecap="round")
         )
     for point in reversed(named):
-        said = f"{point.name}: {point.x:,g} {across}, {point.y:,g} {up}"
+        text = f"{point.name}: {point.x:,g} {across}, {point.y:,g} {up}"
         color = PALETTE[0] if point.best else PALETTE[7]
         x, y = x_of(point.x), y_of(point.y)
-        drawn.append(element("circle", hover(said), cx=x, cy=y, r=4, fill=color))
+        drawn.append(element("circle", hover(text), cx=x, cy=y, r=4, fill=color))
         if point.best and len(best) <= 12:
-            drawn.append(_text(x + 6, y - 5, clipped(point.name, _NAMES), said=point.name))
+            drawn.append(_text(x + 6, y - 5, clipped(point.name, _NAMES), title=point.name))
     words = f"{len(points)} points, of which {len(best)} are as good as it gets: "
     words += "; ".join(f"{point.name} {point.x:,g}, {point.y:,g}" for point in best[:20])
-    return _titled(right + 150, floor + 38, *drawn, title=title, said=words)
+    return _titled(right + 150, floor + 38, *drawn, title=title, description=words)
 
 
 def _axis(values: Sequence[float], start: float, end: float) -> Any:
@@ -333,7 +339,7 @@ def raster_chart(
         for layer in layers
         if layer.cells.any()
     ]  # fmt: skip
-    return _titled(width + 1, height + 1, frame, *drawn, title=title, said=said)
+    return _titled(width + 1, height + 1, frame, *drawn, title=title, description=said)
 
 
 def _runs(cells: Mask) -> str:
@@ -390,16 +396,16 @@ def layered_chart(
     drawn = [_arrow(arrow, places, height) for arrow in arrows]
     for box in boxes:
         drawn += _box(box, *places[box.name])
-    said = f"{len(boxes)} boxes in {max(layers.values()) + 1} layers, {len(arrows)} arrows"
-    return _titled(x - 50, height + 26, *drawn, title=title, said=said)
+    summary = f"{len(boxes)} boxes in {max(layers.values()) + 1} layers, {len(arrows)} arrows"
+    return _titled(x - 50, height + 26, *drawn, title=title, description=summary)
 
 
 def _height(
     name: str, pairs: Sequence[tuple[str, str]], places: Mapping[str, tuple[float, float, float]]
 ) -> float:
     """The mean height of what sends to a box."""
-    found = [places[source][1] for source, sink in pairs if sink == name and source in places]
-    return sum(found) / len(found) if found else 0.0
+    heights = [places[source][1] for source, sink in pairs if sink == name and source in places]
+    return sum(heights) / len(heights) if heights else 0.0
 
 
 def _width(box: ChartBox) -> float:
@@ -412,8 +418,8 @@ def _box(box: ChartBox, x: float, y: float, width: float) -> Iterator[str]:
         "rect", hover(box.said), x=x, y=y - 18, width=width, height=38, rx=4, fill=box.color,
         fill_opacity=0.18, stroke=box.color,
     )  # fmt: skip
-    yield _text(x + 7, y - 3, clipped(box.title, _NAMES), said=box.said)
-    yield _text(x + 7, y + 13, clipped(box.below, _NAMES), said=box.said)
+    yield _text(x + 7, y - 3, clipped(box.title, _NAMES), title=box.said)
+    yield _text(x + 7, y + 13, clipped(box.below, _NAMES), title=box.said)
 
 
 def _arrow(

@@ -107,7 +107,7 @@ def recurrence_cycles(
 ) -> tuple[Recurrence, ...]:
     """The recurrences, given the latency from a read of each register to the writes it reaches."""
     order = {register.name: position for position, register in enumerate(registers)}
-    found = [
+    cycles = [
         Recurrence(registers=(register,), latency=paths[register.name].get(register.name, 0))
         for register in registers
     ]
@@ -115,10 +115,10 @@ def recurrence_cycles(
     reached = _reached(paths)
 
     def follow(circle: tuple[Register, ...], latency: int) -> None:
-        start, here = circle[0].name, circle[-1].name
-        for target, step in paths[here].items():
+        start, last = circle[0].name, circle[-1].name
+        for target, step in paths[last].items():
             if target == start and len(circle) > 1:
-                found.append(Recurrence(registers=circle, latency=latency + step))
+                cycles.append(Recurrence(registers=circle, latency=latency + step))
             elif start not in reached[target]:
                 continue
             elif order[target] > order[start] and target not in {r.name for r in circle}:
@@ -126,7 +126,7 @@ def recurrence_cycles(
 
     for register in registers:
         follow((register,), 0)
-    return tuple(found)
+    return tuple(cycles)
 
 
 def _reached(paths: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
@@ -248,7 +248,7 @@ def _reached_from(
     graph: Graph, node: Machine, register: str, latency_of: LatencyOf, load_latency: int
 ) -> dict[str, int]:
     """Longest latency from a read of one register to a write of each that depends on it."""
-    found: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for path in node.paths():
         ready: dict[str, int | None] = {register: 0}
         for statement in path.statements:
@@ -257,8 +257,8 @@ def _reached_from(
                 length = longest_path(statement.value, ready, latency_of)
                 if length is not None:
                     name = statement.register
-                    found[name] = max(found.get(name, 0), length)
-    return found
+                    lengths[name] = max(lengths.get(name, 0), length)
+    return lengths
 
 
 def _advance(

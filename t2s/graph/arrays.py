@@ -28,7 +28,7 @@ from t2s.graph.verify_expr import ExprScope, Subject, verify_indices
 def pack(tensor: Tensor, array: Array) -> Array:
     """The user's array as it is in memory; the array itself where that is the same."""
     if tensor.padded is not None:
-        behind = (full - given for full, given in zip(tensor.padded, tensor.shape, strict=True))
+        behind = (full - extent for full, extent in zip(tensor.padded, tensor.shape, strict=True))
         array = np.pad(array, [(0, number) for number in behind])
     if tensor.layout is None:
         return array

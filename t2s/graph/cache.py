@@ -65,13 +65,13 @@ class GraphCache(Generic[KeyT, ResultT]):
 
     def _results(self, graph: Graph) -> dict[KeyT, ResultT]:
         """The results of a graph, which is now the one that was used last."""
-        number, kept = id(graph), self._kept
-        entry = kept.get(number)
+        number, results = id(graph), self._kept
+        entry = results.get(number)
         if entry is None:
-            entry = _Entry(weakref.ref(graph, lambda _: kept.pop(number, None)))
-            kept[number] = entry
-            while len(kept) > _MOST_GRAPHS:
-                kept.popitem(last=False)
+            entry = _Entry(weakref.ref(graph, lambda _: results.pop(number, None)))
+            results[number] = entry
+            while len(results) > _MOST_GRAPHS:
+                results.popitem(last=False)
         else:
-            kept.move_to_end(number)
+            results.move_to_end(number)
         return entry.results

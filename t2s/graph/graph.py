@@ -375,22 +375,22 @@ def _node_box(node: Node) -> ChartBox:
     space = " x ".join(str(dimension.extent) for dimension in node.space)
     below = f"{node.role.value} {space}".strip()
     line = "" if node.location is None else f", {node.location.source_line}"
-    said = f"{node.name}: {node.role.value}, {node.pe_count:,} PEs{line}"
+    title = f"{node.name}: {node.role.value}, {node.pe_count:,} PEs{line}"
     color = _COLORS[node.role]
-    return ChartBox(name=node.name, title=node.name, below=below, said=said, color=color)
+    return ChartBox(name=node.name, title=node.name, below=below, said=title, color=color)
 
 
 def _channel_arrow(channel: Channel) -> ChartArrow:
     depth = f"depth {channel.capacity:,}"
-    said = f"{channel.name}: {channel.element_count:,} FIFOs of {channel.stream.element}, {depth}"
-    return ChartArrow(source=channel.source, sink=channel.sink, said=said)
+    title = f"{channel.name}: {channel.element_count:,} FIFOs of {channel.stream.element}, {depth}"
+    return ChartArrow(source=channel.source, sink=channel.sink, said=title)
 
 
 def _by_node(ends: Iterable[tuple[str, Channel]]) -> dict[str, tuple[Channel, ...]]:
-    found: dict[str, list[Channel]] = {}
+    channels_of: dict[str, list[Channel]] = {}
     for node, channel in ends:
-        found.setdefault(node, []).append(channel)
-    return {node: tuple(channels) for node, channels in found.items()}
+        channels_of.setdefault(node, []).append(channel)
+    return {node: tuple(channels) for node, channels in channels_of.items()}
 
 
 def located(graph: Graph, location: SourceLocation | None) -> Graph:

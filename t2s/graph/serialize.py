@@ -103,8 +103,8 @@ def _faults(value: Any) -> Iterator[tuple[str, str, str]]:
     """Types that do not exist, and texts that are not names."""
     if isinstance(value, Type) and not value.exists:
         yield "", "an existing type, such as float32", str(value)
-    for field, text, wanted in wrong_texts(value):
-        yield field, wanted.value, brief(text)
+    for field, text, rule in wrong_texts(value):
+        yield field, rule.value, brief(text)
 
 
 FILES = RecordFormat(

@@ -383,8 +383,8 @@ def verify_memories(graph: Graph) -> None:
         for tensor in sorted(accesses_of(node)):
             users.setdefault(tensor, []).append(node.name)
     for node in graph.machines:
-        found = {step.tensor for step in node.statements() if isinstance(step, Store)}
-        stored = sorted(found - shared)
+        stored_tensors = {step.tensor for step in node.statements() if isinstance(step, Store)}
+        stored = sorted(stored_tensors - shared)
         subject = Subject.of("node", node)
         if stored and node.place_count > 1:
             raise subject.error(

@@ -54,27 +54,27 @@ class Comparison(NotebookDisplay):
     def sentence(self) -> str:
         """The change in one sentence, with the cause that changed most."""
         a, b = self.before, self.after
-        said = f"{b.label} takes {counted(b.cycles, 'cycle')}, {a.label} {a.cycles:,}"
+        text = f"{b.label} takes {counted(b.cycles, 'cycle')}, {a.label} {a.cycles:,}"
         if a.cycles == b.cycles:
-            said += ": as many."
+            text += ": as many."
         else:
-            said += f": {changed(a.cycles, b.cycles)}."
+            text += f": {changed(a.cycles, b.cycles)}."
         most = self.causes[0] if self.causes else None
         if most is not None and most.change:
             cycles = "cycle" if abs(most.change) == 1 else "cycles"
-            said += f" The largest change is {most.use.text}, {most.change:+,} {cycles}."
-        return said
+            text += f" The largest change is {most.use.text}, {most.change:+,} {cycles}."
+        return text
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """Headlines, cycles by cause, and the nodes and channels that differ, where some do."""
         a, b = self.before, self.after
-        found = [side_table(a, b), cause_table(a, b, self.causes)]
+        tables = [side_table(a, b), cause_table(a, b, self.causes)]
         if self.nodes:
-            found.append(node_table(a, b, self.nodes))
+            tables.append(node_table(a, b, self.nodes))
         if self.channels:
-            found.append(channel_table(a, b, self.channels))
-        return tuple(found)
+            tables.append(channel_table(a, b, self.channels))
+        return tuple(tables)
 
     def svg(self) -> SvgPicture:
         """The waterfall of cycles from A to B, the largest change first."""
@@ -110,8 +110,8 @@ class Comparison(NotebookDisplay):
             ("side", "Side by side", table_view(heads)),
             ("waterfall", "Cycles by cause", waterfall + note + table),
             *(
-                (f"differ{n}", one.title.split(",")[0].capitalize(), table_view(one))
-                for n, one in enumerate(others)
+                (f"differ{n}", run.title.split(",")[0].capitalize(), table_view(run))
+                for n, run in enumerate(others)
             ),
         ]
         return plain_page(self._title, self.sentence, self.banners, sections)
@@ -131,8 +131,8 @@ class Comparison(NotebookDisplay):
 
     def _card(self) -> NotebookCard:
         """What has to be said first, the change, its waterfall, and the tables."""
-        said = (*self.banners, self.sentence)
-        texts = (Preformatted(title=text) for text in said)
+        lines = (*self.banners, self.sentence)
+        texts = (Preformatted(title=text) for text in lines)
         return NotebookCard(title=self._title, parts=(*texts, self.svg(), *self.tables))
 
 
@@ -262,7 +262,7 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         channels |= {staged(name, stage): channel for name, channel in _channels(run).items()}
         estimate = _resources(run)
         blocks.append(estimate)
-        nodes |= {staged(name, stage): one for name, one in _nodes(run, estimate).items()}
+        nodes |= {staged(name, stage): compared for name, compared in _nodes(run, estimate).items()}
     estimates = [block for block in blocks if block is not None]
     known = len(estimates) == len(blocks)
     offered = sum(run.cycles * node.pe_count for run in runs for node in main_nodes(run))
@@ -277,8 +277,8 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         firings=sum(run.firings for run in runs),
         utilization=fired / offered if offered else 0.0,
         compute_pes=max(run.compute_pes for run in runs),
-        dsp_blocks=max(one.dsp_blocks for one in estimates) if known else None,
-        ram_blocks=max(one.ram_blocks for one in estimates) if known else None,
+        dsp_blocks=max(compared.dsp_blocks for compared in estimates) if known else None,
+        ram_blocks=max(compared.ram_blocks for compared in estimates) if known else None,
         ending=(cut or runs)[-1].ending.value,
         banner=_banner(label, cut[-1]) if cut else "",
         channels=channels,
@@ -333,21 +333,25 @@ def cycle_changes(
     changes = [
         CycleChange(use=use, before=a.get(use, 0), after=b.get(use, 0)) for use in {**a, **b}
     ]
-    return tuple(sorted(changes, key=lambda one: (-abs(one.change), -one.before, one.use.text)))
+    return tuple(
+        sorted(changes, key=lambda change: (-abs(change.change), -change.before, change.use.text))
+    )
 
 
 def channel_changes(a: ComparedSide, b: ComparedSide) -> tuple[ChannelChange, ...]:
     """The channels that differ, that with the largest change of stalls first."""
 
-    def stalls(one: ComparedChannel | None) -> int:
-        return 0 if one is None else one.stalls
+    def stalls(channel: ComparedChannel | None) -> int:
+        return 0 if channel is None else channel.stalls
 
-    found = [
+    changes = [
         ChannelChange(name=name, before=a.channels.get(name), after=b.channels.get(name))
         for name in {**a.channels, **b.channels}
         if a.channels.get(name) != b.channels.get(name)
     ]
-    return tuple(sorted(found, key=lambda one: -abs(stalls(one.after) - stalls(one.before))))
+    return tuple(
+        sorted(changes, key=lambda change: -abs(stalls(change.after) - stalls(change.before)))
+    )
 
 
 def node_changes(a: ComparedSide, b: ComparedSide) -> tuple[NodeChange, ...]:
@@ -386,7 +390,7 @@ def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange])
     lines = [(cause.use.text, cause.before, cause.after) for cause in causes[:MOST_ROWS]]
     others = causes[MOST_ROWS:]
     if others:
-        sums = sum(one.before for one in others), sum(one.after for one in others)
+        sums = sum(change.before for change in others), sum(change.after for change in others)
         lines.append((f"{len(others):,} others", *sums))
     rows = [(name, f"{x:,}", f"{y:,}", changed(x, y)) for name, x, y in lines]
     rows.append(("all", f"{a.cycles:,}", f"{b.cycles:,}", changed(a.cycles, b.cycles)))
@@ -400,10 +404,17 @@ def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange])
 def node_table(a: ComparedSide, b: ComparedSide, nodes: Sequence[NodeChange]) -> Table:
     """The nodes that differ."""
 
-    def cells(one: ComparedNode | None) -> tuple[int | None, ...]:
-        if one is None:
+    def cells(node: ComparedNode | None) -> tuple[int | None, ...]:
+        if node is None:
             return (None,) * 6
-        return (one.pes, one.interval, one.firings, one.stalled, one.dsp_blocks, one.ram_blocks)
+        return (
+            node.pes,
+            node.interval,
+            node.firings,
+            node.stalled,
+            node.dsp_blocks,
+            node.ram_blocks,
+        )
 
     rows = [
         (one.name, *(_pair(x, y) for x, y in zip(cells(one.before), cells(one.after), strict=True)))
@@ -419,8 +430,8 @@ def node_table(a: ComparedSide, b: ComparedSide, nodes: Sequence[NodeChange]) ->
 def channel_table(a: ComparedSide, b: ComparedSide, channels: Sequence[ChannelChange]) -> Table:
     """The channels that differ."""
 
-    def cells(one: ComparedChannel | None) -> tuple[int | None, ...]:
-        return (None,) * 3 if one is None else (one.depth, one.peak, one.stalls)
+    def cells(channel: ComparedChannel | None) -> tuple[int | None, ...]:
+        return (None,) * 3 if channel is None else (channel.depth, channel.peak, channel.stalls)
 
     rows = []
     for one in channels:
@@ -522,10 +533,10 @@ def staged(name: str, stage: int) -> str:
 
 def cycle_uses(runs: Sequence[SimResult], *, staged: bool) -> dict[CycleUse, int]:
     """The cycles of runs that came one after the other; they add up to those of the runs."""
-    found: dict[CycleUse, int] = {}
+    uses: dict[CycleUse, int] = {}
     for number, run in enumerate(runs, 1):
-        found |= _of_run(run, number if staged else 0)
-    return found
+        uses |= _of_run(run, number if staged else 0)
+    return uses
 
 
 def main_nodes(run: SimResult) -> list[NodeStatistics]:
@@ -555,23 +566,23 @@ def _of_node(node: NodeStatistics, stage: int) -> dict[CycleUse, int]:
         CauseKind.INTERVAL: node.waiting - node.empty,
         CauseKind.EMPTY: node.empty,
     }
-    found = {CycleUse(kind=kind, stage=stage): cycles for kind, cycles in kinds.items()}
+    uses = {CycleUse(kind=kind, stage=stage): cycles for kind, cycles in kinds.items()}
     for kind, by_channel in (
         (CauseKind.STARVED, node.starved_by),
         (CauseKind.BLOCKED, node.blocked_by),
     ):
         for name, cycles in by_channel.items():
-            found[CycleUse(kind=kind, channel=name, stage=stage)] = cycles
-    return found
+            uses[CycleUse(kind=kind, channel=name, stage=stage)] = cycles
+    return uses
 
 
 def _rounded(means: Mapping[CycleUse, Fraction]) -> dict[CycleUse, int]:
     """Integers with the sum of the fractions, which is one: each is rounded down or up."""
-    found = {use: floor(mean) for use, mean in means.items()}
-    missing = int(sum(means.values(), Fraction())) - sum(found.values())
-    for use in sorted(means, key=lambda use: found[use] - means[use])[:missing]:
-        found[use] += 1
-    return {use: cycles for use, cycles in found.items() if cycles}
+    rounded = {use: floor(mean) for use, mean in means.items()}
+    missing = int(sum(means.values(), Fraction())) - sum(rounded.values())
+    for use in sorted(means, key=lambda use: rounded[use] - means[use])[:missing]:
+        rounded[use] += 1
+    return {use: cycles for use, cycles in rounded.items() if cycles}
 
 
 # The waterfall: from the cycles of A to those of B, a bar for each cause.
@@ -611,12 +622,14 @@ def steps_of(
         shown, rest = changes[: MOST_STEPS - 1], changes[MOST_STEPS - 1 :]
     steps = [_total(a)]
     at = a.cycles
-    for one in shown:
-        color = COLORS[one.use.kind.state]
-        steps.append(WaterfallStep(name=one.use.text, start=at, end=at + one.change, color=color))
-        at += one.change
+    for change in shown:
+        color = COLORS[change.use.kind.state]
+        steps.append(
+            WaterfallStep(name=change.use.text, start=at, end=at + change.change, color=color)
+        )
+        at += change.change
     if rest:
-        end = at + sum(one.change for one in rest)
+        end = at + sum(change.change for change in rest)
         name = f"{len(rest)} others"
         steps.append(WaterfallStep(name=name, start=at, end=end, color=PALETTE[7]))
     return (*steps, _total(b))
@@ -650,14 +663,14 @@ def waterfall_picture(
         drawn.append(
             element("line", x1=x, x2=x, y1=y, y2=y + 10, stroke="currentColor", stroke_width=0.7)
         )
-    said = f"{counted(a.cycles, 'cycle')} of {a.label} become {b.cycles:,} of {b.label}: "
-    said += ", ".join(f"{step.name} {step.text}" for step in steps[1:-1]) or "no cause differs"
+    summary = f"{counted(a.cycles, 'cycle')} of {a.label} become {b.cycles:,} of {b.label}: "
+    summary += ", ".join(f"{step.name} {step.text}" for step in steps[1:-1]) or "no cause differs"
     return picture(
         _LEFT + _WIDTH + _RIGHT,
         _TOP + len(steps) * _ROW + 8,
         *drawn,
         title=f"Cycles from {a.label} to {b.label} by cause",
-        description=said,
+        description=summary,
     )
 
 

@@ -115,12 +115,12 @@ class ResourceReport(NotebookDisplay):
     @property
     def overruns(self) -> tuple[Overrun, ...]:
         """What the device has too few of; empty if the design fits."""
-        found: list[Overrun] = []
+        overruns: list[Overrun] = []
         dsps = [(node.dsp_blocks, node) for node in self.nodes]
-        found += _overrun("DSP", dsps, self.device.dsp_blocks, _fewer_operators)
+        overruns += _overrun("DSP", dsps, self.device.dsp_blocks, _fewer_operators)
         rams = [(node.ram_blocks, node) for node in self.nodes]
-        found += _overrun("RAM", rams, self.device.ram_blocks, _less_memory)
-        return tuple(found)
+        overruns += _overrun("RAM", rams, self.device.ram_blocks, _less_memory)
+        return tuple(overruns)
 
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
@@ -207,18 +207,18 @@ def _estimated(graph: Graph, device: Device, fabric: Fabric) -> ResourceReport:
 
 def _check_memories(graph: Graph, machine: Machine) -> None:
     """All that the machine keeps on the chip has a size that is known before the run."""
-    kept = [f"the sorted memory {memory.name!r}" for memory in machine.memories]
+    parts = [f"the sorted memory {memory.name!r}" for memory in machine.memories]
     for statement in machine.statements():
         match statement:
             case Load(tensor=name) | Search(tensor=name) | Store(tensor=name):
                 if graph.tensor(name).place is not MemorySpace.MEMORY:
-                    kept.append(f"{name!r}, which is{graph.tensor(name).place_text}")
-    if kept:
+                    parts.append(f"{name!r}, which is{graph.tensor(name).place_text}")
+    if parts:
         raise UnsupportedError(
             f"the blocks of {machine.name!r} cannot be estimated",
             location=machine.location,
             expected="memories on the chip whose sizes do not depend on data",
-            given=kept[0],
+            given=parts[0],
         )
 
 
@@ -412,8 +412,8 @@ class _Counter:
                 return self._bits_before_widening(value)
             case Broadcast(value=value):
                 return self._bits_before_widening(value)
-            case Select(if_true=one, if_false=other):
-                return max(self._bits_before_widening(one), self._bits_before_widening(other))
+            case Select(if_true=first, if_false=second):
+                return max(self._bits_before_widening(first), self._bits_before_widening(second))
             case Const(value=value):
                 needed = int(value).bit_length() + 1
                 return next((fits for fits in (8, 16, 32) if fits >= needed), bits)

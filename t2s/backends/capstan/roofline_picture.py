@@ -1,7 +1,7 @@
 """The roofline of a run: entries per cycle over bytes per entry, below its three roofs.
 
-Entries are those of the compressed operands.  Roofs are what the DRAM's bandwidth, the banks behind
-the network, and the busiest unit of the loops, if it fired in each cycle, would let through.
+Entries are those of the compressed operands.  The roofs are the DRAM's bandwidth, the banks behind
+the network, and the busiest unit of the loops firing in every cycle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Roofline:
     ----------
     program: its name.
     bytes_per_entry: bytes of DRAM bursts for an entry.
-    achieved: entries by cycles.
+    achieved: entries per cycle of the run.
     bytes_per_cycle: the DRAM's peak.
     network: entries if all banks served a word in each cycle; ``None`` if nothing is shared.
     datapath: entries if the busiest unit fired in each cycle; ``None`` if no unit of a loop did.
@@ -41,7 +41,7 @@ class Roofline:
 
     @property
     def roofs(self) -> dict[str, float]:
-        """The roofs that there are, at this number of bytes per entry."""
+        """The roofs by name, at this run's number of bytes per entry."""
         rows = {
             "DRAM": self.dram,
             "network and banks": self.network,
@@ -50,30 +50,32 @@ class Roofline:
         return {name: rate for name, rate in rows.items() if rate is not None}
 
 
-def roofline_picture(found: Roofline) -> SvgPicture:
-    """The picture; the same bytes for the same numbers."""
-    low, high = powers((found.bytes_per_entry / 10, found.bytes_per_entry * 10))
-    rates = [found.achieved, *found.roofs.values()]
+def roofline_picture(roofline: Roofline) -> SvgPicture:
+    """The picture; equal numbers give the same bytes."""
+    low, high = powers((roofline.bytes_per_entry / 10, roofline.bytes_per_entry * 10))
+    rates = [roofline.achieved, *roofline.roofs.values()]
     bottom, top = powers((min(rates) / 2, max(rates) * 2))
     plot = LogPlot(x=(low, high), y=(bottom, top))
-    here: Point = (found.bytes_per_entry, found.achieved)
+    point: Point = (roofline.bytes_per_entry, roofline.achieved)
     drawn = []
-    for (name, rate), color in zip(found.roofs.items(), PALETTE, strict=False):
-        said = hover(f"{name}: {rate:.3g} entries per cycle")
+    for (name, rate), color in zip(roofline.roofs.items(), PALETTE, strict=False):
+        title = hover(f"{name}: {rate:.3g} entries per cycle")
         points = (
-            _falling(found.bytes_per_cycle, plot)
+            _falling(roofline.bytes_per_cycle, plot)
             if name == "DRAM"
             else [(10.0**low, rate), (10.0**high, rate)]
         )
-        drawn.append(plot.line(points, color, said))
-    x, y = plot.place(here)
-    text = f"{found.achieved:.3g} entries per cycle, {found.bytes_per_entry:.3g} bytes per entry"
+        drawn.append(plot.line(points, color, title))
+    x, y = plot.place(point)
+    text = (
+        f"{roofline.achieved:.3g} entries per cycle, {roofline.bytes_per_entry:.3g} bytes per entry"
+    )
     drawn.append(element("circle", hover(text), cx=x, cy=y, r=5, fill="currentColor"))
     beside = plot.right + 20
     legend = [
         part
         for line, ((name, rate), color) in enumerate(
-            zip(found.roofs.items(), PALETTE, strict=False)
+            zip(roofline.roofs.items(), PALETTE, strict=False)
         )
         for part in (
             element("rect", x=beside, y=plot.top + 18 * line, width=12, height=12, fill=color),
@@ -83,19 +85,19 @@ def roofline_picture(found: Roofline) -> SvgPicture:
     return picture(
         beside + 280,
         plot.bottom + 50,
-        element("text", text=f"{found.program}: {text}", x=16, y=16),
+        element("text", text=f"{roofline.program}: {text}", x=16, y=16),
         *plot.axes("bytes of DRAM bursts per entry", "entries per cycle"),
         *drawn,
         *legend,
-        title=f"roofline of {found.program}",
+        title=f"roofline of {roofline.program}",
         description=f"{text}. Roofs in entries per cycle: "
-        + ", ".join(f"{name} {rate:.3g}" for name, rate in found.roofs.items())
+        + ", ".join(f"{name} {rate:.3g}" for name, rate in roofline.roofs.items())
         + ". Both axes are logarithmic.",
     )
 
 
 def _falling(bytes_per_cycle: float, plot: LogPlot) -> list[Point]:
-    """The DRAM's roof inside of the axes: fewer entries, the more bytes each takes."""
+    """The DRAM's roof clipped to the axes: entries per cycle fall with bytes per entry."""
     (low, high), (bottom, top) = ((10.0**a, 10.0**b) for a, b in (plot.x, plot.y))
     first = min(max(low, bytes_per_cycle / top), high)
     last = max(min(high, bytes_per_cycle / bottom), low)

@@ -142,9 +142,9 @@ def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
 
     That is on the devices that we know; integers have none.
     """
-    wanted = schedule.circuit
-    if wanted is not None:
-        structure, levels, location = wanted.structure, wanted.levels, wanted.location
+    circuit = schedule.circuit
+    if circuit is not None:
+        structure, levels, location = circuit.structure, circuit.levels, circuit.location
         return Circuit(structure=structure, levels=levels, type=type, location=location)
     levels = 0 if not type.is_float else 3 if type.bits == 64 else 2
     location = schedule.definition.location
@@ -176,11 +176,11 @@ def _nodes(schedule: ProductSchedule, names: NameSupply) -> Nodes:
     """Parts by their names; those that were not isolated get names of their own."""
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
-    here = definition.location
+    location = definition.location
 
     def part(duty: Duty | None, name: str) -> NodeName:
-        made = parts.get(duty) if duty is not None else None
-        return made or NodeName(name=names.fresh(name), location=here)
+        part_func = parts.get(duty) if duty is not None else None
+        return part_func or NodeName(name=names.fresh(name), location=location)
 
     return Nodes(
         matrix_loader=part(Duty.LOAD_MATRIX, f"{matrix}_loader"),
@@ -237,15 +237,17 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
         *(ArraySpec(name=each.name, type=each.type, shape=(), location=each.location)
           for each in definition.scalars),
     ]  # fmt: skip
-    given = check_inputs(specs, others)
-    scalars = {each.name: given[each.name] for each in definition.scalars}
-    dense = given[vector.name]
+    arrays = check_inputs(specs, others)
+    scalars = {each.name: arrays[each.name] for each in definition.scalars}
+    dense = arrays[vector.name]
     rows, columns = storage.decode()
-    kept = np.flatnonzero(rows >= 0)
-    kept = kept[np.lexsort((columns.flat[kept], rows.flat[kept]))]
-    values = storage.values.flat[kept] if not sides else storage.values.flat[kept][:, None]
+    entries = np.flatnonzero(rows >= 0)
+    entries = entries[np.lexsort((columns.flat[entries], rows.flat[entries]))]
+    values = storage.values.flat[entries] if not sides else storage.values.flat[entries][:, None]
     elements = (
-        dense[columns.flat[kept]][..., : definition.width] if sides else dense[columns.flat[kept]]
+        dense[columns.flat[entries]][..., : definition.width]
+        if sides
+        else dense[columns.flat[entries]]
     )
     term = definition.sized(definition.term, storage)
     result = np.zeros(shape, design.type.strengthened().numpy)
@@ -253,8 +255,8 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
         terms = evaluate(*environment_of(term, {MATRIX: values, VECTOR: elements}, scalars))
         if origin is not None and definition.start is not None:
             start = replace(definition.start, value=origin.value)
-            result[...] = start_values(start, shape, given, scalars)
-        np.add.at(result, rows.flat[kept], terms)
+            result[...] = start_values(start, shape, arrays, scalars)
+        np.add.at(result, rows.flat[entries], terms)
     return result
 
 
@@ -335,13 +337,13 @@ def _interpret(schedule: ProductSchedule, func: ScheduledFunc, directive: Direct
         case ReductionCircuit() if duty is Duty.REDUCE:
             schedule.circuit = directive
         case BufferAll(operand=operand, banks=banks):
-            wanted = {
+            specs = {
                 Duty.FEED_VECTOR: schedule.definition.vector.name,
                 Duty.UNLOAD: schedule.definition.func.name,
             }
             if (
                 duty is None
-                or wanted.get(duty) != operand
+                or specs.get(duty) != operand
                 or (banks and duty is not Duty.FEED_VECTOR)
             ):
                 _meaningless(directive, func)
@@ -550,15 +552,15 @@ def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> b
     inner = {
         tile.inners[0] for tile in schedule.tiles.values() if tile.loops[0] == definition.position
     }
-    found = False
+    combined = False
     for loop, directive in schedule.combined.items():
         if loop in inner and directive.target is Target.SAME:
             continue  # the adder tree
         if loop == definition.machine and not continuous:
             _needs_continuous(schedule, directive)
-        if loop == definition.machine and machines == 2 and not found:
-            found = directive.target is Target.MAYBE_DIFFERENT
-        if not found:
+        if loop == definition.machine and machines == 2 and not combined:
+            combined = directive.target is Target.MAYBE_DIFFERENT
+        if not combined:
             unsupported(
                 directive.location,
                 f"{directive.text} is not possible here",
@@ -566,7 +568,7 @@ def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> b
                 f" {definition.machine} over two machines",
                 f"{machines} machines",
             )
-    return found
+    return combined
 
 
 def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoReturn:

@@ -73,14 +73,14 @@ class Iterations:
 
 def listed(loops: Iterable[Loop], most: int) -> Iterations:
     """All iterations of a nest, outermost loop first; ``TooManyIterations`` if there are more."""
-    found = Iterations(shape=(1,), names={})
+    iterations = Iterations(shape=(1,), names={})
     for loop in loops:
-        low, extents = found.bounds(loop)
+        low, extents = iterations.bounds(loop)
         extents = np.maximum(extents, 0)
         if int(extents.sum()) > most:
             raise TooManyIterations
-        found = found.inside(loop.name, low, extents)
-    return found
+        iterations = iterations.inside(loop.name, low, extents)
+    return iterations
 
 
 def deciding(loops: Sequence[Loop], expressions: Iterable[Expr]) -> slice:

@@ -159,11 +159,11 @@ def _grid(
     down, across = -(-rows // MOST_SIDE), -(-columns // MOST_SIDE)
     cells = []
     numbers = np.arange(rows * columns).reshape(rows, columns)
-    there = timing.node.there
+    present = timing.node.there
     for row in range(0, rows, max(1, down)):
         for column in range(0, columns, max(1, across)):
             inside = numbers[row : row + down, column : column + across].reshape(-1)
-            inside = inside[there[inside]]
+            inside = inside[present[inside]]
             if not len(inside):
                 continue
             label = result.program.pe_label(timing.first + int(inside[0]))
@@ -199,9 +199,9 @@ def _shares(
         row = result.stalls[timing.node.name]
         kinds = ("busy", "waiting", "starved", "blocked", "idle")
         return tuple(row.share(kind) for kind in kinds)
-    found = states[:, timing.first + inside].sum(axis=1)
-    total = max(1, int(found.sum()))
-    return tuple(int(found[state]) / total for state in PEState)
+    counts = states[:, timing.first + inside].sum(axis=1)
+    total = max(1, int(counts.sum()))
+    return tuple(int(counts[state]) / total for state in PEState)
 
 
 def _looked(observed: Observed | None) -> set[int]:
@@ -262,7 +262,7 @@ def _wires(
     if not same or not small or not 1 < timing.channel.element_count <= _MOST_WIRES:
         return ()
     control = result.program.control
-    found = []
+    wires = []
     for number in range(timing.elements.start, timing.elements.stop):
         ends = int(control.sender[number]), int(control.receiver[number])
         if min(ends) < 0:
@@ -270,8 +270,8 @@ def _wires(
         source, sink = (divmod(end - node.first, columns) for end in ends)
         line = observed.whole if observed is not None else None
         stalls = 0 if line is None else int(line.starved[number] + line.blocked[number])
-        found.append(GridWire(source=source, sink=sink, stalls=stalls))
-    return tuple(found)
+        wires.append(GridWire(source=source, sink=sink, stalls=stalls))
+    return tuple(wires)
 
 
 # The array as it lies: nodes in layers from left to right, PEs on grids, channels between them.
@@ -384,9 +384,9 @@ def _below(node: GridNode) -> str:
 def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
     node = box.node
     name = clipped(node.name, _LONGEST_NAME)
-    said = hover(f"{node.name}, {node.role}")
+    title = hover(f"{node.name}, {node.role}")
     yield element(
-        "text", said, text=name, x=box.x, y=box.y + 12, class_="name", role="button", tabindex=0,
+        "text", title, text=name, x=box.x, y=box.y + 12, class_="name", role="button", tabindex=0,
         **sourced(node.source),
     )  # fmt: skip
     yield element("text", text=_below(node), x=box.x, y=box.y + 26, class_="faint", font_size=10)
@@ -533,8 +533,8 @@ def _table(model: ChipMapModel) -> str:
         "channel", "from → to", "FIFOs", "tokens", "stalls", "peak", "mean", "depth", "room",
         "free depth", "line",
     )  # fmt: skip
-    left = frozenset({0, 1, 10})
-    table = rows_view(title, headers, rows, left, elements=frozenset({10}))
+    left_aligned = frozenset({0, 1, 10})
+    table = rows_view(title, headers, rows, left_aligned, elements=frozenset({10}))
     words = (
         "Depth is that of the FIFO alone; room adds the registers of the sender's datapath, and is "
         "what peak and mean are compared with. Free depth is the smallest that costs no cycles: "

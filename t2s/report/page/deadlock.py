@@ -20,13 +20,13 @@ def deadlock_view(report: DeadlockReport) -> str:
         for wait in report.waits[: 4 * _MOST_DRAWN]
     ]
     more = len(report.waits) - len(items)
-    left = [tag("li", text=f"and {more:,} more")] if more > 0 else []
+    more_items = [tag("li", text=f"and {more:,} more")] if more > 0 else []
     return tag(
         "div",
         tag("p", text=f"{report.message[:1].upper()}{report.message[1:]}."),
         tag("p", tag("strong", text="Remedy: "), tag("span", text=report.hint), class_="remedy"),
         tag("div", _circle(report, shown), class_="scroll") if shown else "",
-        tag("ol", *items, *left),
+        tag("ol", *items, *more_items),
         class_="deadlock",
     )
 

@@ -79,8 +79,10 @@ def _node(result: SimResult, node: NodeStatistics) -> FlamePart:
 
 
 def _sum(name: str, kind: str, parts: Iterable[FlamePart]) -> FlamePart:
-    found = tuple(parts)
-    return FlamePart(name=name, cycles=sum(part.cycles for part in found), kind=kind, parts=found)
+    children = tuple(parts)
+    return FlamePart(
+        name=name, cycles=sum(part.cycles for part in children), kind=kind, parts=children
+    )
 
 
 # The stall flame graph: node, what its PEs did, what they waited for; the width is PE-cycles.
@@ -122,21 +124,21 @@ def _parts(
     yield level, _drawn(part, whole, level, start, path)
     at = start
     small: list[FlamePart] = []
-    for inner in sorted(part.parts, key=lambda one: -one.cycles) if level else part.parts:
+    for inner in sorted(part.parts, key=lambda child: -child.cycles) if level else part.parts:
         if inner.cycles < whole * _THINNEST and len(part.parts) > 8:
             small.append(inner)
             continue
         yield from _parts(inner, whole, level + 1, at, (*path, inner.name))
         at += inner.cycles
     if small:
-        cycles = sum(one.cycles for one in small)
+        cycles = sum(child.cycles for child in small)
         others = FlamePart(name=f"{len(small)} others", cycles=cycles, kind=small[0].kind)
         yield level + 1, _drawn(others, whole, level + 1, at, (*path, others.name))
 
 
 def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str, ...]) -> str:
-    said = " › ".join(path) or part.name
-    text = f"{said}: {counted(part.cycles, 'PE-cycle')}, {part.cycles / whole:.2%}"
+    title = " › ".join(path) or part.name
+    text = f"{title}: {counted(part.cycles, 'PE-cycle')}, {part.cycles / whole:.2%}"
     if part.source is not None:
         text += f", {part.source.text}"
     return element(

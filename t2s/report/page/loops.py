@@ -105,8 +105,8 @@ def _rules(result: SimResult, timing: NodeTiming) -> list[LoopRow]:
     paths = node.paths()
     counts = np.zeros(len(paths), np.int64)
     for pe in range(timing.first, timing.instances.stop):
-        found = rule_counts(result.program, pe)
-        counts[: len(found)] += found
+        firings_of = rule_counts(result.program, pe)
+        counts[: len(firings_of)] += firings_of
     return [
         LoopRow(
             keyword="rule",
@@ -158,10 +158,10 @@ def _extent(result: SimResult, timing: NodeTiming, at: int) -> int | None:
     if isinstance(extent, Const):
         return int(extent.value)
     try:
-        found = domains(node, result.program.parameters, divided=True)
+        parts = domains(node, result.program.parameters, divided=True)
     except KeyError:
         return None
-    ranges = {bounds for one in found if one.firings and (bounds := one.range_of(extent))}
+    ranges = {bounds for part in parts if part.firings and (bounds := part.range_of(extent))}
     low, high = {low for low, _ in ranges}, {high for _, high in ranges}
     return min(low) if len(low | high) == 1 else None
 

@@ -83,15 +83,15 @@ def limit_of(result: SimResult) -> Limit:
     if node is None:
         return Limit(kind=LimitKind.NOTHING, cycles=0, sentence="Nothing fired in this run.")
     parts = _parts(result, node)
-    found = _largest(parts, result.cycles)
-    root, because = _root(result, node, found)
-    kind = root if root in _MEMORY else found.kind
+    largest = _largest(parts, result.cycles)
+    root, because = _root(result, node, largest)
+    kind = root if root in _MEMORY else largest.kind
     return Limit(
         kind=kind,
-        cycles=found.cycles,
-        sentence=_sentence(result, node, kind, found, because, parts),
+        cycles=largest.cycles,
+        sentence=_sentence(result, node, kind, largest, because, parts),
         node=node.name,
-        channel=found.channel,
+        channel=largest.channel,
     )
 
 
@@ -99,19 +99,19 @@ def _sentence(
     result: SimResult,
     node: NodeStatistics,
     kind: LimitKind,
-    found: _Part,
+    limit: _Part,
     because: str,
     parts: Sequence[_Part],
 ) -> str:
     """What limits a node, with the cycles that it costs."""
-    share = f"{found.cycles:,} of {counted(result.cycles, 'cycle')}"
+    share = f"{limit.cycles:,} of {counted(result.cycles, 'cycle')}"
     match kind:
         case LimitKind.COMPUTE:
-            said = f"Compute limits {node.name}: {_firing(result, node)} {share}"
-            said += "" if _alike(result, node) else " on average"
+            text = f"Compute limits {node.name}: {_firing(result, node)} {share}"
+            text += "" if _alike(result, node) else " on average"
             most = max(parts[1:], key=lambda part: part.cycles)
             loss = f" The largest loss is {most.why}, {counted(most.cycles, 'cycle')}."
-            return f"{said}.{loss if most.cycles else ''}"
+            return f"{text}.{loss if most.cycles else ''}"
         case LimitKind.FILL:
             who = "it is" if node.pe_count == 1 else "its PEs are"
             return (
@@ -119,7 +119,7 @@ def _sentence(
                 f"last firing in {share}{'' if node.pe_count == 1 else ' on average'}."
             )
         case _:
-            return f"{_SUBJECTS[kind]} {node.name}: {found.why} costs {share}{because}."
+            return f"{_SUBJECTS[kind]} {node.name}: {limit.why} costs {share}{because}."
 
 
 def _firing(result: SimResult, node: NodeStatistics) -> str:
@@ -134,7 +134,7 @@ def _alike(result: SimResult, node: NodeStatistics) -> bool:
         return True
     if not result.finished or node.empty:
         return False
-    (timing,) = (one for one in result.program.nodes if one.node.name == node.name)
+    (timing,) = (other for other in result.program.nodes if other.node.name == node.name)
     counts = result.program.control.firings[timing.instances]
     return bool((counts[counts > 0] * node.pe_count == node.firings).all())
 
@@ -167,8 +167,8 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
         why += " from another of its PEs" if name in inside else ""
         if name in own:
             kind, why = LimitKind.RECURRENCE, f"waiting for its own results in {name}"
-            found = result.recurrences.get(name)
-            why += "" if found is None else f" ({found})"
+            recurrence = result.recurrences.get(name)
+            why += "" if recurrence is None else f" ({recurrence})"
         parts.append(_Part(kind=kind, cycles=mean(cycles), why=why, channel=name, own=name in own))
     parts += [
         _Part(
@@ -198,7 +198,7 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
 def _own_channels(result: SimResult, node: NodeStatistics) -> frozenset[str]:
     """The channels through which PEs of a node, and no others, wait for themselves."""
     control = result.program.control
-    found = []
+    channels = []
     for timing in result.program.channels:
         if timing.channel.source == timing.channel.sink == node.name:
             known = result.recurrences.get(timing.channel.name)
@@ -207,8 +207,8 @@ def _own_channels(result: SimResult, node: NodeStatistics) -> frozenset[str]:
             sender, receiver = control.sender[timing.elements], control.receiver[timing.elements]
             used = (sender >= 0) & (receiver >= 0)
             if used.any() and (sender[used] == receiver[used]).all():
-                found.append(timing.channel.name)
-    return frozenset(found)
+                channels.append(timing.channel.name)
+    return frozenset(channels)
 
 
 def _memory_part(result: SimResult, node: NodeStatistics, cycles: int) -> _Part:
@@ -236,9 +236,11 @@ def _root(result: SimResult, node: NodeStatistics, part: _Part) -> tuple[LimitKi
         channel = channels[part.channel]
         if channel.source == channel.sink:
             others = [
-                one for one in _parts(result, node)[1:] if _comes_from_elsewhere(one, channels)
+                candidate
+                for candidate in _parts(result, node)[1:]
+                if _comes_from_elsewhere(candidate, channels)
             ]
-            part = max(others, key=lambda one: one.cycles, default=part)
+            part = max(others, key=lambda candidate: candidate.cycles, default=part)
             if not others or not part.cycles:
                 return kind, text
             continue

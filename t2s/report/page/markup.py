@@ -149,10 +149,10 @@ def source_lines(location: SourceLocation | None) -> SourceLines | None:
         return None
     everything = location.file_lines
     first = max(1, location.line - _AROUND)
-    found = everything[first - 1 : location.line + _AROUND]
+    shown = everything[first - 1 : location.line + _AROUND]
     return SourceLines(
         file=PurePath(location.file).name,
         line=location.line,
         first=first,
-        lines=tuple(line.rstrip("\n")[:LONGEST_LINE] for line in found),
+        lines=tuple(line.rstrip("\n")[:LONGEST_LINE] for line in shown),
     )

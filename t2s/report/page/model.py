@@ -94,15 +94,15 @@ class PageModel:
     runs: tuple[RunModel, ...]
 
 
-def run_model(result: SimResult, wanted: PageOptions) -> RunModel:
+def run_model(result: SimResult, options: PageOptions) -> RunModel:
     """A run as the page shows it; ``UserError`` for windows that are not in the run."""
-    windows = checked_windows(wanted.windows, result.cycles)
+    windows = checked_windows(options.windows, result.cycles)
     observed = observe(result, windows)
     space_time = None
     if observed is not None:
-        space_time = space_time_of(observed, values_of(observed, wanted.inputs))
+        space_time = space_time_of(observed, values_of(observed, options.inputs))
     resources, problem = _resources(result)
-    depths = None if wanted.free_depths is None else dict(wanted.free_depths)
+    depths = None if options.free_depths is None else dict(options.free_depths)
     return RunModel(
         name=result.graph,
         summary=result.summary,
@@ -114,16 +114,16 @@ def run_model(result: SimResult, wanted: PageOptions) -> RunModel:
         space_time=space_time,
         unseen="" if space_time is not None else _unseen(result),
         chip=chip_map_of(result, observed, depths),
-        nests=nests_of(result, wanted.reasons or {}),
+        nests=nests_of(result, options.reasons or {}),
         roofline=roofline_of(result),
         resources=None if resources is None else _shares(resources),
         resource_summary=() if resources is None else resources.summary,
         resource_problem=problem,
-        units=wanted.units,
+        units=options.units,
         dram=dram_of(result, observed),
         shared=result.shared,
         deadlock=result.deadlock,
-        ladder=wanted.ladder,
+        ladder=options.ladder,
     )
 
 
@@ -138,8 +138,8 @@ def _banner(result: SimResult) -> str:
         return f"This run was interrupted from the keyboard: {measured}."
     if result.deadlock is not None:
         return f"This run ended in a deadlock: {measured}."
-    left = counted(sum(entry.tokens for entry in result.tokens_left), "token")
-    return f"This run ended with {left} left in channels: somebody sends too much."
+    unread = counted(sum(entry.tokens for entry in result.tokens_left), "token")
+    return f"This run ended with {unread} left in channels: somebody sends too much."
 
 
 def _unseen(result: SimResult) -> str:
@@ -208,20 +208,20 @@ def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTex
     ends = [line.last for _, line in observed.lines if line.is_exact and line.last <= most]
     if inputs is None or not ends:
         return {}
-    given = named_inputs(inputs)
+    named = named_inputs(inputs)
     arrays = {t.array for t in program.graph.tensors if t.role is TensorRole.INPUT}
-    missing = sorted(arrays - set(given))
+    missing = sorted(arrays - set(named))
     if missing:
         raise UserError(
             f"the report has no {missing[0]} to show values with",
             location=user_location(),
             expected=f"inputs with {', '.join(sorted(arrays))}",
-            given=", ".join(given) or "no inputs",
+            given=", ".join(named) or "no inputs",
             hint="without inputs= the page shows loop indices and no values",
         )
     graph = program.graph
     built = build_program(
-        graph, program.device, {name: given[name] for name in arrays}, program.parameters
+        graph, program.device, {name: named[name] for name in arrays}, program.parameters
     )
     texts: dict[tuple[int, int], str] = {}
 
@@ -233,8 +233,8 @@ def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTex
 
 
 def _said(verb: str, tokens: Mapping[str, Any]) -> str:
-    found = [f"{name} {_number(value)}" for name, value in tokens.items() if value is not None]
-    return f"; {verb} {', '.join(found)}" if found else ""
+    texts = [f"{name} {_number(value)}" for name, value in tokens.items() if value is not None]
+    return f"; {verb} {', '.join(texts)}" if texts else ""
 
 
 def _number(value: Any) -> str:
@@ -242,6 +242,8 @@ def _number(value: Any) -> str:
     if isinstance(value, tuple):
         return " tag ".join(_number(part) for part in value)
     lanes = np.asarray(value).reshape(-1).tolist()
-    shown = [f"{one:.6g}" if isinstance(one, float) else str(one) for one in lanes[:_MOST_LANES]]
+    shown = [
+        f"{lane:.6g}" if isinstance(lane, float) else str(lane) for lane in lanes[:_MOST_LANES]
+    ]
     more = ", …" if len(lanes) > _MOST_LANES else ""
     return shown[0] if len(lanes) == 1 else f"[{', '.join(shown)}{more}]"

@@ -78,8 +78,8 @@ def _share(part: int, total: int) -> str:
 def _shelved(html: str, shelf: dict[str, int]) -> str:
     """A view whose lines of the user are on the page's shelf, once each, and here by number."""
 
-    def number(found: re.Match[str]) -> str:
-        return f'data-source="{shelf.setdefault(unescape(found[1]), len(shelf))}"'
+    def number(match: re.Match[str]) -> str:
+        return f'data-source="{shelf.setdefault(unescape(match[1]), len(shelf))}"'
 
     return re.sub(r'data-source="([^"]*)"', number, html)
 
@@ -117,32 +117,32 @@ def _template(name: str) -> jinja2.Template:
 def sections(run: RunModel, number: int) -> list[Section]:
     """The views of a run, in order."""
     name = f"run{number}"
-    found: list[Section] = []
+    sections: list[Section] = []
     if run.deadlock is not None:
-        found.append((f"{name}-deadlock", "Deadlock", deadlock_view(run.deadlock)))
+        sections.append((f"{name}-deadlock", "Deadlock", deadlock_view(run.deadlock)))
     stalls = tag("details", tag("summary", text="as a table"), table_view(run.stalls))
-    found.append((f"{name}-flame", "Where the cycles went", flame_view(run.flame) + stalls))
+    sections.append((f"{name}-flame", "Where the cycles went", flame_view(run.flame) + stalls))
     seen = (
         tag("p", text=run.unseen)
         if run.space_time is None
         else space_time_view(run.space_time, f"{name}-diagram")
     )
-    found.append((f"{name}-space-time", "Space and time", seen))
-    found.append((f"{name}-chip", "The array as it lies", chip_map_view(run.chip)))
-    found.append((f"{name}-loops", "Loop nests", nests_view(run.nests)))
+    sections.append((f"{name}-space-time", "Space and time", seen))
+    sections.append((f"{name}-chip", "The array as it lies", chip_map_view(run.chip)))
+    sections.append((f"{name}-loops", "Loop nests", nests_view(run.nests)))
     if run.ladder:
-        found.append((f"{name}-ladder", "What each directive bought", ladder_view(run.ladder)))
+        sections.append((f"{name}-ladder", "What each directive bought", ladder_view(run.ladder)))
     if run.roofline is not None:
-        found.append((f"{name}-roofline", "Roofline", roofline_view(run.roofline)))
-    found.append((f"{name}-resources", "Resources", _resources(run)))
+        sections.append((f"{name}-roofline", "Roofline", roofline_view(run.roofline)))
+    sections.append((f"{name}-resources", "Resources", _resources(run)))
     memory = "" if run.dram is None else dram_view(run.dram)
     if run.shared is not None:
         memory += "".join(
             table_view(table) for table in (run.shared.table, run.shared.sharer_table)
         )
     if memory:
-        found.append((f"{name}-memory", "Memory", memory))
-    return found
+        sections.append((f"{name}-memory", "Memory", memory))
+    return sections
 
 
 def _resources(run: RunModel) -> str:

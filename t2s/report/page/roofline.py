@@ -109,7 +109,7 @@ def _levels(result: SimResult) -> list[tuple[str, float, float | None]]:
     if result.memory is not None:
         outside, name = result.memory.bytes_moved, result.memory.dram.name
         bandwidth = float(result.memory.dram.peak_bytes_per_second)
-    found: list[tuple[str, float, float | None]] = [(name, outside, bandwidth)]
+    levels: list[tuple[str, float, float | None]] = [(name, outside, bandwidth)]
     for name, inside in (("channels between nodes", False), ("channels from PE to PE", True)):
         timings = [
             timing
@@ -118,8 +118,8 @@ def _levels(result: SimResult) -> list[tuple[str, float, float | None]]:
         ]
         moved = sum(tokens_of(program, t) * token_bytes(t.channel) for t in timings)
         width = sum(t.channel.element_count * token_bytes(t.channel) for t in timings)
-        found.append((name, moved, width * hertz))
-    return found
+        levels.append((name, moved, width * hertz))
+    return levels
 
 
 # The roofline: operations per second over operations per byte, both axes logarithmic.
@@ -200,9 +200,9 @@ def _slope(model: RooflineModel, number: int, axes: LogPlot) -> str:
     if level.bandwidth is None:
         return ""
     (a, b), (c, d) = _ends(level.bandwidth, axes)
-    said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
+    title = hover(f"{level.name}: {si(level.bandwidth)}B/s")
     path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
-    return element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+    return element("path", title, d=path, class_="slope", style=f"stroke:{_color(number)}")
 
 
 def _ends(bandwidth: float, axes: LogPlot) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -226,7 +226,11 @@ def _names(model: RooflineModel, axes: LogPlot) -> Iterator[tuple[float, float, 
         _, (x, y) = _ends(level.bandwidth, axes)
         if x > axes.right - 40:
             right.append((y, str(number)))
-        elif top and (near := min(top, key=lambda one: abs(one[0] - x))) and abs(near[0] - x) < 40:
+        elif (
+            top
+            and (near := min(top, key=lambda label: abs(label[0] - x)))
+            and abs(near[0] - x) < 40
+        ):
             top[top.index(near)] = (max(x, near[0]), f"{near[1]}, {number}")
         else:
             top.append((x, str(number)))
@@ -241,12 +245,12 @@ def _names(model: RooflineModel, axes: LogPlot) -> Iterator[tuple[float, float, 
 def _point(model: RooflineModel, number: int, axes: LogPlot) -> Iterator[str]:
     level, color = model.levels[number], _color(number)
     x, y = axes.place((level.intensity, model.rate))
-    said = f"{level.name}: {si(model.rate)}op/s at {level.intensity:.3g} operations per byte"
+    title = f"{level.name}: {si(model.rate)}op/s at {level.intensity:.3g} operations per byte"
     yield element(
-        "circle", hover(said), cx=x, cy=y, r=6, style=f"fill:{color}", class_="point",
-        role="img", aria_label=said, tabindex=0,
+        "circle", hover(title), cx=x, cy=y, r=6, style=f"fill:{color}", class_="point",
+        role="img", aria_label=title, tabindex=0,
     )  # fmt: skip
-    same = [n for n, one in enumerate(model.levels) if one.intensity == level.intensity]
+    same = [n for n, other in enumerate(model.levels) if other.intensity == level.intensity]
     if same[0] == number:
         text = ", ".join(str(n + 1) for n in same)
         yield element("text", text=text, x=x, y=y + 22, class_="on-point", text_anchor="middle")

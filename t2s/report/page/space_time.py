@@ -117,7 +117,7 @@ class Observed:
 
 def checked_windows(windows: object, of_run: int) -> list[Window]:
     """Windows of the user; ``UserError`` for what is not a list of windows in the run."""
-    here = user_location()
+    location = user_location()
     expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
     given = (
         list(windows) if isinstance(windows, Sequence) and not isinstance(windows, str) else None
@@ -125,23 +125,23 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
     if given is None or len(given) > _MOST_WINDOWS:
         raise UserError(
             "the windows of the report are not a list of windows",
-            location=here,
+            location=location,
             expected=f"{expected}, {_MOST_WINDOWS} of them at most",
             given=repr(windows)[:200],
         )
-    found: list[Window] = []
+    checked: list[Window] = []
     for window in given:
         pair = window if isinstance(window, Sequence) and len(window) == 2 else (None, None)
         first, last = as_int(pair[0]), as_int(pair[1])
         if first is None or last is None or not 1 <= first <= last <= of_run:
             raise UserError(
                 "a window of the report is not in the run",
-                location=here,
+                location=location,
                 expected=expected,
                 given=repr(window)[:200],
             )
-        found.append((first, last))
-    return found
+        checked.append((first, last))
+    return checked
 
 
 def observe(result: SimResult, windows: Windows) -> Observed | None:
@@ -157,12 +157,12 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
     most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
     named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
     fitting = max(1, (1 << 21) // count)
-    wanted = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
+    asked = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
     for _, (first, last) in named:
         length = last - first + 1
         bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(most, fitting)
-        wanted.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
-    lines = result.timelines(wanted)
+        asked.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
+    lines = result.timelines(asked)
     names = [name for name, _ in named]
     return Observed(
         program=program,
@@ -227,9 +227,9 @@ def _rows(program: SimProgram) -> tuple[SpaceTimeRow, ...]:
     share = max(1, -(-program.pe_count // MOST_ROWS))
     rows: list[SpaceTimeRow] = []
     for number, timing in enumerate(program.nodes):
-        there = np.flatnonzero(timing.node.there) + timing.first
-        for at in range(0, len(there), share):
-            pes = there[at : at + share].tolist()
+        present = np.flatnonzero(timing.node.there) + timing.first
+        for at in range(0, len(present), share):
+            pes = present[at : at + share].tolist()
             label = program.pe_label(pes[0])
             if len(pes) > 1:
                 label += f" to {program.pe_label(pes[-1])}"
@@ -257,7 +257,7 @@ def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
     """The loop indices of all busy cells; empty slots are not among them."""
     program = line.program
     fires = line.cycles[PEState.BUSY] > 0
-    found: list[FiringPoints] = []
+    points: list[FiringPoints] = []
     for number, timing in enumerate(program.nodes):
         places = FiringPlaces.of(program, timing)
         parts = [
@@ -270,7 +270,7 @@ def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
         node = timing.node
         texts = _texts(line, fires, timing.instances, values)
         rules = tuple(path.rule.name for path in node.paths()) if isinstance(node, Machine) else ()
-        found.append(
+        points.append(
             FiringPoints(
                 node=number,
                 loops=places.names,
@@ -279,7 +279,7 @@ def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
                 values=texts,
             )
         )
-    return tuple(found)
+    return tuple(points)
 
 
 def _texts(
@@ -288,8 +288,8 @@ def _texts(
     """The texts of the firings of a node, in the order of their points; none if one is missing."""
     cells = np.argwhere(fires[pes]) + np.array([pes.start, line.first])
     texts = [values.get((pe, cycle)) for pe, cycle in cells.tolist()]
-    found = tuple(text for text in texts if text is not None)
-    return found if len(found) == len(texts) else ()
+    known = tuple(text for text in texts if text is not None)
+    return known if len(known) == len(texts) else ()
 
 
 # Where single firings are in their loop nests: indices by the number of a firing.
@@ -312,10 +312,10 @@ class FiringPlaces:
     @staticmethod
     def of(program: SimProgram, timing: NodeTiming) -> FiringPlaces:
         """Those of a node; a machine has rules in place of loops."""
-        found: tuple[Domain, ...] = ()
+        parts: tuple[Domain, ...] = ()
         if isinstance(timing.node, PEArray):
-            found = domains(timing.node, program.parameters, divided=True)
-        return FiringPlaces(program=program, timing=timing, found=found)
+            parts = domains(timing.node, program.parameters, divided=True)
+        return FiringPlaces(program=program, timing=timing, found=parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -328,7 +328,7 @@ class FiringPlaces:
         """The indices of firings of the PE at a place of the node; shape (names, firings)."""
         if isinstance(self.timing.node, Machine):
             return self._rules(place)[firings][None, :]
-        domain = next(one for one in self.found if 0 <= place - one.first_pe < one.pe_count)
+        domain = next(part for part in self.found if 0 <= place - part.first_pe < part.pe_count)
         names = domain.at(place - domain.first_pe, firings)
         rows = [np.broadcast_to(names[x.name], firings.shape) for x in self.timing.node.loops]
         return np.array(rows, np.int64).reshape(len(rows), len(firings))
@@ -362,10 +362,12 @@ class PackedIntegers:
 
 def packed(values: Integers) -> PackedIntegers:
     """An array as text; the same text for the same numbers."""
-    found = np.asarray(values, np.int64)
-    steps = np.diff(found, axis=-1, prepend=0) if found.size else found
+    numbers = np.asarray(values, np.int64)
+    steps = np.diff(numbers, axis=-1, prepend=0) if numbers.size else numbers
     planes = np.ascontiguousarray(steps).astype("<i8").view(np.uint8).reshape(-1, _BYTES).T
-    return PackedIntegers(shape=found.shape, text=deflated(np.ascontiguousarray(planes).tobytes()))
+    return PackedIntegers(
+        shape=numbers.shape, text=deflated(np.ascontiguousarray(planes).tobytes())
+    )
 
 
 def unpacked(text: str, shape: tuple[int, ...]) -> Integers:
@@ -396,19 +398,19 @@ def space_time_view(model: SpaceTimeModel, identity: str) -> str:
         for number, strip in enumerate(model.strips)
     ]
     moves = [
-        tag("button", text=text, type="button", data_move=move, aria_label=said)
-        for text, move, said in (
+        tag("button", text=text, type="button", data_move=move, aria_label=label)
+        for text, move, label in (
             ("+", "in", "zoom in"),
             ("−", "out", "zoom out"),
             ("◀", "left", "earlier"),
             ("▶", "right", "later"),
         )
     ]
-    said = (
+    label = (
         f"Space-time diagram: {len(model.rows):,} rows of PEs, cycles {whole.first:,} to "
         f"{whole.last:,}. Arrow keys move the cell, plus and minus zoom, Home shows the whole run."
     )
-    canvas = tag("canvas", tabindex=0, role="img", aria_label=said, height=360)
+    canvas = tag("canvas", tabindex=0, role="img", aria_label=label, height=360)
     status = tag("p", class_="status", aria_live="polite", text="Point at a cell, or use the keys.")
     return tag(
         "div",

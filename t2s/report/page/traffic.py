@@ -41,9 +41,9 @@ def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
         return sum(
             _moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop)
         )
-    control, here = program.control, timing.instances
-    fires = control.firings[here] > 0
-    orders, starts = control.order_of[here][fires], control.row_start[here][fires]
+    control, instances = program.control, timing.instances
+    fires = control.firings[instances] > 0
+    orders, starts = control.order_of[instances][fires], control.row_start[instances][fires]
     total = 0
     for order in np.unique(orders).tolist():
         codes = control.orders[order].codes

@@ -67,11 +67,14 @@ class Alu(StreamBlock):
             if self.lost is None
             else [all_hold(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
         )
-        there = all_hold(*(i.is_item for i in inputs))
+        present = all_hold(*(i.is_item for i in inputs))
         draft.mode(
             "run",
-            *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
-            when(there, rule("compute", "run", takes=inputs, puts=[put(val, result)])),
+            *(
+                when(condition, rule("nothing", "run", takes=inputs, puts=[nothing]))
+                for condition in empty
+            ),
+            when(present, rule("compute", "run", takes=inputs, puts=[put(val, result)])),
             *ends(inputs, val),
             needs=inputs,
             expected="operands of one shape",
@@ -133,7 +136,7 @@ class _Applied(Formula):
     def __call__(self, *operands: Expr) -> Expr:
         rest = iter(operands)
         full = [next(rest) if constant is None else constant for constant in self.constants]
-        return apply(self.operator, *(spread(one, self.lanes) for one in full))
+        return apply(self.operator, *(spread(operand, self.lanes) for operand in full))
 
 
 _EVALUATED: dict[Op, Callable[..., Any]] = {
@@ -181,17 +184,23 @@ class Compute(DiagramBlock):
             }
             if nothing[self.lost]:
                 return None if self.optional else zero
-            there = (
-                one if token is None else token for token, one in zip(tokens, absent, strict=True)
+            present = (
+                default if token is None else token
+                for token, default in zip(tokens, absent, strict=True)
             )
-            full = [next(there) if one is None else known.constant(one) for one in self.constants]
+            full = [
+                next(present) if default is None else known.constant(default)
+                for default in self.constants
+            ]
             with np.errstate(all="ignore"):
                 return _EVALUATED[self.operator](*full)
 
         return (each(apply, operands[0].depth, *operands),)
 
     def place(self, graph: Placing, *operands: Stream) -> tuple[Stream, ...]:
-        constants = tuple(None if one is None else graph.constant(one) for one in self.constants)
+        constants = tuple(
+            None if constant is None else graph.constant(constant) for constant in self.constants
+        )
         lost = {Lost.NEVER: None, Lost.ANY: any_holds, Lost.ALL: all_hold, Lost.FIRST: _first}[
             self.lost
         ]
@@ -200,9 +209,11 @@ class Compute(DiagramBlock):
             function=_Applied(self.operator, constants, self.lanes),
             missing=tuple(
                 graph.zero(lanes)
-                if one is None
-                else spread(graph.constant(one.of(graph.values.numpy).item()), lanes)
-                for one, lanes in zip(absent, (o.type.element.lanes for o in operands), strict=True)
+                if constant is None
+                else spread(graph.constant(constant.of(graph.values.numpy).item()), lanes)
+                for constant, lanes in zip(
+                    absent, (o.type.element.lanes for o in operands), strict=True
+                )
             ),
             lost=lost,
             instead=None if self.optional or lost is None else graph.zero(self.lanes),
@@ -232,7 +243,9 @@ class SumLanes(DiagramBlock):
 
     def meaning(self, known: Known, vectors: Lists) -> tuple[Nested, ...]:
         add, zero = OPERATORS[known.semiring.add].evaluate, known.zero(vectors.lanes)
-        summed = each(lambda one: reduce(add, zero if one is None else one), vectors.depth, vectors)
+        summed = each(
+            lambda vector: reduce(add, zero if vector is None else vector), vectors.depth, vectors
+        )
         return (summed,)
 
     def place(self, graph: Placing, vectors: Stream) -> tuple[Stream, ...]:
@@ -250,7 +263,9 @@ class Spread(DiagramBlock):
     def meaning(self, known: Known, values: Lists) -> tuple[Nested, ...]:
         zero = known.zero(values.lanes)
         vectors = each(
-            lambda one: np.full(self.lanes, zero if one is None else one), values.depth, values
+            lambda value: np.full(self.lanes, zero if value is None else value),
+            values.depth,
+            values,
         )
         return (vectors,)
 
@@ -316,10 +331,10 @@ class ArrayStore(StreamBlock):
     def draft(self, draft: Draft, reference: StreamType, value: StreamType) -> None:
         ref, val = draft.input("ref", reference), draft.input("val", value)
         pair = [ref, val]
-        kept = store(self.values, first_of(ref.value, value.element.lanes), val.value)
+        stored = store(self.values, first_of(ref.value, value.element.lanes), val.value)
         draft.mode(
             "run",
-            when(ref.is_value & val.is_value, rule("store", "run", takes=pair, body=[kept])),
+            when(ref.is_value & val.is_value, rule("store", "run", takes=pair, body=[stored])),
             when(ref.is_item & val.is_item, rule("nothing", "run", takes=pair)),
             when(ref.is_stop & equals(ref.tag, val.tag), rule("stop", "run", takes=pair)),
             when(ref.is_done & val.is_done, rule("done", None, takes=pair)),
@@ -363,9 +378,9 @@ class StoreValues(DiagramBlock):
     tensor: str
 
     def meaning(self, known: Known, references: Lists, values: Lists) -> tuple[Nested, ...]:
-        found: list[tuple[int, Any]] = []
-        each(lambda at, one: found.append((at, one)), values.depth, references, values)
-        known.store(found)
+        stores: list[tuple[int, Any]] = []
+        each(lambda at, value: stores.append((at, value)), values.depth, references, values)
+        known.store(stores)
         return ()
 
     def place(self, graph: Placing, references: Stream, values: Stream) -> tuple[Stream, ...]:

@@ -117,7 +117,7 @@ class BitJoiner(StreamBlock):
             for n, (_, ref) in enumerate(pairs)
         ]
         left, base = draft.register("left", word), draft.register("base", index)
-        kept = [
+        remaining = [
             (draft.register(f"word{n}", word), draft.register(f"rank{n}", ref.stream.element))
             for n, (_, ref) in enumerate(pairs)
         ]
@@ -129,17 +129,19 @@ class BitJoiner(StreamBlock):
         step = write(base, base + width)
         keep: list[Statement] = [
             write(register, port.value)
-            for pair, registers in zip(pairs, kept, strict=True)
+            for pair, registers in zip(pairs, remaining, strict=True)
             for port, register in zip(pair, registers, strict=True)
         ]
-        here = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
-        there = _bit(left, kept, base - width, (crd, outs), union)
+        first_bit = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
+        next_bit = _bit(left, remaining, base - width, (crd, outs), union)
         same = [equals(first.tag, port.tag) for port in inputs[1:]]
         all_outs = [bits, crd, *outs]
         stops = [put(o, tag=first.tag) for o in all_outs]
         start = [*keep, step, write(left, _rest(common))]
         nothing = rule("none", "run", takes=inputs, body=[step])
-        bit_by_bit = _one_more("first", _rest(common), here, inputs, start, [put(bits, common)])
+        bit_by_bit = _one_more(
+            "first", _rest(common), first_bit, inputs, start, [put(bits, common)]
+        )
         stop = rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))])
         done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE) for o in all_outs])
         draft.mode(
@@ -155,7 +157,7 @@ class BitJoiner(StreamBlock):
             expected="a word and its rank on each side, and the same stops",
         )
         draft.mode(
-            "bits", *_one_more("next", _rest(left), there, [], [write(left, _rest(left))], [])
+            "bits", *_one_more("next", _rest(left), next_bit, [], [write(left, _rest(left))], [])
         )
 
 

@@ -120,7 +120,7 @@ class Connections:
                 given=repr(name),
                 notes=[(self._tensors[name].location, f"the first {name!r} is declared here")],
             )
-        made = Tensor(
+        tensor = Tensor(
             name=name,
             type=type,
             shape=(0,) if shape is None else shape,
@@ -129,8 +129,8 @@ class Connections:
             place=place,
             location=user_location(),
         )
-        self._tensors[name] = made
-        return made
+        self._tensors[name] = tensor
+        return tensor
 
     def output(self, name: str, type: Type, shape: tuple[int, ...] | None = None) -> Tensor:
         """Declare an output on the chip."""
@@ -212,8 +212,8 @@ class Connections:
         if positions is None or coordinates is None:
             return
         known = self._tensors[coordinates.name]
-        given = positions.role is coordinates.role is TensorRole.INPUT
-        if given and known.ascending is None:
+        inputs = positions.role is coordinates.role is TensorRole.INPUT
+        if inputs and known.ascending is None:
             self._tensors[coordinates.name] = replace(known, ascending=positions.name)
 
     def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
@@ -229,8 +229,8 @@ class Connections:
                 location=user_location(),
                 expected=f"a port of {node!r}: {', '.join(ports)}" if ports else "a block placed",
             )
-        wanted = ports[port]
-        self._check_operand(node, port, wanted, stream)
+        expected = ports[port]
+        self._check_operand(node, port, expected, stream)
         placed.inputs[port] = stream
         placed.capacities[port] = capacity
 
@@ -262,28 +262,28 @@ class Connections:
         self._dense.append(replace(embedded, feeding=dict(feeding)))
 
     def _check_operand(
-        self, block: str, port: str, wanted: StreamType, given: Stream | None
+        self, block: str, port: str, expected: StreamType, stream: Stream | None
     ) -> None:
-        if given is not None and given.owner is self and given.type == wanted:
+        if stream is not None and stream.owner is self and stream.type == expected:
             return
-        text = "nothing" if given is None else f"a stream of {given.type.element}"
-        if given is not None and given.owner is not self:
-            text = f"a stream of {given.owner.name!r}"
-        elif given is not None:
-            text += f", nested {given.nesting} deep, from {given.node!r}"
+        text = "nothing" if stream is None else f"a stream of {stream.type.element}"
+        if stream is not None and stream.owner is not self:
+            text = f"a stream of {stream.owner.name!r}"
+        elif stream is not None:
+            text += f", nested {stream.nesting} deep, from {stream.node!r}"
         raise UserError(
             f"the input {port!r} of {block!r} cannot take that stream",
             location=user_location(),
-            expected=f"a stream of {wanted.element}, nested {wanted.nesting} deep, of"
+            expected=f"a stream of {expected.element}, nested {expected.nesting} deep, of"
             f" {self.name!r}",
             given=text,
         )
 
     def graph(self) -> Graph:
         """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
-        found = self.unverified()
-        verify_graph(found)
-        return found
+        graph = self.unverified()
+        verify_graph(graph)
+        return graph
 
     def unverified(self) -> Graph:
         """The graph, for those who change it once more before it is verified."""
@@ -375,15 +375,15 @@ def embedded_design(dense: Graph, feeding: Mapping[str, StreamType]) -> Embedded
     """
     for name, stream in feeding.items():
         _check_unit(dense, name, stream)
-    kept = tuple(node for node in dense.nodes if node.name not in feeding)
-    used = {tensor for node in kept for tensor in accesses_of(node)}
+    nodes = tuple(node for node in dense.nodes if node.name not in feeding)
+    used = {tensor for node in nodes for tensor in accesses_of(node)}
     tensors = tuple(
         tensor
         for tensor in dense.tensors
         if tensor.name in used or tensor.role is not TensorRole.INPUT
     )
     return Embedded(
-        nodes=kept,
+        nodes=nodes,
         channels=tuple(channel for channel in dense.channels if channel.source not in feeding),
         fed=tuple((c, c.source) for c in dense.channels if c.source in feeding),
         tensors=tensors,

@@ -85,12 +85,12 @@ class _Dropper:
     def start(self) -> None:
         """At the beginning of an inner list."""
         val, everything, item = self.val, self.everything, self.sides[0].is_item
-        kept = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
+        passed = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
         close = [*self.keep, write(self.after, decreased(val.tag))]
         ends = [put(o, tag=DONE) for o in (*self.outs, self.out_val)]
         self._draft.mode(
             "start",
-            when(val.is_item & item, self._once("open", "inside", kept, self.keep)),
+            when(val.is_item & item, self._once("open", "inside", passed, self.keep)),
             when(val.ends_list & item, rule("drop", "start", takes=everything)),
             when(self.higher & item, self._higher("drop_last", "close", [], close)),
             when(
@@ -198,12 +198,12 @@ class ValueDropper(DiagramBlock):
         pair = [crd, val]
         nothing = zero(value.element) if self.dropped is None else self.dropped
         passed = [copy(out_crd, crd), copy(out_val, val)]
-        kept = [crd.is_value, equals(val.tag, VALUE)]
+        conditions = [crd.is_value, equals(val.tag, VALUE)]
         if not self.missing_only:
-            kept.append(unequal(val.value, nothing))
+            conditions.append(unequal(val.value, nothing))
         draft.mode(
             "run",
-            when(all_hold(*kept), rule("keep", "run", takes=pair, puts=passed)),
+            when(all_hold(*conditions), rule("keep", "run", takes=pair, puts=passed)),
             when(crd.is_value & val.is_item, rule("drop", "run", takes=pair)),
             when(
                 crd.is_stop & equals(crd.tag, val.tag),
@@ -226,8 +226,8 @@ class ZeroDropper(DiagramBlock):
 
         def kept(coordinates: list[Any], values: list[Any]) -> tuple[Nested, ...]:
             pairs = zip(coordinates, values, strict=True)
-            found = [pair for pair in pairs if pair[1] is not None and pair[1] != zero]
-            return [a for a, _ in found], [b for _, b in found]
+            nonzero = [pair for pair in pairs if pair[1] is not None and pair[1] != zero]
+            return [a for a, _ in nonzero], [b for _, b in nonzero]
 
         return columns(kept, 2, values.depth - 1, coordinates, values)
 

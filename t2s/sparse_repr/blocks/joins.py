@@ -111,12 +111,12 @@ class Unioner(StreamBlock):
         values = [select(side.crd.is_value, side.crd.value, infinity) for side in joined]
         bottom, nearest = let("nearest", minimum(*values))
         body: list[Statement] = [bottom]
-        here: list[Expr] = []
+        presence: list[Expr] = []
         for number, side in enumerate(joined):
             present = side.crd.is_value & equals(side.crd.value, nearest)
             statement, local = let(f"here{number}", present)
             body.append(statement)
-            here.append(local)
+            presence.append(local)
 
         def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
             if not chosen:
@@ -127,7 +127,7 @@ class Unioner(StreamBlock):
                     puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY))
             return rule(_name("take", joined, chosen), "run", takes=_all(chosen), puts=puts)
 
-        _join_mode(draft, joined, crd, body, _tree(joined, here, leaf))
+        _join_mode(draft, joined, crd, body, _tree(joined, presence, leaf))
 
 
 def _ports(
@@ -170,9 +170,9 @@ def _tree(
         choices = [] if yes is None else [when(conditions[at], yes)]
         return choices if no is None else [*choices, when(None, no)]
 
-    found = split(0, ())
-    assert isinstance(found, list)
-    return found
+    tree = split(0, ())
+    assert isinstance(tree, list)
+    return tree
 
 
 def _join_mode(

@@ -147,8 +147,8 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
         after = turns.after(lane)
         pair = [like, source]
         take = rule(f"take{lane}", "run", takes=pair, body=after, puts=[copy(out, source)])
-        there = [when(source.is_item, take)]
-        choices.append(when(equals(turns.lane, lane), there, needs=[source]))
+        items = [when(source.is_item, take)]
+        choices.append(when(equals(turns.lane, lane), items, needs=[source]))
     same = all_hold(*(equals(like.tag, source.tag) for source in inputs))
     again, passed = turns.again(), [put(out, tag=like.tag)]
     ends = [
@@ -223,7 +223,7 @@ def _list_stops(
 ) -> list[Choice]:
     """A stop of order: the lanes that had no turn have it as an empty list of their own."""
     (inputs, like, out), (turns, used) = ends, state
-    found: list[Choice] = []
+    choices: list[Choice] = []
     raised = like.tag + const(depth, INT32)
     clear = [write(used, const(0)), *turns.again()]
     for count in range(len(inputs) + 1):
@@ -231,8 +231,8 @@ def _list_stops(
         same = all_hold(like.is_stop, *(equals(source.tag, raised) for source in idle))
         puts = [put(out, tag=raised)]
         stop = rule(f"{name}{count}", "choose", takes=[like, *idle], body=clear, puts=puts)
-        found.append(when(equals(used, count), [when(same, stop)], needs=idle))
-    return found
+        choices.append(when(equals(used, count), [when(same, stop)], needs=idle))
+    return choices
 
 
 def groups_of(ways: int) -> tuple[int, ...]:

@@ -174,7 +174,7 @@ def tree(total: dict[tuple[int, ...], Any], number: int, keys: int, point: Any =
     level = len(point)
     if level == keys:
         return total[point]
-    here = sorted({p[level] for p in total if p[:level] == point})
+    coordinates = sorted({p[level] for p in total if p[:level] == point})
     if number == level:
-        return here
-    return [tree(total, number, keys, (*point, at)) for at in here]
+        return coordinates
+    return [tree(total, number, keys, (*point, at)) for at in coordinates]

@@ -34,13 +34,13 @@ class DenseLocator(StreamBlock):
         self, draft: Draft, coordinates: StreamType, fiber: StreamType, *beside: StreamType
     ) -> None:
         type = fiber.element
-        found = _Located(draft, coordinates, fiber, beside)
-        position = found.fiber.value * const(self.size, type) + cast(found.crd.value, type)
-        hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
+        parts = _Located(draft, coordinates, fiber, beside)
+        position = parts.fiber.value * const(self.size, type) + cast(parts.crd.value, type)
+        hit = rule("hit", "run", takes=parts.inputs, puts=[put(parts.ref, position), *parts.passed])
         miss = rule(
-            "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY), *found.passed]
+            "empty", "run", takes=parts.inputs, puts=[put(parts.ref, tag=EMPTY), *parts.passed]
         )
-        found.treat([when(found.fiber.is_value, hit), when(None, miss)])
+        parts.treat([when(parts.fiber.is_value, hit), when(None, miss)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,38 +61,38 @@ class CompressedLocator(StreamBlock):
         self, draft: Draft, coordinates: StreamType, fiber: StreamType, *beside: StreamType
     ) -> None:
         type = fiber.element
-        found = _Located(draft, coordinates, fiber, beside)
-        first, begin = load("begin", self.positions, found.fiber.value)
-        second, end = load("end", self.positions, found.fiber.value + 1)
+        parts = _Located(draft, coordinates, fiber, beside)
+        first, begin = load("begin", self.positions, parts.fiber.value)
+        second, end = load("end", self.positions, parts.fiber.value + 1)
         search = Search(
             target="position",
             tensor=self.stored.name,
             begin=cast(begin, type),
             end=cast(end, type),
-            value=cast(found.crd.value, self.stored.type),
+            value=cast(parts.crd.value, self.stored.type),
         )
         position = Local(name="position", type=type)
-        there, value = load("there", self.stored, position)
-        hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
-        lost = [put(found.ref, tag=EMPTY), *found.passed] if self.keep else []
+        loaded, value = load("there", self.stored, position)
+        hit = rule("hit", "run", takes=parts.inputs, puts=[put(parts.ref, position), *parts.passed])
+        lost = [put(parts.ref, tag=EMPTY), *parts.passed] if self.keep else []
 
         def miss(name: str) -> Rule:
-            return rule(name, "run", takes=found.inputs, puts=lost)
+            return rule(name, "run", takes=parts.inputs, puts=lost)
 
         inside = [
             when(
                 position < cast(end, type),
                 [
-                    when(equals(value, cast(found.crd.value, self.stored.type)), hit),
+                    when(equals(value, cast(parts.crd.value, self.stored.type)), hit),
                     when(None, miss("another")),
                 ],
-                body=[there],
+                body=[loaded],
             ),
             when(None, miss("none")),
         ]
-        found.treat(
+        parts.treat(
             [
-                when(found.fiber.is_value, inside, body=[first, second, search]),
+                when(parts.fiber.is_value, inside, body=[first, second, search]),
                 when(None, miss("empty")),
             ]
         )

@@ -196,16 +196,16 @@ class ReduceLists(DiagramBlock):
         depth = values.depth - 1
 
         def total(items: list[Any]) -> Any:
-            given = (nothing if item is None else item for item in items)
-            return reduce(add, given, nothing) if items else None
+            values = (nothing if item is None else item for item in items)
+            return reduce(add, values, nothing) if items else None
 
         with np.errstate(all="ignore"):
             sums = Lists(depth, each(total, depth, values))
         if self.empty is EmptyFiber.MISSING:
             return (sums.tokens,)
         if depth == 0 or self.empty is EmptyFiber.ZERO:
-            return (each(lambda one: nothing if one is None else one, depth, sums),)
-        return (each(lambda row: [one for one in row if one is not None], depth - 1, sums),)
+            return (each(lambda value: nothing if value is None else value, depth, sums),)
+        return (each(lambda row: [value for value in row if value is not None], depth - 1, sums),)
 
     def place(self, graph: Placing, values: Stream, *by: Stream) -> tuple[Stream, ...]:
         block = ScalarReducer(
@@ -301,14 +301,14 @@ def _put_points(
     (outs, out_val), (level, fresh), n = outputs, state, len(keys)
     last = [draft.register(f"last{at}", type) for at, type in enumerate(keys[:-1])]
     names = [f"point{at}" for at in range(n)]
-    found = [Local(name=name, type=type) for name, type in zip(names, keys, strict=True)]
+    key_locals = [Local(name=name, type=type) for name, type in zip(names, keys, strict=True)]
     total = Local(name="total", type=out_val.stream.element)
     first = MemoryFirst(targets=tuple(names), value=total.name, memory=points)
     size, count = MemorySize(target="count", memory=points), Local(name="count", type=INT32)
-    keep = [write(register, value) for register, value in zip(last, found[:-1], strict=True)]
+    keep = [write(register, value) for register, value in zip(last, key_locals[:-1], strict=True)]
     choices: list[Choice] = []
     for at in range(n):
-        puts = [*(put(o, v) for o, v in zip(outs[at:], found[at:], strict=True))]
+        puts = [*(put(o, v) for o, v in zip(outs[at:], key_locals[at:], strict=True))]
         put_point = rule(
             f"put_from{at}",
             "put",
@@ -321,9 +321,9 @@ def _put_points(
         stops = [put(o, tag=stop(inside)) for inside, o in enumerate(outs[at + 1 :])]
         stops.append(put(out_val, tag=stop(n - 2 - at)))
         new_list = rule(f"new_list{at}", "put", body=[write(fresh, at)], puts=stops)
-        changed = equals(fresh, n) & unequal(found[at], last[at])
+        changed = equals(fresh, n) & unequal(key_locals[at], last[at])
         choices.append(when(changed, new_list))
-    puts = [put(outs[-1], found[-1]), put(out_val, total)]
+    puts = [put(outs[-1], key_locals[-1]), put(out_val, total)]
     choices.append(
         when(None, rule("put", "put", body=[*keep, MemoryDrop(memory=points)], puts=puts))
     )
@@ -366,15 +366,15 @@ class Dealer(StreamBlock):
         ends = const(self.level, INT32) < first.tag
         for side in range(2):
             passed = [copy(two[side], i) for two, i in zip(outs, inputs, strict=True)]
-            here, there = f"side{side}", f"side{1 - side}"
+            own, other = f"side{side}", f"side{1 - side}"
             choices = [
-                when(ends, rule(f"end{side}", there, takes=inputs, puts=passed)),
-                when(None, rule(f"pass{side}", here, takes=inputs, puts=passed)),
+                when(ends, rule(f"end{side}", other, takes=inputs, puts=passed)),
+                when(None, rule(f"pass{side}", own, takes=inputs, puts=passed)),
             ]
             last = (
                 [when(first.is_done, done)] if side == 0 else [when(first.is_done, _renamed(done))]
             )
-            draft.mode(here, *last, *choices, needs=inputs)
+            draft.mode(own, *last, *choices, needs=inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -453,16 +453,16 @@ class ReducePoints(DiagramBlock):
         add, nothing = OPERATORS[known.semiring.add].evaluate, known.zero(values.lanes)
 
         def total(*parts: Any) -> dict[tuple[int, ...], Any]:
-            found: dict[tuple[int, ...], Any] = {}
+            sums: dict[tuple[int, ...], Any] = {}
             for row in zip(*parts, strict=True):
                 for point, value in _points(row):
-                    given = nothing if value is None else value
-                    found[point] = add(found.get(point, nothing), given)
-            return found
+                    addend = nothing if value is None else value
+                    sums[point] = add(sums.get(point, nothing), addend)
+            return sums
 
         def levels(*parts: Any) -> tuple[Nested, ...]:
-            found = total(*parts)
-            return tuple(tree(found, n, self.keys) for n in range(self.keys + 1))
+            points = total(*parts)
+            return tuple(tree(points, n, self.keys) for n in range(self.keys + 1))
 
         with np.errstate(all="ignore"):
             return columns(levels, self.keys + 1, values.depth - 1 - self.keys, *streams)

@@ -27,11 +27,13 @@ class Repeat(DiagramBlock):
 
     kind = BlockKind.REPEAT
 
-    def meaning(self, known: Known, by: Lists, given: Lists) -> tuple[Nested, ...]:
-        return (each(lambda fiber, token: [token] * len(fiber), given.depth, by, given),)
+    def meaning(self, known: Known, by: Lists, repeated: Lists) -> tuple[Nested, ...]:
+        return (each(lambda fiber, token: [token] * len(fiber), repeated.depth, by, repeated),)
 
-    def place(self, graph: Placing, by: Stream, given: Stream) -> tuple[Stream, ...]:
-        return graph.streams.put(self, f"repeat_{graph.about or 'value'}_{graph.loop}", by, given)
+    def place(self, graph: Placing, by: Stream, repeated: Stream) -> tuple[Stream, ...]:
+        return graph.streams.put(
+            self, f"repeat_{graph.about or 'value'}_{graph.loop}", by, repeated
+        )
 
     def draft(self, draft: Draft, coordinates: StreamType, repeated: StreamType) -> None:
         crd, ref = draft.input("crd", coordinates), draft.input("ref", repeated)

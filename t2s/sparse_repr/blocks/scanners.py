@@ -178,9 +178,9 @@ class LinkedListScanner(StreamBlock):
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
             where, position = let(f"{name}_at", values[0] - 1)
-            here, coordinate = load(name, self.coordinates, position)
+            loaded, coordinate = load(name, self.coordinates, position)
             after, following = load(f"{name}_next", self.followers, position)
-            return (where, here, after), (coordinate, position), (cast(following, type),)
+            return (where, loaded, after), (coordinate, position), (cast(following, type),)
 
         fiber = Fiber(
             registers=(node,),
@@ -212,10 +212,10 @@ class BitvectorScanner(StreamBlock):
         count = const(self.words_per_fiber, type)
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-            here, word = load(name, self.words, values[0])
+            loaded, word = load(name, self.words, values[0])
             before, rank = load(f"{name}_rank", self.ranks, values[0])
             after = (values[0] + 1, values[1])
-            return (here, before), (word, cast(rank, type)), after
+            return (loaded, before), (word, cast(rank, type)), after
 
         def open_fiber(fiber: Expr) -> tuple[Body, Values]:
             statement, begin = let("begin", fiber * count)
@@ -391,17 +391,17 @@ class RunScanner(StreamBlock):
             body: list[Statement] = [first]
             end = cast(length, type)
             for number, level in enumerate(self.above):
-                here, own = load(f"own{number}", level, fiber)
-                found = f"end{number}"
+                loaded, own = load(f"own{number}", level, fiber)
+                end_name = f"end{number}"
                 search = Search(
-                    target=found,
+                    target=end_name,
                     tensor=level.name,
                     begin=fiber,
                     end=end,
                     value=own + 1,
                 )
-                body += [here, search]
-                end = Local(name=found, type=type)
+                body += [loaded, search]
+                end = Local(name=end_name, type=type)
             return tuple(body), (fiber, end)
 
         _runs(draft, reference, self.coordinates, open_fiber)
@@ -416,7 +416,7 @@ def _runs(
     type = reference.element
 
     def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        here, coordinate = load(name, coordinates, values[0])
+        loaded, coordinate = load(name, coordinates, values[0])
         after = Local(name=f"{name}_after", type=type)
         search = Search(
             target=after.name,
@@ -425,7 +425,7 @@ def _runs(
             end=values[1],
             value=coordinate + 1,
         )
-        return (here, search), (coordinate, values[0]), (after, values[1])
+        return (loaded, search), (coordinate, values[0]), (after, values[1])
 
     scanner(draft, reference, coordinates.type, segment(draft, type, open_fiber, element))
 
@@ -498,8 +498,8 @@ class ScanJoin(DiagramBlock):
             for (tensor, level), reference in zip(self.sides, references, strict=True)
         ]
         (first, _, _), name = sides[0], f"{self.kind.value}_{graph.loop}"
-        coordinates, found = first.join(self.kind, sides, name)
-        return (coordinates, *found)
+        coordinates, payloads = first.join(self.kind, sides, name)
+        return (coordinates, *payloads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

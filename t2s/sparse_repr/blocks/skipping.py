@@ -58,11 +58,11 @@ class SkippingScanner(StreamBlock):
         state = _SkipState(draft, reference.element, (self.positions, self.coordinates), (crd, out))
         _idle_mode(draft, ref, state)
         _run_mode(draft, ref, skip, state, self.lag)
-        left = zero(INT32) < state.old
+        pending = zero(INT32) < state.old
         draft.mode(
             "drain",
             when(
-                left,
+                pending,
                 [
                     when(
                         None,
@@ -111,14 +111,14 @@ class _SkipState:
         self, name: str, after: str, position: Expr, due: Expr, takes: Sequence[In], old: Expr
     ) -> Choice:
         """Put the element at a position."""
-        here, coordinate = load(f"{name}_crd", self.coordinates, position)
+        loaded, coordinate = load(f"{name}_crd", self.coordinates, position)
         body: list[Statement] = [
             write(self.at, position + 1),
             write(self.new, due),
         ]
         body += [] if old is self.old else [write(self.old, old)]
         puts = [put(o, v) for o, v in zip(self.outputs, (coordinate, position), strict=True)]
-        return when(None, rule(name, after, takes=takes, body=body, puts=puts), body=[here])
+        return when(None, rule(name, after, takes=takes, body=body, puts=puts), body=[loaded])
 
 
 def _idle_mode(draft: Draft, ref: In, state: _SkipState) -> None:
@@ -154,7 +154,7 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
         end=state.end,
         value=skip.value,
     )
-    found = Local(name="found", type=state.type)
+    position = Local(name="found", type=state.type)
     over = [write(state.at, state.end), write(state.new, decreased(state.new))]
     wishes = [
         when(
@@ -170,8 +170,8 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
             skip.is_value,
             [
                 when(
-                    found < state.end,
-                    [state.tokens("skip", "run", found, state.new, [skip], state.old)],
+                    position < state.end,
+                    [state.tokens("skip", "run", position, state.new, [skip], state.old)],
                 ),
                 when(None, rule("skip_rest", "run", takes=[skip], body=over)),
             ],

@@ -54,9 +54,9 @@ def _append(draft: Draft, val: In, stored: Tensor, missing: Expr | None) -> None
     lanes = val.stream.element.lanes
     at = draft.register("at")
     type, place = stored.type.with_lanes(lanes), first_of(at, lanes)
-    kept = store(stored, place, cast(val.value, type))
+    stored_value = store(stored, place, cast(val.value, type))
     choices = [
-        when(val.is_value, rule("store", "run", takes=[val], body=[kept, count_up(at)])),
+        when(val.is_value, rule("store", "run", takes=[val], body=[stored_value, count_up(at)])),
         *ends([val]),
     ]
     if missing is not None:
@@ -88,7 +88,7 @@ class CompressedWriter(StreamBlock):
         element = self.positions.type
         first = store(self.positions, fiber, zero(element))
         draft.mode("begin", when(None, rule("begin", "run", body=[first, count_up(fiber)])))
-        kept = store(self.stored, at, cast(crd.value, self.stored.type))
+        stored = store(self.stored, at, cast(crd.value, self.stored.type))
         end = store(self.positions, fiber, cast(at, element))
         closed = rule("close", "run", takes=[crd], body=[end, count_up(fiber), write(last, at)])
         stops = [when(crd.is_stop, closed)]
@@ -100,7 +100,7 @@ class CompressedWriter(StreamBlock):
             ]
         draft.mode(
             "run",
-            when(crd.is_value, rule("store", "run", takes=[crd], body=[kept, count_up(at)])),
+            when(crd.is_value, rule("store", "run", takes=[crd], body=[stored, count_up(at)])),
             *stops,
             when(crd.is_done, rule("done", None, takes=[crd])),
             needs=[crd],
@@ -225,7 +225,9 @@ class WriteValues(DiagramBlock):
 
     def meaning(self, known: Known, values: Lists) -> tuple[Nested, ...]:
         zero = known.zero(values.lanes)
-        known.write_values(each(lambda one: zero if one is None else one, values.depth, values))
+        known.write_values(
+            each(lambda value: zero if value is None else value, values.depth, values)
+        )
         return ()
 
     def place(self, graph: Placing, values: Stream) -> tuple[Stream, ...]:

@@ -23,26 +23,26 @@ def with_joins_of_two(diagram: Diagram) -> Diagram:
     return replace(diagram, blocks=tuple(blocks))
 
 
-def _apart(one: Wired, fresh: Iterator[int]) -> Iterator[Wired]:
-    if not isinstance(one.block, Join) or len(one.block.sides) < 3:
-        yield one
+def _apart(join: Wired, fresh: Iterator[int]) -> Iterator[Wired]:
+    if not isinstance(join.block, Join) or len(join.block.sides) < 3:
+        yield join
         return
-    inputs, last, outputs = iter(one.inputs), one.outputs[0], iter(one.outputs[1:])
-    first, *others = [[next(inputs) for _ in range(size)] for size in one.block.sides]
+    inputs, last, outputs = iter(join.inputs), join.outputs[0], iter(join.outputs[1:])
+    first, *others = [[next(inputs) for _ in range(size)] for size in join.block.sides]
     beside = [[next(outputs) for _ in side[1:]] for side in (first, *others)]
     for number, side in enumerate(others):
         ends = number == len(others) - 1
         sizes = (len(first), len(side))
-        wanted = [wire for own in beside[: number + 2] for wire in own]
-        made = wanted if ends else [_like(wire, fresh) for wire in wanted]
+        results = [wire for own in beside[: number + 2] for wire in own]
+        wires_out = results if ends else [_like(wire, fresh) for wire in results]
         crd = last if ends else _like(last, fresh)
         yield replace(
-            one,
-            block=replace(one.block, sides=sizes),
+            join,
+            block=replace(join.block, sides=sizes),
             inputs=(*first, *side),
-            outputs=(crd, *made),
+            outputs=(crd, *wires_out),
         )
-        first = [crd, *made]
+        first = [crd, *wires_out]
 
 
 def _like(wire: DiagramWire, fresh: Iterator[int]) -> DiagramWire:

@@ -22,21 +22,21 @@ def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
 
     In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
     """
-    found = _value(scope, value).operand
-    if not isinstance(found, DiagramWire):
+    computed = _value(scope, value).operand
+    if not isinstance(computed, DiagramWire):
         by = scope.driver
         output = _new(scope)
-        scope.blocks.add(Fill(value=found), [by], [output], scope.region)
-        found = output
-    if scope.width > 1 and found.lanes == 1:
+        scope.blocks.add(Fill(value=computed), [by], [output], scope.region)
+        computed = output
+    if scope.width > 1 and computed.lanes == 1:
         output = _new(scope, lanes=scope.width)
-        scope.blocks.add(Spread(lanes=scope.width), [found], [output], scope.region)
-        found = output
+        scope.blocks.add(Spread(lanes=scope.width), [computed], [output], scope.region)
+        computed = output
     if scope.width > 1 and scope.lane not in result.variables:
         output = _new(scope)
-        scope.blocks.add(SumLanes(), [found], [output], scope.region)
-        found = output
-    return found
+        scope.blocks.add(SumLanes(), [computed], [output], scope.region)
+        computed = output
+    return computed
 
 
 def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
@@ -68,12 +68,14 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
         case Access():
             return _Value(_load(scope, value), scope.operands[value].missing)
         case Negative(value=inner):
-            one = _value(scope, inner, marked)
-            if not isinstance(one.operand, DiagramWire):
-                return _Value(-one.operand)
-            return _alu(scope, Op.NEGATE, (one,), Lost.ALL, marked, _absent(value, semiring))
+            operand = _value(scope, inner, marked)
+            if not isinstance(operand.operand, DiagramWire):
+                return _Value(-operand.operand)
+            return _alu(scope, Op.NEGATE, (operand,), Lost.ALL, marked, _absent(value, semiring))
         case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
-            both = tuple(_value(scope, one, vanishes(one, semiring)) for one in (left, right))
+            both = tuple(
+                _value(scope, operand, vanishes(operand, semiring)) for operand in (left, right)
+            )
             return _combine(scope, value.operator, both, Lost.ANY, marked)
         case Combine(operator=Op.DIVIDE, left=left, right=right) if is_strict(value, semiring):
             both = _value(scope, left, True), _value(scope, right)
@@ -87,8 +89,8 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
 
 def _absent(value: Expression, semiring: Semiring) -> TypedNumber | None:
     """What an expression is where nothing of it is stored, if that is not zero."""
-    found = elsewhere(value, None, semiring)
-    return found if isinstance(found, TypedNumber) else None
+    known = elsewhere(value, None, semiring)
+    return known if isinstance(known, TypedNumber) else None
 
 
 def _combine(
@@ -99,13 +101,13 @@ def _combine(
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
-    left, right = (one.operand for one in both)
+    left, right = (side.operand for side in both)
     operator = scope.program.semiring.operator(written)
     if isinstance(left, DiagramWire) or isinstance(right, DiagramWire):
         return _alu(scope, operator, both, lost, marked, absent)
-    found = combined(operator, left, right)
-    if found is not None:
-        return _Value(found)
+    result = combined(operator, left, right)
+    if result is not None:
+        return _Value(result)
     by = scope.driver
     dividend = _new(scope)
     scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
@@ -126,18 +128,18 @@ def _load(scope: NestScope, access: Access) -> DiagramWire:
 def _alu(
     scope: NestScope,
     operator: Op,
-    given: tuple[_Value, ...],
+    operands: tuple[_Value, ...],
     lost: Lost,
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
     """An ALU, for which N is nothing only where that matters: in a product and in a dividend."""
-    streams = [one for one in given if isinstance(one.operand, DiagramWire)]
-    there = [stream.optional for stream in streams]
+    streams = [operand for operand in operands if isinstance(operand.operand, DiagramWire)]
+    may_lack = [stream.optional for stream in streams]
     matters = {
-        Lost.ANY: any(there),
-        Lost.FIRST: given[0].optional,
-        Lost.ALL: marked and all(there),
+        Lost.ANY: any(may_lack),
+        Lost.FIRST: operands[0].optional,
+        Lost.ALL: marked and all(may_lack),
         Lost.NEVER: False,
     }
     if not matters[lost]:
@@ -149,7 +151,8 @@ def _alu(
     block = Compute(
         operator=operator,
         constants=tuple(
-            None if isinstance(one.operand, DiagramWire) else one.operand for one in given
+            None if isinstance(operand.operand, DiagramWire) else operand.operand
+            for operand in operands
         ),
         absent=tuple(stream.absent if stream.optional else None for stream in streams),
         lanes=lanes,
@@ -193,7 +196,7 @@ class Around:
 def reduce_loops(
     blocks: Blocks,
     computed: Computed,
-    kept: frozenset[str],
+    result_loops: frozenset[str],
     around: Around,
     *,
     clean: bool,
@@ -214,7 +217,7 @@ def reduce_loops(
         levels[-1], value = _drop_missing(blocks, levels[-1], value)
     inner: list[LoopLevel] = []  # the levels that are kept, outermost first
     below: LoopLevel | None = None  # the level whose fibers hang on the coordinates of the next one
-    vectors = outermost_vector(computed.variables, kept)
+    vectors = outermost_vector(computed.variables, result_loops)
     zeros = zeros or computed.without_zeros
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
@@ -224,7 +227,7 @@ def reduce_loops(
             level, below = _drop(blocks, level, below)
             if inner:
                 inner[0] = below
-        if level.variable in kept:
+        if level.variable in result_loops:
             inner.insert(0, level)
             below = level
         elif not inner:
@@ -252,13 +255,13 @@ def _drop_zeros(
 ) -> tuple[list[LoopLevel], DiagramWire]:
     """The levels without values that are zero, and without coordinates with nothing else below."""
     levels = list(inner)
-    coordinate, left = blocks.like(levels[-1].coordinate), blocks.like(value)
-    given = [levels[-1].coordinate, value]
-    blocks.add(ZeroDropper(), given, [coordinate, left], levels[-1].region)
+    coordinate, remaining = blocks.like(levels[-1].coordinate), blocks.like(value)
+    inputs = [levels[-1].coordinate, value]
+    blocks.add(ZeroDropper(), inputs, [coordinate, remaining], levels[-1].region)
     levels[-1] = replace(levels[-1], coordinate=coordinate, filled=False, covered=False)
     for at in range(len(levels) - 2, -1, -1):
         levels[at], levels[at + 1] = _drop(blocks, levels[at], levels[at + 1])
-    return levels, left
+    return levels, remaining
 
 
 def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
@@ -268,10 +271,10 @@ def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
     return outer[-1].coordinate if outer else around.coordinate
 
 
-def outermost_vector(variables: Sequence[str], kept: frozenset[str]) -> int:
+def outermost_vector(variables: Sequence[str], result_loops: frozenset[str]) -> int:
     """The place of the outermost variable that is summed out above one that is kept."""
     for at, name in enumerate(variables):
-        if name not in kept and any(other in kept for other in variables[at + 1 :]):
+        if name not in result_loops and any(other in result_loops for other in variables[at + 1 :]):
             return at
     return len(variables)
 
@@ -280,8 +283,8 @@ def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel
     """Both levels without the coordinates of ``outer`` that have an empty fiber."""
     new_outer = blocks.like(outer.coordinate)
     new_inner = blocks.like(inner.coordinate)
-    given = [outer.coordinate, inner.coordinate]
-    blocks.add(CoordinateDropper(), given, [new_outer, new_inner], outer.region)
+    inputs = [outer.coordinate, inner.coordinate]
+    blocks.add(CoordinateDropper(), inputs, [new_outer, new_inner], outer.region)
     return (
         replace(outer, coordinate=new_outer, filled=False, covered=False),
         replace(inner, coordinate=new_inner, filled=True),
@@ -292,30 +295,33 @@ def _drop_missing(
     blocks: Blocks, level: LoopLevel, value: DiagramWire
 ) -> tuple[LoopLevel, DiagramWire]:
     """The innermost level and the values, without the coordinates whose value is N."""
-    coordinate, kept = blocks.like(level.coordinate), blocks.like(value)
+    coordinate, present = blocks.like(level.coordinate), blocks.like(value)
     block = ValueDropper(missing_only=True)
-    blocks.add(block, [level.coordinate, value], [coordinate, kept], level.region)
-    return replace(level, coordinate=coordinate, filled=False, covered=False), kept
+    blocks.add(block, [level.coordinate, value], [coordinate, present], level.region)
+    return replace(level, coordinate=coordinate, filled=False, covered=False), present
 
 
 def _sum(
     blocks: Blocks, level: LoopLevel, value: DiagramWire, empty: EmptyFiber, by: DiagramWire | None
 ) -> DiagramWire:
     output = blocks.like(value, value.depth - 1)
-    given = [value] if by is None else [value, by]
-    blocks.add(ReduceLists(empty=empty), given, [output], level.region)
+    inputs = [value] if by is None else [value, by]
+    blocks.add(ReduceLists(empty=empty), inputs, [output], level.region)
     return output
 
 
 def _vector(
     blocks: Blocks, level: LoopLevel, inner: list[LoopLevel], value: DiagramWire
 ) -> tuple[list[LoopLevel], DiagramWire]:
-    outputs = tuple(blocks.like(one.coordinate, one.coordinate.depth - 1) for one in inner)
+    outputs = tuple(
+        blocks.like(inner_level.coordinate, inner_level.coordinate.depth - 1)
+        for inner_level in inner
+    )
     output = blocks.like(value, value.depth - 1)
-    given = [*(one.coordinate for one in inner), value]
-    blocks.add(ReducePoints(keys=len(inner)), given, [*outputs, output], level.region)
+    inputs = [*(inner_level.coordinate for inner_level in inner), value]
+    blocks.add(ReducePoints(keys=len(inner)), inputs, [*outputs, output], level.region)
     levels = [
-        replace(one, coordinate=wire, filled=number > 0, covered=False)
-        for number, (one, wire) in enumerate(zip(inner, outputs, strict=True))
+        replace(inner_level, coordinate=wire, filled=number > 0, covered=False)
+        for number, (inner_level, wire) in enumerate(zip(inner, outputs, strict=True))
     ]
     return levels, output

@@ -102,8 +102,8 @@ KINDS = (*PUBLISHED_KINDS, "locate", "parallelizer", "serializer", "flatten", "r
 def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     """The number of blocks of every kind in ``KINDS``; roots are not counted."""
     wired = (block for diagram in diagrams for block in diagram.blocks)
-    found = Counter(kind for one in wired for kind in one.block.counted)
-    return {kind: found[kind] for kind in KINDS}
+    counts = Counter(kind for entry in wired for kind in entry.block.counted)
+    return {kind: counts[kind] for kind in KINDS}
 
 
 _MEMORY = (BlockKind.SCAN, BlockKind.ARRAY, BlockKind.LOCATE)
@@ -121,10 +121,10 @@ def diagram_picture(diagram: Diagram) -> SvgPicture | None:
         kind = wired.block.kind
         color = PALETTE[2 if kind in _MEMORY else 1 if kind is BlockKind.WRITE else 0]
         below = f"in loop {wired.loop}" if wired.loop else ""
-        said = repr(wired.block)
+        text = repr(wired.block)
         title = kind.value
         boxes.append(
-            ChartBox(name=str(number), title=title, below=below, said=said[:300], color=color)
+            ChartBox(name=str(number), title=title, below=below, said=text[:300], color=color)
         )
         arrows += [
             ChartArrow(
@@ -205,9 +205,9 @@ class _Meaning:
         lists: dict[DiagramWire, Nested] = {}
         for wired in diagram.blocks:
             self._loop = wired.loop
-            given = (Lists(wire.depth, lists[wire], wire.lanes) for wire in wired.inputs)
-            made = wired.block.meaning(self, *given)
-            lists.update(zip(wired.outputs, made, strict=True))
+            inputs = (Lists(wire.depth, lists[wire], wire.lanes) for wire in wired.inputs)
+            outputs = wired.block.meaning(self, *inputs)
+            lists.update(zip(wired.outputs, outputs, strict=True))
 
     def extent(self, variable: str) -> int:
         return self._extents[variable or self._variables[self._loop]]
@@ -229,8 +229,8 @@ class _Meaning:
         if stored.format.coordinate_list:
             return _run_of(stored, level, at)
         kind, extent = stored.format.levels[level], stored.extents[level]
-        found = kind.unpack(stored.levels[level], np.array([at]), extent)
-        return found.coordinates.tolist(), found.positions.tolist()
+        fiber = kind.unpack(stored.levels[level], np.array([at]), extent)
+        return fiber.coordinates.tolist(), fiber.positions.tolist()
 
     def write_level(self, level: int, coordinates: Nested) -> None:
         self.levels[level] = coordinates
@@ -276,10 +276,10 @@ def _pruned(nested: Nested, keep: int) -> Nested:
 def _points_of(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...]]:
     if not levels:
         return [point]
-    found = []
+    points = []
     for number, coordinate in enumerate(levels[0]):
         if len(levels) > 1 and len(levels[1]) != len(levels[0]):
             raise InternalError("a coordinate that is written has no fiber")
         inner = [level[number] for level in levels[1:]]
-        found += _points_of(inner, (*point, coordinate))
-    return found
+        points += _points_of(inner, (*point, coordinate))
+    return points

@@ -113,12 +113,12 @@ def _numbered(stage: Statement) -> Statement:
 
     Also where one object stands for several accesses: each is a stream.
     """
-    made = {assign.result.tensor for assign in assigns_of(stage)}
+    results = {assign.result.tensor for assign in assigns_of(stage)}
     count = 0
 
     def number(term: Term) -> Term:
         nonlocal count
-        if isinstance(term, Access) and term.tensor not in made:
+        if isinstance(term, Access) and term.tensor not in results:
             count += 1
             return replace(term, occurrence=count)
         return rebuild(term, number)
@@ -161,10 +161,12 @@ def _lower(
         filled=all(level.filled for level in scope.loops[:outside]),
         items=items,
     )
-    kept = frozenset(result.variables)
+    result_loops = frozenset(result.variables)
     whole = _kept_whole(scope.program, result) if top else frozenset()
     zeros = result.tensor not in scope.program.without_zeros
-    return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole, zeros=zeros)
+    return reduce_loops(
+        scope.blocks, computed, result_loops, around, clean=clean, whole=whole, zeros=zeros
+    )
 
 
 def _body(
@@ -241,7 +243,7 @@ def in_lanes(
         return output
 
     loops = tuple(
-        replace(level[0], coordinate=joined(tuple(one.coordinate for one in level)))
+        replace(level[0], coordinate=joined(tuple(part.coordinate for part in level)))
         for level in zip(*(copy.loops for copy in copies), strict=True)
     )
     return replace(first, loops=loops, value=joined(tuple(copy.value for copy in copies)))
@@ -285,7 +287,9 @@ def in_fused(
         scope.blocks.add(Regroup(), [stream, inner], [output], region)
         return output
 
-    loops = tuple(replace(one, coordinate=regrouped(one.coordinate)) for one in computed.loops)
+    loops = tuple(
+        replace(level, coordinate=regrouped(level.coordinate)) for level in computed.loops
+    )
     return replace(computed, loops=loops, value=regrouped(computed.value))
 
 
@@ -512,15 +516,15 @@ def _together(
 ) -> tuple[Manner | None, tuple[Leaf, ...]]:
     """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
     leaves = [member for member in members if isinstance(member, Leaf)]
-    there = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
+    present = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
     skips = scope.skip and kind is BlockKind.INTERSECT
-    levels = [_level(scope, leaf.access) for leaf in there]
+    levels = [_level(scope, leaf.access) for leaf in present]
     for manner in (Manner.SKIPPING, Manner.WORDS) if skips else (Manner.WORDS,):
         kinds = [level for level in levels if level is not None and level.together is manner]
-        pairs = zip(there, levels, strict=True)
-        found = tuple(leaf for leaf, level in pairs if level in kinds[:1])
-        if len(found) > 1:
-            return manner, found
+        pairs = zip(present, levels, strict=True)
+        chosen = tuple(leaf for leaf, level in pairs if level in kinds[:1])
+        if len(chosen) > 1:
+            return manner, chosen
     return None, ()
 
 
@@ -529,16 +533,16 @@ def _scan_join(
 ) -> _Joined:
     depth, operands = scope.depth + 1, {}
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth)
-    given = [scope.operands[leaf.access] for leaf in leaves]
-    for leaf, operand in zip(leaves, given, strict=True):
+    scanned = [scope.operands[leaf.access] for leaf in leaves]
+    for leaf, operand in zip(leaves, scanned, strict=True):
         tensor = leaf.access.tensor
         child = scope.blocks.stream(TokenKind.REFERENCE, depth, tensor)
         operands[leaf.access] = replace(operand, stream=child, level=operand.level + 1)
     tensors = (leaf.access.tensor for leaf in leaves)
-    levels = (operand.level for operand in given)
+    levels = (operand.level for operand in scanned)
     scope.blocks.add(
         ScanJoin(kind=kind, manner=manner, sides=tuple(zip(tensors, levels, strict=True))),
-        [operand.stream for operand in given],
+        [operand.stream for operand in scanned],
         [coordinate, *(operand.stream for operand in operands.values())],
         region,
         leaves[0].access.location,
@@ -616,6 +620,6 @@ def _locate(
     block = format.levels[operand.level].locate(variable)
     if block is None:
         raise InternalError(f"a level of {access.tensor} cannot be located into")
-    given = [coordinate, operand.stream]
-    scope.blocks.add(block, given, [output], region, access.location)
+    inputs = [coordinate, operand.stream]
+    scope.blocks.add(block, inputs, [output], region, access.location)
     return replace(operand, stream=output, level=operand.level + 1)

@@ -40,14 +40,14 @@ class Blocks:
         location: SourceLocation | None = None,
     ) -> None:
         """Add a block of a loop after the others."""
-        made = Wired(
+        wired = Wired(
             block=block,
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             loop=loop,
             location=location,
         )
-        self.blocks.append(made)
+        self.blocks.append(wired)
 
     def add_loop(self, variable: str, kind: RegionKind, parent: str | None) -> str:
         """A loop level; its name is unique in the diagram."""

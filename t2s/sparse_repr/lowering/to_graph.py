@@ -92,18 +92,23 @@ def balanced(graph: Graph) -> Graph:
     for channel in channels:
         into[channel.sink].append(channel)
     start = dict.fromkeys(into, 0)
-    sources = {name: {channel.source for channel in found} for name, found in into.items()}
+    sources = {
+        name: {channel.source for channel in sources_in} for name, sources_in in into.items()
+    }
     for name in TopologicalSorter(sources).static_order():
         start[name] = max(
-            (start[one.source] + one.latency + LOOK_AHEAD for one in into[name]), default=0
+            (start[incoming.source] + incoming.latency + LOOK_AHEAD for incoming in into[name]),
+            default=0,
         )
     waits = {
-        one.name: start[one.sink] - start[one.source] - one.latency - LOOK_AHEAD for one in channels
+        incoming.name: start[incoming.sink] - start[incoming.source] - incoming.latency - LOOK_AHEAD
+        for incoming in channels
     }
     return replace(
         graph,
         channels=tuple(
-            replace(one, capacity=one.capacity + waits.get(one.name, 0)) for one in graph.channels
+            replace(incoming, capacity=incoming.capacity + waits.get(incoming.name, 0))
+            for incoming in graph.channels
         ),
     )
 
@@ -139,8 +144,8 @@ class _StageWriter:
         self.streams.region = wired.loop or None
         self.loop = wired.loop
         self.about = wired.outputs[0].about.split(" ")[0] if wired.outputs else ""
-        made = wired.block.place(self, *(self.ports[wire] for wire in wired.inputs))
-        self.ports.update(zip(wired.outputs, made, strict=True))
+        outputs = wired.block.place(self, *(self.ports[wire] for wire in wired.inputs))
+        self.ports.update(zip(wired.outputs, outputs, strict=True))
 
     def extent(self, variable: str) -> int:
         """The extent of a variable; of that of the block's loop for ``""``."""
@@ -178,12 +183,12 @@ class _StageWriter:
     def _array(
         self, tensor: str, level: int | None, array: str, *, written: bool, words: bool = False
     ) -> Tensor:
-        found = self.names.of(tensor, level, array, words=words)
-        if found not in self.tensors:
+        name = self.names.of(tensor, level, array, words=words)
+        if name not in self.tensors:
             role = TensorRole.OUTPUT if written else TensorRole.INPUT
-            self.tensors[found] = self.streams.tensor(found.name, found.type, role=role)
-            (self.writes if written else self.reads).append(found)
-        return self.tensors[found]
+            self.tensors[name] = self.streams.tensor(name.name, name.type, role=role)
+            (self.writes if written else self.reads).append(name)
+        return self.tensors[name]
 
 
 # Construction: the writers of the result, and the arrays of a stage's graph.
@@ -259,8 +264,8 @@ def _address(
         block = LocateAddress(
             scale=(variable,) if in_order else (), stride=() if in_order else inner
         )
-        given = [coordinate] if before is None else [coordinate, before]
-        blocks.add(block, given, [address], loop.region)
+        operands = [coordinate] if before is None else [coordinate, before]
+        blocks.add(block, operands, [address], loop.region)
     if address is None:
         raise ValueError("a scalar has no address")
     return address
@@ -318,13 +323,15 @@ def tensor_of(
     count = 1
     extents = level_extents(shape, format)
     for number, (level, extent) in enumerate(zip(format.levels, extents, strict=True)):
-        stored = {array: found for (at, array), found in arrays.items() if at == number}
+        stored = {
+            array: stored_array for (at, array), stored_array in arrays.items() if at == number
+        }
         try:
-            made = level.written(stored, count, extent)
+            level_arrays = level.written(stored, count, extent)
         except PackingError as error:
             raise misfit(format, level, error) from None
-        levels.append(made)
-        count = level.positions(made, count, extent)
+        levels.append(level_arrays)
+        count = level.positions(level_arrays, count, extent)
     values = arrays[None, "vals"]
     if len(values) < count:
         values = np.concatenate([values, np.full(count - len(values), fill, values.dtype)])

@@ -200,10 +200,10 @@ def _chain_card(title: str, chain: Chain) -> NotebookCard:
 def _example() -> Coordinates:
     """A band of 16 x 16 with a long row and an empty one."""
     rows, columns = np.divmod(np.arange(256), 16)
-    kept = (abs(rows - columns) <= 1) | (rows == 5) | ((7 * rows + 3 * columns) % 11 == 0)
-    kept &= rows != 9
-    modes = rows[kept], columns[kept]
-    return Coordinates(shape=(16, 16), modes=modes, values=np.ones(kept.sum(), np.float32))
+    entries = (abs(rows - columns) <= 1) | (rows == 5) | ((7 * rows + 3 * columns) % 11 == 0)
+    entries &= rows != 9
+    modes = rows[entries], columns[entries]
+    return Coordinates(shape=(16, 16), modes=modes, values=np.ones(entries.sum(), np.float32))
 
 
 def dense_matrix() -> Chain:

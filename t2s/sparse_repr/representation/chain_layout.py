@@ -174,25 +174,25 @@ class ChainLayout:
         """Where the slots of fibres are recorded; ``None`` if nowhere."""
         if self.minor is None:
             return None
-        found = None
+        lengths = None
         if self.minor.length is not None:
-            found = Lengths(name=self.minor.length, fibres=1, scale=1, round=1)
+            lengths = Lengths(name=self.minor.length, fibres=1, scale=1, round=1)
         scale = 1
         for block in self.blocks:
             scale *= block.factor
             if block.name is not None:
                 fibres = block.group if block.padding is BlockPadding.LONGEST else 1
-                found = Lengths(name=block.name, fibres=fibres, scale=scale, round=1)
-            elif found is None or block.padding is BlockPadding.LONGEST:
-                found = None
+                lengths = Lengths(name=block.name, fibres=fibres, scale=scale, round=1)
+            elif lengths is None or block.padding is BlockPadding.LONGEST:
+                lengths = None
             else:
-                found = Lengths(
-                    name=found.name,
-                    fibres=found.fibres,
-                    scale=found.scale,
-                    round=found.round * block.factor,
+                lengths = Lengths(
+                    name=lengths.name,
+                    fibres=lengths.fibres,
+                    scale=lengths.scale,
+                    round=lengths.round * block.factor,
                 )
-        return found
+        return lengths
 
     @property
     def equal_jobs(self) -> bool:
@@ -269,16 +269,16 @@ def units_of(layout: ChainLayout, shape: tuple[int, int]) -> MatrixUnits:
         second = rows + columns - 1 if rows and columns else 0
     extents = dict(zip(layout.dimensions, (rows, second), strict=True))
     strides = dict.fromkeys(layout.dimensions, 1)
-    found: list[tuple[int, UnitLoop]] = []
+    loops: list[tuple[int, UnitLoop]] = []
     for tile in layout.tiles:
         factor = _factor(tile, extents[tile.dimension], strides[tile.dimension])
         stride = strides[tile.dimension]
-        depth = sum(digit.dimension is tile.dimension for _, digit in found)
-        found.append((depth, UnitLoop(dimension=tile.dimension, stride=stride, extent=factor)))
+        depth = sum(digit.dimension is tile.dimension for _, digit in loops)
+        loops.append((depth, UnitLoop(dimension=tile.dimension, stride=stride, extent=factor)))
         strides[tile.dimension] *= factor
     order = list(layout.dimensions)
-    found.sort(key=lambda item: (-item[0], order.index(item[1].dimension)))
-    return MatrixUnits(extents=tuple(extents.items()), digits=tuple(digit for _, digit in found))
+    loops.sort(key=lambda item: (-item[0], order.index(item[1].dimension)))
+    return MatrixUnits(extents=tuple(extents.items()), digits=tuple(digit for _, digit in loops))
 
 
 def _factor(tile: DenseTile, extent: int, stride: int) -> int:

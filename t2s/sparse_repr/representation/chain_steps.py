@@ -69,12 +69,12 @@ class StepPlace:
                 expected=" or ".join(f"{each.__name__}(variable)" for each in allowed),
                 given=repr(wrong),
             )
-        found = [part for part in parts if isinstance(part, kind)]
-        if len(found) > 1:
+        matching = [part for part in parts if isinstance(part, kind)]
+        if len(matching) > 1:
             self.refuse(
                 f"has two parts of kind {kind.__name__}",
                 expected=f"one {kind.__name__}",
-                given=", ".join(map(repr, found)),
+                given=", ".join(map(repr, matching)),
             )
         others = [part for part in parts if isinstance(part, NamedStructure)]
         names = [part.name for part in others]
@@ -85,7 +85,7 @@ class StepPlace:
                     expected="a Var of its own for each part of the structure",
                     given=f"{part!r} after {self.before}",
                 )
-        return found[0] if found else None
+        return matching[0] if matching else None
 
 
 def skew(layout: ChainLayout, at: StepPlace, dimension: object) -> ChainLayout:
@@ -338,10 +338,10 @@ def _check_fibre(layout: ChainLayout, at: StepPlace, target: object) -> None:
         _unknown(layout, at, target)
 
 
-def _named(target: object, wanted: object) -> bool:
+def _named(target: object, name: object) -> bool:
     if isinstance(target, Var):
-        return isinstance(wanted, str) and target.name == wanted
-    return wanted is not None and target is wanted
+        return isinstance(name, str) and target.name == name
+    return name is not None and target is name
 
 
 def _unknown(layout: ChainLayout, at: StepPlace, target: object) -> NoReturn:

@@ -99,9 +99,9 @@ def _fibres(layout: ChainLayout, units: MatrixUnits, matrix: Coordinates) -> _Fi
     if units.digits:
         key = at[major].astype(np.int64) // units.factor(major) * max(1, minor_count)
         key += at[minor] // units.factor(minor)
-        kept, entry_unit = np.unique(key, return_inverse=True)
+        keys, entry_unit = np.unique(key, return_inverse=True)
         entry_place = units.place(at)
-        unit_fibre, unit_minor = kept // max(1, minor_count), kept % max(1, minor_count)
+        unit_fibre, unit_minor = keys // max(1, minor_count), keys % max(1, minor_count)
     else:
         unit_fibre, unit_minor = at[major], at[minor]
         if major is not MatrixDimension.ROWS:

@@ -173,8 +173,8 @@ def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
     Raises ``UserError`` for other things, another element type than ``type``, indices out of range,
     and sizes that the indices of hardware, int32, cannot count.
     """
-    found = coordinates_of(matrix, what)
-    if found is None:
+    entries = coordinates_of(matrix, what)
+    if entries is None:
         raise UserError(
             f"{what} is not a matrix",
             location=user_location(),
@@ -182,31 +182,31 @@ def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
             given=f"{matrix.__class__.__name__}",
             hint="t2s.representation.read_matrix reads a Matrix Market file",
         )
-    if len(found.shape) != 2:
+    if len(entries.shape) != 2:
         raise UserError(
             f"{what} has no rows and columns",
             location=user_location(),
             expected="two dimensions",
-            given=f"{len(found.shape)}",
+            given=f"{len(entries.shape)}",
         )
-    if type is not None and found.values.dtype != type.numpy:
+    if type is not None and entries.values.dtype != type.numpy:
         raise UserError(
             f"{what} has elements of another type",
             location=user_location(),
             expected=str(type),
-            given=str(found.values.dtype),
+            given=str(entries.values.dtype),
             hint=None
-            if found.values.dtype.kind == "c"
+            if entries.values.dtype.kind == "c"
             else f"convert it: matrix.astype(numpy.{type.numpy})",
         )
-    if max(found.shape) > MOST_ROWS:
+    if max(entries.shape) > MOST_ROWS:
         raise UserError(
             f"{what} is too large for hardware",
             location=user_location(),
             expected=f"at most {MOST_ROWS} rows and columns",
-            given=f"{found.shape[0]} x {found.shape[1]}",
+            given=f"{entries.shape[0]} x {entries.shape[1]}",
         )
-    return found
+    return entries
 
 
 def read_matrix(path: str | Path, type: Type) -> Any:
@@ -227,17 +227,17 @@ def read_matrix(path: str | Path, type: Type) -> Any:
             given=repr(type),
         )
     what = f"the Matrix Market file {Path(path).name}"
-    found = matrix_of(read_market(path, what), None, what)
+    matrix = matrix_of(read_market(path, what), None, what)
     with np.errstate(all="ignore"):
-        values = found.values.astype(type.numpy) if found.values.dtype.kind != "c" else None
-    if values is None or (type.is_integer and not (values == found.values).all()):
+        values = matrix.values.astype(type.numpy) if matrix.values.dtype.kind != "c" else None
+    if values is None or (type.is_integer and not (values == matrix.values).all()):
         raise UserError(
             f"{what} has elements that do not fit {type}",
             location=location,
             expected=f"elements that can be converted to {type}",
             given="complex elements" if values is None else "fractions, or numbers too large",
         )
-    return to_csr(replace(found, values=values))
+    return to_csr(replace(matrix, values=values))
 
 
 def write_matrix(path: str | Path, matrix: Any) -> None:

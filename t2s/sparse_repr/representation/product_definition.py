@@ -116,10 +116,10 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
 
 def _symbols(func: AnyFunc) -> dict[str, object]:
     """What both definitions name; ``UserError`` where they mean two things by one name."""
-    found: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
     for written in func.written:
         for name, symbol in written.symbols.items():
-            known = found.setdefault(name, symbol)
+            known = symbols.setdefault(name, symbol)
             if known is not symbol and not isinstance(symbol, Var | RVar | sparse.MatrixExtent):
                 raise UserError(
                     f"two different things are named {name} in the definitions of {func.name}",
@@ -128,7 +128,7 @@ def _symbols(func: AnyFunc) -> dict[str, object]:
                     given=f"a {known.kind} and a {symbol.kind}",
                     notes=((known.location, "the first one"), (symbol.location, "the second one")),
                 )
-    return dict(found)
+    return dict(symbols)
 
 
 def _own_sizes(
@@ -207,14 +207,14 @@ def _vector(
 ) -> ImageParam:
     """The one dense operand."""
     own = {matrix.values.name, matrix.row.name, matrix.column.name}
-    found = {node.source for node in walk(term) if isinstance(node, Read)} - own
-    vectors = [symbols[name] for name in sorted(found)]
+    names = {node.source for node in walk(term) if isinstance(node, Read)} - own
+    vectors = [symbols[name] for name in sorted(names)]
     if len(vectors) != 1 or not isinstance(vectors[0], ImageParam):
         unsupported(
             location,
             f"{func.name} needs one dense operand",
             f"one ImageParam indexed by the column of {matrix.name}",
-            ", ".join(sorted(found)) or "none",
+            ", ".join(sorted(names)) or "none",
         )
     return vectors[0]
 
@@ -322,12 +322,12 @@ def start_of(
                 _refuse(
                     func, node, "ImageParams, numbers, Params and sizes of the matrix", location
                 )
-            given = [symbols.get(part.name) for part in inner if isinstance(part, Parameter)]
+            scalars = [symbols.get(part.name) for part in inner if isinstance(part, Parameter)]
             if any(isinstance(part, Read) for part in inner) or any(
-                isinstance(symbol, Param) for symbol in given
+                isinstance(symbol, Param) for symbol in scalars
             ):
-                wanted = f"places that follow from {', '.join(target)} and numbers"
-                _refuse(func, node, wanted, location)
+                expected = f"places that follow from {', '.join(target)} and numbers"
+                _refuse(func, node, expected, location)
             operands[node.source] = symbol
     side = target[1] if len(target) == 2 else None
     return Start(value=value, row=target[0], side=side, operands=operands, location=location)
@@ -352,20 +352,20 @@ def extents_of(start: Start, rows: int, width: int) -> dict[str, tuple[int, ...]
     environment = _points(start, rows, width)
     for read in start.reads:
         operand = start.operands[read.source]
-        found: list[int] = []
+        extents: list[int] = []
         for dimension, part in enumerate(read.indices):
             varies = any(isinstance(node, Index) for node in walk(part))
             places = np.asarray(evaluate(part, environment))
             if places.size and int(places.min()) < 0:
                 _outside(start, read, "0 or more", f"{int(places.min())}, in dimension {dimension}")
             empty = not rows and varies
-            found.append(0 if empty or not places.size else int(places.max()) + 1)
-        known = shapes.get(read.source, (0,) * len(found))
-        shapes[read.source] = tuple(max(pair) for pair in zip(known, found, strict=True))
+            extents.append(0 if empty or not places.size else int(places.max()) + 1)
+        known = shapes.get(read.source, (0,) * len(extents))
+        shapes[read.source] = tuple(max(pair) for pair in zip(known, extents, strict=True))
         declared = operand.shape
         if declared is not None:
-            if any(n > most for n, most in zip(found, declared, strict=True)):
-                _outside(start, read, f"places in the shape {declared}", f"up to {tuple(found)}")
+            if any(n > most for n, most in zip(extents, declared, strict=True)):
+                _outside(start, read, f"places in the shape {declared}", f"up to {tuple(extents)}")
             shapes[read.source] = declared
     return shapes
 
@@ -427,5 +427,5 @@ def environment_of(
 def scalars_in(expressions: Sequence[Expr], symbols: Mapping[str, object]) -> tuple[Param, ...]:
     """The Params that expressions use, by name."""
     used = {node.name for each in expressions for node in walk(each) if isinstance(node, Parameter)}
-    found = (symbols[name] for name in sorted(used))
-    return tuple(symbol for symbol in found if isinstance(symbol, Param))
+    parameters = (symbols[name] for name in sorted(used))
+    return tuple(symbol for symbol in parameters if isinstance(symbol, Param))

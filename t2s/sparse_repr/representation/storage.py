@@ -197,8 +197,8 @@ def coordinates(storage: Storage) -> Coordinates:
     stored zeros are.
     """
     rows, columns = decode(storage)
-    kept = _is_entry(storage, rows)
-    rows, columns, values = rows[kept], columns[kept], storage.values[kept]
+    entries = _is_entry(storage, rows)
+    rows, columns, values = rows[entries], columns[entries], storage.values[entries]
     order = np.lexsort((columns, rows))
     return Coordinates(
         shape=storage.shape, modes=(rows[order], columns[order]), values=values[order]
@@ -207,10 +207,10 @@ def coordinates(storage: Storage) -> Coordinates:
 
 def _is_entry(storage: Storage, rows: Array) -> Array:
     """Which values are entries of the matrix, by their decoded rows."""
-    kept: Array = rows >= 0
+    entries: Array = rows >= 0
     if storage.unit > 1 or storage.layout.minor is None:
-        kept = kept & (storage.values != 0)
-    return kept
+        entries = entries & (storage.values != 0)
+    return entries
 
 
 def _jobs(storage: Storage) -> Array:
@@ -238,9 +238,9 @@ def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[A
     place = np.zeros((machines, slots), np.int64)
     for machine in range(machines):
         mine = machine_of == machine
-        here = np.repeat(numbers[mine], lengths[mine])
-        fibre[machine, : here.size] = here
-        place[machine, : here.size] = _count(lengths[mine])
+        of_machine = np.repeat(numbers[mine], lengths[mine])
+        fibre[machine, : of_machine.size] = of_machine
+        place[machine, : of_machine.size] = _count(lengths[mine])
     return fibre, place
 
 

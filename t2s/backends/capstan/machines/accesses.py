@@ -1,4 +1,4 @@
-"""Reads and writes of memories on the chip, at addresses that follow from locals."""
+"""Reads and writes of on-chip memories, at addresses computed from locals."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def read(
     begin: Expr,
     ready: Sequence[str],
 ) -> dict[str, Wire]:
-    """What some statements read in a memory, by their targets.
+    """The values that some statements read from a memory, by the names of their targets.
 
-    Its word 0 is that at ``begin`` of the tensor, and it is complete when the locals ``ready`` are
-    there.  A memory unit serves all of them in a cycle.
+    Word 0 of the memory is at ``begin`` of the tensor, and the memory is complete once the locals
+    ``ready`` have arrived.  A memory unit serves all of the statements in one cycle.
     """
     first = statements[0]
     unit = BodyUnit(body, f"read_{first.memory}", Role.LOAD, first.location)
@@ -39,27 +39,27 @@ def read(
     type = tensor.type.with_lanes(body.lanes)
     loads: list[Load] = []
     puts, empty = [], []
-    found: dict[str, Wire] = {}
+    outputs: dict[str, Wire] = {}
     inside: Expr | None = None
     for statement in statements:
         index = unit.vector(_from(begin, statement.index))
         if body.lanes > 1:
             index = addresses(unit.valid, index)
         else:
-            there = unit.valid & (index >= 0)
-            inside = there if inside is None else inside & there
+            present = unit.valid & (index >= 0)
+            inside = present if inside is None else inside & present
         out = unit.output(statement.target, type, latency=times.hop + times.memory_access)
         name = unit.local("word")
         loads.append(Load(target=name, tensor=tensor.name, indices=(index,), type=type))
         puts.append(put(out, Local(name=name, type=type)))
         empty.append(put(out, zero(type)))
-        found[statement.target] = out
+        outputs[statement.target] = out
     cases = [FiringCase(name="read", when=inside, body=tuple(loads), puts=tuple(puts))]
     if inside is not None:
         cases.append(FiringCase(name="nothing", puts=tuple(empty)))
     unit.at_each(cases)
     unit.finish()
-    return found
+    return outputs
 
 
 def _from(begin: Expr, index: Expr) -> Expr:
@@ -73,31 +73,31 @@ def varies(
     allocated: Set[str],
     inside: PatternBody | None = None,
 ) -> bool:
-    """Whether an index follows each of the loops around, as that of words written once does.
+    """Whether an index depends on every enclosing loop, as it must for words that are written once.
 
-    Only loops ``inside`` of a body count, if there is one: it has the memory anew each time.
-    ``values`` are those of the locals that are bound.  The ``allocated`` ones are those that an
-    allocator answers: they follow all loops around it.
+    Only loops ``inside`` a body count, if one is given: the memory is new in each of its
+    iterations.  ``values`` are the definitions of bound locals.  ``allocated`` are locals that an
+    allocator returns: they differ in every iteration of all loops around it.
     """
     names = set(_needed(index, values))
-    here: PatternBody | None = body
-    while here is not None and here is not inside and here.around is not None:
-        found = names & here.made
-        if here.carry is None and not found:
+    inner: PatternBody | None = body
+    while inner is not None and inner is not inside and inner.around is not None:
+        locals = names & inner.made
+        if inner.carry is None and not locals:
             return False
-        if found & allocated:
+        if locals & allocated:
             return True
-        here = here.around
+        inner = inner.around
     return True
 
 
 def varies_in(body: PatternBody, index: Expr, values: Mapping[str, Expr]) -> bool:
-    """Whether an index follows the loop of a body."""
+    """Whether an index depends on the loop of a body."""
     return bool(set(_needed(index, values)) & body.made)
 
 
 def _needed(expr: Expr, values: Mapping[str, Expr]) -> Iterator[str]:
-    """The locals that an expression needs, without those that are bound to others."""
+    """The locals that an expression depends on, with bound ones replaced by their definitions."""
     for term in walk(expr):
         if isinstance(term, Local):
             if term.name in values:
@@ -107,16 +107,16 @@ def _needed(expr: Expr, values: Mapping[str, Expr]) -> Iterator[str]:
 
 
 def writes(body: PatternBody, statement: WriteMemory, tensor: Tensor) -> Wire:
-    """Store a value in each iteration; the wire of the one token that says that all are stored."""
+    """Store a value in each iteration; returns the wire of one token, sent when all are stored."""
     unit = BodyUnit(body, f"write_{statement.memory}", Role.STORE, statement.location)
     index, value = unit.vector(statement.index), unit.vector(statement.value)
     stored = unit.output(f"{statement.memory}_written")
     if body.lanes > 1:
         index = addresses(unit.valid, index)
     store = Store(tensor=tensor.name, indices=(index,), value=value)
-    there = None if body.lanes > 1 else unit.valid
-    cases = [FiringCase(name="write", when=there, body=(store,))]
-    if there is not None:
+    present = None if body.lanes > 1 else unit.valid
+    cases = [FiringCase(name="write", when=present, body=(store,))]
+    if present is not None:
         cases.append(FiringCase(name="nothing"))
     unit.at_each(cases, done=[put(stored)])
     unit.finish()
@@ -124,7 +124,7 @@ def writes(body: PatternBody, statement: WriteMemory, tensor: Tensor) -> Wire:
 
 
 def returned(body: PatternBody, name: str, tensor: Tensor, location: SourceLocation | None) -> None:
-    """Hand a local of the whole program back to the host."""
+    """Return a local of the outermost body to the host."""
     unit = BodyUnit(body, f"return_{name}", Role.STORE, location)
     value = unit.reads(name)
     store = Store(tensor=tensor.name, indices=(const(0),), value=value)
@@ -132,23 +132,23 @@ def returned(body: PatternBody, name: str, tensor: Tensor, location: SourceLocat
     unit.finish()
 
 
-# Ports of sparse DRAMs: the words of a vector that are in one burst are one request, and a cycle.
+# Ports of sparse DRAMs: those words of a vector that share a burst are one request, of one cycle.
 #
-# A *port* looks at the addresses of a firing and asks for a burst in each of its own firings, the
-# one with the lowest address first; a *collector* puts the words together again.  Bursts are asked
-# for as addresses come, many may be under way, and what they bring stays in order.  Scalars go
-# straight to inputs of units, so a port asks for no more of them than an input has places.
+# A *port* splits the addresses of a firing into bursts, lowest address first, and requests one
+# burst in each of its own firings; a *collector* reassembles the vector.  Requests are issued as
+# addresses arrive, many may be outstanding, and replies stay in order.  Scalars go straight to the
+# inputs of units, so a port has no more of them outstanding than an input has entries.
 
 _BEHIND_ALL = (1 << 31) - 1
-"""In place of an address: higher than any."""
+"""Stands for no address: higher than any."""
 
 _INSIDE = 1
-"""Cycles of the links inside of a port."""
+"""Cycles of the links inside a port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Of the addresses of a firing, those in the first burst, and those that wait behind it."""
+    """The addresses of a firing: those in the first burst, and the rest."""
 
     asked: Expr
     rest: Expr
@@ -157,7 +157,7 @@ class Bursts:
 
     @staticmethod
     def of(unit: UnitDraft, index: Expr, type: Type) -> Bursts:
-        """The bursts of addresses, the one with the lowest first; there is nothing at -1."""
+        """Split addresses into bursts, lowest address first; -1 is no address."""
         lanes = index.type.lanes
         wide = INT32.with_lanes(lanes)
         begun, waiting = unit.register("begun"), unit.register("waiting", wide)
@@ -180,7 +180,7 @@ class Bursts:
 
     @property
     def waits(self) -> tuple[RegisterWrite, ...]:
-        """Go on with the rest in the next firing."""
+        """Continue with the rest in the next firing."""
         return write(self.waiting, self.rest), write(self.begun, 1)
 
 
@@ -189,7 +189,7 @@ def _addressed(unit: BodyUnit, statement: ReadMemory | WriteMemory) -> Expr:
 
 
 def write_lines(body: PatternBody, statement: WriteMemory, target: Tensor) -> Wire:
-    """Store in a sparse DRAM in each iteration; one token when all is on the way."""
+    """Store into a sparse DRAM in each iteration; one token when all stores are issued."""
     if body.lanes == 1:
         return writes(body, statement, target)
     unit = BodyUnit(body, f"write_{statement.memory}", Role.STORE, statement.location)
@@ -209,7 +209,7 @@ def write_lines(body: PatternBody, statement: WriteMemory, target: Tensor) -> Wi
 
 
 def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire:
-    """What a statement reads in a sparse DRAM."""
+    """The values that a statement reads from a sparse DRAM."""
     if body.lanes == 1:
         return _read_scalars(body, statement, source)
     unit = BodyUnit(body, f"ask_{statement.memory}", Role.LOAD, statement.location)
@@ -241,7 +241,7 @@ def read_lines(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire
 
 
 def _read_scalars(body: PatternBody, statement: ReadMemory, source: Tensor) -> Wire:
-    """What a statement reads at one address in each iteration, a few of them under way."""
+    """The values that a statement reads at one address per iteration, a few of them outstanding."""
     unit = BodyUnit(body, f"ask_{statement.memory}", Role.LOAD, statement.location)
     collector = _collector(body, statement)
     place = collector.output(f"{statement.target}_taken", latency=_INSIDE)
@@ -254,10 +254,10 @@ def _read_scalars(body: PatternBody, statement: ReadMemory, source: Tensor) -> W
     word = Local(name=unit.local("word"), type=source.type)
     load = Load(target=word.name, tensor=source.name, indices=(index,), type=source.type)
     brought = unit.output(f"{statement.target}_brought", source.type, tagged=True, latency=_INSIDE)
-    there = unit.valid & (index >= 0)
+    present = unit.valid & (index >= 0)
     unit.at_each(
         [
-            FiringCase(name="read", when=there, body=(load,), puts=(put(brought, word),)),
+            FiringCase(name="read", when=present, body=(load,), puts=(put(brought, word),)),
             FiringCase(name="nothing", puts=(put(brought, zero(source.type)),)),
         ],
         gate=gate,

@@ -1,8 +1,8 @@
-"""What units are written with: wires between units, drafts of machines, and short words for rules.
+"""Drafts of units and of their graph, with the wires between units.
 
 A ``Wire`` is an output of a unit, to which any number of units listens; each of them gets a channel
-of its own, and a firing that puts into the wire puts into all of them.  A unit names its wires;
-``GraphDraft.graph`` puts the channels in their place when all listeners are known.
+of its own, and a firing that sends into the wire sends into all of them.  Rules name wires;
+``GraphDraft.graph`` replaces them by channels when all listeners are known.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from t2s.graph.graph import (
 from t2s.graph.nodes import Machine, stop
 
 LAST = stop(0)
-"""The tag of the last firing of a segment, and above all others that come with firings."""
+"""The tag of the last firing of a segment, higher than all other tags of firings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire(Out):
     """An output of a unit.
 
-    ``latency`` are the cycles from its firing until a listener has the token, the device's for the
-    operators that compute it left out; ``capacity`` the tokens that wait at each listener.
-    ``shape`` is that of its elements, ``source_at`` the one that a place puts into, and ``sink_at``
-    the one that is listened to, if it is not that of the listener's place.
+    ``latency`` is in cycles from the firing until a listener has the token, without the device's
+    latency of the operators that compute it; ``capacity`` is in tokens at each listener.  ``shape``
+    is that of the array of channels, ``source_at`` the element that a place sends into, and
+    ``sink_at`` the element that a listener takes from, if it is not that of its own place.
     """
 
     unit: str
@@ -51,9 +51,9 @@ class Wire(Out):
 
 
 class GraphDraft:
-    """A graph that grows unit by unit.
+    """The graph, collected unit by unit.
 
-    ``names`` are those of values in units, ``labels`` those of units, wires and channels.
+    ``names`` supplies names of values in units, ``labels`` names of units, wires and channels.
     """
 
     def __init__(self, name: str, taken: Sequence[str], times: CapstanTimes) -> None:
@@ -67,7 +67,7 @@ class GraphDraft:
         self._listeners: dict[str, dict[str, list[str]]] = {}
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """Say that units use a tensor; the one of that name if there is one."""
+        """Register a tensor that units use; returns the one registered under its name."""
         return self.tensors.setdefault(tensor.name, tensor)
 
     def add(self, machine: Machine) -> None:
@@ -75,7 +75,7 @@ class GraphDraft:
         self._machines.append(machine)
 
     def connect(self, wire: Wire, unit: str, sink_at: tuple[Expr, ...]) -> str:
-        """A channel from a wire to a unit; its name."""
+        """Add a channel from a wire to a unit; returns its name."""
         name = self.labels.fresh(f"{wire.port}_to_{unit}")
         self._channels.append(
             Channel(
@@ -113,7 +113,7 @@ class GraphDraft:
 
 
 class UnitDraft(MachineDraft):
-    """A unit that is being written: an array of machines, one for each point of ``space``."""
+    """The draft of a unit: an array of machines, one for each point of ``space``."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class UnitDraft(MachineDraft):
 
     @property
     def here(self) -> tuple[Expr, ...]:
-        """The unit's own place."""
+        """The index of the unit's own place."""
         return tuple(Index(name=dimension.name) for dimension in self.space)
 
     def listen(self, wire: Wire, name: str) -> In:
@@ -150,7 +150,7 @@ class UnitDraft(MachineDraft):
         latency: int | None = None,
         capacity: int | None = None,
     ) -> Wire:
-        """A wire of the unit; as late, and with as much room, as the chip's links."""
+        """A wire of the unit, by default with the latency and the capacity of the chip's links."""
         times = self.draft.times
         return Wire(
             unit=self.name,
@@ -168,17 +168,19 @@ class UnitDraft(MachineDraft):
         )
 
     def register(self, name: str, type: Type = INT32, initial: float = 0) -> Local:
-        """A register with a name of its own; the value is that at the start of a firing."""
+        """A register with a unique name; the expression is its value at the start of a firing."""
         return super().register(self.local(f"{self.name}_{name}"), type, initial)
 
     def local(self, name: str) -> str:
-        """A name for a value that a statement binds."""
+        """A unique name for a value that a statement binds."""
         return self.draft.names.fresh(name)
 
     def let(self, name: str, value: Expr) -> tuple[Let, Local]:
-        """A local with a name of its own, and the expression that reads it."""
+        """A local with a unique name, and the expression that reads it."""
         return let(self.local(name), value)
 
     def finish(self, *, endless: bool = False) -> None:
-        """The unit is complete; an ``endless`` one waits for ever when all others have ended."""
+        """Add the unit to the graph; an ``endless`` one may wait forever once all others have
+        ended.
+        """
         self.draft.add(self.machine(endless=endless))

@@ -1,7 +1,7 @@
-"""How values go between one unit and the partitions of a pattern, and from one to the next.
+"""Communication between one unit and the partitions of a pattern, and between partitions.
 
-Chains pass from one partition to the next; vectors are dealt to partitions and come back;
-reductions and allocations that partitions share go along a chain.
+Chains lead from each partition to the next; vectors are distributed over partitions and collected;
+reductions and allocations that partitions share travel along a chain.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARTITION = "partition"
 
 
 def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> PatternBody:
-    """The body of a program as its partitions see it."""
+    """The outermost body as its partitions see it."""
     space = (SpaceDimension(name=PARTITION, minimum=0, extent=parts),)
 
     def carried(wire: Wire, name: str) -> Wire:
@@ -56,26 +56,26 @@ def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> 
 
 
 def _next_place(parts: int) -> Expr:
-    """The partition behind this one; the first one behind the last."""
-    here = Index(name=PARTITION)
-    return (here + 1) % parts
+    """The next partition; the first one after the last."""
+    place = Index(name=PARTITION)
+    return (place + 1) % parts
 
 
 def _place_before(parts: int) -> Expr:
-    here = Index(name=PARTITION) + (parts - 1)
-    return here % parts
+    before = Index(name=PARTITION) + (parts - 1)
+    return before % parts
 
 
 def to_next_place(
     unit: UnitDraft, name: str, type: Type, parts: int, *, tagged: bool = False
 ) -> Wire:
-    """An output of the partitions' units to the unit of the next one, a cycle later."""
+    """An output to the unit of the next partition, with a latency of one cycle."""
     on = unit.output(name, type, tagged=tagged, latency=1)
     return replace(on, source_at=(_next_place(parts),))
 
 
 def to_first_place(wire: Wire, parts: int) -> Wire:
-    """A wire as all partitions listen to it, and only the first one gets what is put."""
+    """A wire that all partitions listen to, of which only the first one receives tokens."""
     if wire.shape:
         # the last of another row of partitions puts it, and the first one here listens to that
         return replace(wire, sink_at=(_place_before(parts),))
@@ -83,7 +83,7 @@ def to_first_place(wire: Wire, parts: int) -> Wire:
 
 
 def is_place(place: int) -> Expr:
-    """Whether this is that partition."""
+    """Whether this is the given partition."""
     return equals(Index(name=PARTITION), place)
 
 
@@ -94,9 +94,9 @@ def _spread(
     space: tuple[SpaceDimension, ...],
     location: SourceLocation | None,
 ) -> Wire:
-    """A wire of the body around in all partitions, each a cycle after the one before.
+    """A wire of the enclosing body in all partitions, each a cycle after the one before.
 
-    A local has one token, the control two.
+    A local of the outermost body has one token, its control two.
     """
     parts = space[0].extent
     unit = UnitDraft(around.draft, f"spread_{name}", Role.RELAY, space, around.region, location)
@@ -133,7 +133,7 @@ def _copies(head: In, wires: tuple[Wire, ...], text: str) -> list[Choice]:
 
 
 def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocation | None) -> Wire:
-    """A local of the body around: all partitions have put their one token into a wire."""
+    """A local of the enclosing body, sent when all partitions have sent their one token."""
     (parts,) = wire.shape
     space = (SpaceDimension(name=PARTITION, minimum=0, extent=parts),)
     unit = UnitDraft(around.draft, f"finish_{name}", Role.RELAY, space, around.region, location)
@@ -160,16 +160,16 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
     return out
 
 
-# From a stream of vectors to partitions: lane ``q`` is that of partition ``q``.
+# Distributing a stream of vectors: lane ``q`` belongs to partition ``q``.
 #
 # A vector goes from partition to partition, and each takes its word.
 
 
 def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocation | None) -> Wire:
-    """The words of a queue of the body around for the iterations of partitions.
+    """The words of a queue of the enclosing body, distributed over the iterations of partitions.
 
-    There is a vector for each firing of the first partition, and a word of it for each partition
-    that has an iteration then.
+    Each firing of the first partition takes a vector, with one word for each partition that has an
+    iteration then.
     """
     (dimension,) = body.space
     parts = dimension.extent
@@ -214,9 +214,9 @@ def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocati
 
 
 def dealt_body(body: PatternBody, around: PatternBody) -> PatternBody:
-    """A body that takes as many iterations at a time as there are partitions, as these see it.
+    """A body with as many lanes as there are partitions, as these see it.
 
-    Each partition has a firing for each of its firings, which may have no iteration.
+    Each partition fires whenever the body fires, with an idle lane where it has no iteration.
     """
     wires = {name: _dealt(body, around, wire, name) for name, wire in body.wires.items()}
     return replace(
@@ -260,30 +260,30 @@ def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wir
 
 
 def _own_lane(vector: Expr, index: str) -> Expr:
-    """The lane with the number of the partition."""
+    """The partition's own lane."""
     lanes = vector.type.lanes
     scalar = vector.type.scalar
     number = spread(Index(name=index), lanes)
     own = equals(LaneNumbers(type=INT32.with_lanes(lanes)), number)
-    # the sum of a number and any zeros below zero is that number
+    # -0.0 is the neutral element of float addition: 0.0 would turn a sum of -0.0 into 0.0
     neutral = spread(const(-0.0 if scalar.is_float else 0, scalar), lanes)
     return ReduceLanes(operator=Op.ADD, value=select(own, vector, neutral), type=scalar)
 
 
-# A reduction that the partitions share: a vector of their values goes along a chain.
+# A reduction that the partitions share: a vector of their values travels along a chain.
 #
-# As in every reduction, ``p`` values make a tree, and the trees are combined in order; the ``p``
-# values are those of the partitions' iterations with the same number.  The first partition makes
-# the vector, each one puts its value into its lane, and the last one reduces it.
+# As in every reduction, ``p`` values are reduced by a tree, and the results are combined in order;
+# the ``p`` values are those of one iteration of each partition.  The first partition starts the
+# vector, each one fills its lane, and the last one reduces it.
 
 
 def reduced_over_partitions(body: PatternBody, statement: Reduce) -> Wire:
-    """The result of a reduction that is dealt to partitions: a local of the program."""
+    """The result of a reduction over partitions: a local of the outermost body."""
     return _PartitionSum(body, statement).made()
 
 
 class _PartitionSum:
-    """The unit while it is made; ``ended`` says that a partition has no more values."""
+    """The draft of the unit; ``ended`` says that a partition has no more values."""
 
     def __init__(self, body: PatternBody, statement: Reduce) -> None:
         unit = BodyUnit(body, f"reduce_{statement.target}", Role.COMPUTE, statement.location)
@@ -299,7 +299,7 @@ class _PartitionSum:
         vector, times = self._type.with_lanes(self._parts), body.draft.times
         chain = f"{statement.target}_on"
         self._chain = to_next_place(unit, chain, vector, self._parts, tagged=True)
-        one = apply(
+        addition = apply(
             statement.operator,
             self._neutral,
             ReduceLanes(
@@ -309,7 +309,7 @@ class _PartitionSum:
             ),
         )
         self._out = replace(
-            unit.output(statement.target, self._type, latency=times.hop + stages(one)),
+            unit.output(statement.target, self._type, latency=times.hop + stages(addition)),
             sink_at=(const(self._parts - 1),),
         )
         self._before = unit.listen(self._chain, unit.local("before"))
@@ -336,10 +336,12 @@ class _PartitionSum:
         return self._out
 
     def _with_own(self, name: str, vector: Expr, is_last: Expr, taken: list[In]) -> list[Choice]:
-        """A partition puts its value into the vector; ``is_last`` says that it is the last one."""
+        """Fill the partition's lane of the vector; ``is_last`` says that the partition is the last
+        one.
+        """
         unit = self._unit
-        here = Index(name=PARTITION)
-        mine = Insert(vector=vector, lane=here, value=self._value, type=vector.type)
+        place = Index(name=PARTITION)
+        mine = Insert(vector=vector, lane=place, value=self._value, type=vector.type)
         ends: list[Statement] = [write(self._ended, 1)]
         heads = [unit.control, *taken]
         whole, part = [*heads, *unit.operands], [*heads, *unit.own_operands]
@@ -358,7 +360,7 @@ class _PartitionSum:
     def _passed(
         self, name: str, vector: Expr, is_last: Expr, takes: list[In], body: list[Statement]
     ) -> list[Choice]:
-        """The vector goes on, or is reduced by the last partition."""
+        """Pass the vector on, or reduce it in the last partition."""
         on = put(self._chain, vector)
         over = put(self._chain, vector, LAST)
         operator = self._statement.operator
@@ -387,17 +389,17 @@ class _PartitionSum:
         return when(condition, rule(name, after, takes=takes, puts=puts, body=body))
 
 
-# Allocators: words that iterations add to in their order, in whatever partition they are.
+# Allocators: words that iterations add to in program order, whatever partition they run in.
 #
-# The word is a token that goes from partition to partition: each adds what its iteration has, tells
-# it the sum, and hands the token on.  So there is an addition in each cycle.  What is left of the
-# token at the end is taken by whoever has no iteration more.
+# The word is a token that circulates through the partitions: each adds its iteration's value,
+# returns the sum to the iteration, and passes the token on, so there is one addition in each cycle.
+# At the end, a partition without further iterations drops the token.
 
 
 def updated(body: PatternBody, statement: Update, value: Wire, *, each: bool) -> Wire:
-    """The sums after the iterations of a body, of a word that is 0 at the start.
+    """The running sums of a word that is 0 at the start, one for each iteration of a body.
 
-    ``each``: each iteration of the body is one of the partitions; else a segment of it is.
+    ``each``: an iteration of the body is an iteration of its partition; else a segment is.
     """
     if body.space:
         return _in_turn(body, statement, value, each)
@@ -418,10 +420,10 @@ def _answer(body: PatternBody) -> int:
 
 
 def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> Wire:
-    """A unit in each partition.  A turn is from taking the token to handing it on.
+    """Make a unit in each partition.  A turn lasts from taking the token to passing it on.
 
-    Every partition has a turn in the first round, with an iteration or without; the first one
-    begins with 0.
+    Every partition has a turn in the first round, with or without an iteration; the first one
+    starts the token with 0.
     """
     draft, location = body.draft, statement.location
     name = f"update_{statement.memory}"
@@ -438,7 +440,7 @@ def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> W
     count = select(is_there(control.value), counted.value, zero(type))
 
     def turn(name: str, start: Expr, takes: tuple[In, ...]) -> list[Choice]:
-        """Add to what the word was at the start; the last firing of a turn hands the sum on."""
+        """Add to the word's value at the start of the turn; the last firing passes the sum on."""
         after = apply(statement.operator, start, count)
         takes = (control, counted, *takes)
         ends = [write(begun, 1), write(has_turn, 0)]
@@ -474,5 +476,5 @@ def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> W
 
 
 def _registers(type: Type) -> tuple[tuple[str, Type], ...]:
-    """The sum in a turn, whether there was a turn yet, and whether there is one."""
+    """Registers: the sum in a turn, whether there was a turn yet, and whether one is active."""
     return ("total", type), ("begun", INT32), ("has_turn", INT32)

@@ -1,8 +1,8 @@
-"""Words of a sparse DRAM that iterations add to, at addresses that come back in other iterations.
+"""Sums in words of a sparse DRAM, at addresses that several iterations may share.
 
-One unit reads, adds and writes back, a burst in a cycle; so what it adds to is its own, and sums
-of floats are those of the iterations' order.  Partitions hand it their vectors along a chain, one
-outermost iteration after the other, in whatever partition it is.
+A single unit reads, adds and writes back, a burst per cycle, so updates never race and sums of
+floats are added in program order.  Partitions send it their vectors along a chain, one outermost
+iteration after the other.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from t2s.graph.nodes import DONE, VALUE, Choice, Rule
 from t2s.patterns.ir import Update
 
 _Pair = tuple[Wire, Wire]
-"""Addresses, with a tag at the end of each outermost iteration, and what is added there."""
+"""Addresses, tagged at the end of each outermost iteration, and the values to add."""
 
 
 def added(body: PatternBody, statement: Update, target: Tensor) -> None:
-    """Units that add a value to a word in each iteration of a body."""
+    """Make units that add a value to a word in each iteration of a body."""
     wires = _asked(body, statement, target)
     if body.space:
         wires = _in_turn(body, wires, statement)
@@ -36,7 +36,7 @@ def added(body: PatternBody, statement: Update, target: Tensor) -> None:
 
 
 def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
-    """The addresses of each firing, -1 where there is no iteration, and the values."""
+    """The addresses of each firing, -1 in idle lanes, and the values."""
     lanes, name = body.lanes, statement.memory
     ends = _ends_iteration(body, statement.location)
     unit = BodyUnit(body, f"ask_{name}", Role.COMPUTE, statement.location)
@@ -63,7 +63,8 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
 def _ends_iteration(body: PatternBody, location: SourceLocation | None) -> bool | str:
     """Whether each firing ends an outermost iteration.
 
-    If not, its last firing in a segment does; or, of a name, does if this local around is 1.
+    If not, its last firing in a segment does; given the name of an enclosing local, only if that is
+    1.
     """
     around = body.around
     if around is None or around.around is None or around.carry is not None:
@@ -89,10 +90,9 @@ def _ends_iteration(body: PatternBody, location: SourceLocation | None) -> bool 
 
 
 def _in_turn(body: PatternBody, wires: _Pair, statement: Update) -> _Pair:
-    """The streams of all partitions as one, each outermost iteration in its turn.
+    """Merge the streams of all partitions, in the order of outermost iterations.
 
-    A place passes on what comes from those before up to the end of their turns, then its own
-    iteration, and marks the end of all.
+    A place forwards the turns of the places before it, then its own iteration, and marks the end.
     """
     (dimension,) = body.space
     parts, name = dimension.extent, f"order_{statement.memory}"
@@ -112,7 +112,7 @@ def _in_turn(body: PatternBody, wires: _Pair, statement: Update) -> _Pair:
     before = tuple(unit.listen(wire, unit.local(wire.port)) for wire in chain)
 
     def passed(name: str, heads: tuple[In, ...], tag: int, after: str) -> list[Choice]:
-        """Pass a vector on, and from the last place to who adds it."""
+        """Forward a vector; the last place sends it to the adder."""
 
         def to(name: str, onto: tuple[Wire, ...]) -> Rule:
             puts = [put(onto[0], heads[0].value, const(tag)), put(onto[1], heads[1].value)]

@@ -1,7 +1,7 @@
-"""Transfers between the DRAM and the chip: streams and blocks, a vector of words per firing.
+"""Transfers between DRAM and chip, as streams or as blocks, one vector of words per firing.
 
-A unit asks for all lines of a segment in advance: behind its first firing, which takes the begin
-and the length, its firings follow from registers.
+A unit requests all lines of a segment ahead of time: its first firing takes the begin and the
+length, and all later ones depend on registers only.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from t2s.patterns.ir import LoadBlock, LoadStream, Push, StoreBlock, StoreStream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentPart:
-    """The words that a firing moves: ``left`` from ``at`` on, of which at most ``lanes``.
+    """The words that a firing moves: from ``at`` on, ``left`` but at most ``lanes``.
 
-    ``full`` says that there are so many, ``last`` that these are the last ones.
+    ``full`` says that it moves ``lanes`` words, ``last`` that these are the last ones.
     """
 
     at: Expr
@@ -37,11 +37,13 @@ class SegmentPart:
 
     @property
     def indices(self) -> Expr:
-        """Their addresses: the first one if all are there, else one for each lane, or -1."""
+        """Their addresses: that of the first word if full, else one for each lane, -1 in idle
+        ones.
+        """
         if self.full or self.lanes == 1:
             return self.at
-        there = counted_from(const(0), self.lanes) < spread(self.left, self.lanes)
-        return addresses(there, counted_from(self.at, self.lanes))
+        present = counted_from(const(0), self.lanes) < spread(self.left, self.lanes)
+        return addresses(present, counted_from(self.at, self.lanes))
 
 
 Moved = tuple[list[Statement], list[Put]]
@@ -55,17 +57,17 @@ def in_parts(
     move: Callable[[SegmentPart], Moved],
     gate: CreditGate | None = None,
 ) -> None:
-    """Let a unit make a firing for each vector of a segment, one for none, and end with the body.
+    """Make a unit fire for each vector of a segment, once for an empty one, and end with the body.
 
-    ``move`` is what a firing does.  Where ``lanes`` is 1, an empty segment is a part whose ``left``
-    is a constant 0.
+    ``move`` gives the statements and puts of a firing.  With one lane, an empty segment is a part
+    whose ``left`` is the constant 0.
     """
     at, left = unit.register("at"), unit.register("left")
     words = select(unit.valid, length, 0)
     step = const(lanes)
 
-    def of(at: Expr, left: Expr, full: bool, last: bool) -> Moved:
-        return move(SegmentPart(at=at, left=left, lanes=lanes, full=full, last=last))
+    def of(at: Expr, remaining: Expr, full: bool, last: bool) -> Moved:
+        return move(SegmentPart(at=at, left=remaining, lanes=lanes, full=full, last=last))
 
     body, puts = of(begin, words, True, False)
     goes_on = [write(at, begin + step), write(left, words - step)]
@@ -97,7 +99,7 @@ def in_parts(
 
 
 def _load(unit: BodyUnit, tensor: Tensor, part: SegmentPart) -> tuple[list[Statement], Expr]:
-    """Load the words of a part, as a vector; what is not there is zero."""
+    """Load the words of a part as a vector; idle lanes are zero."""
     type = tensor.type.with_lanes(part.lanes)
     if part.lanes == 1 and part.left == const(0):
         return [], zero(type)
@@ -122,10 +124,11 @@ def segment_load(body: PatternBody, statement: LoadStream, source: Tensor, lanes
 
 
 class BlockLoad:
-    """Brings a block on the chip.
+    """A unit that loads a block into an on-chip memory.
 
-    ``there`` is the wire of the local that says so.  The unit is complete when all readers are
-    known: if ``again``, it loads block after block, as they give them back.
+    ``there`` is the wire on which it announces the loaded block.  The unit is made when all readers
+    are
+    known: if ``again``, it loads block after block as the readers release them.
     """
 
     def __init__(
@@ -140,7 +143,7 @@ class BlockLoad:
             body.given_back[name] = []
 
     def complete(self) -> None:
-        """Write the unit."""
+        """Make the unit."""
         unit, times = self._unit, self._body.draft.times
 
         def move(part: SegmentPart) -> Moved:
@@ -161,7 +164,7 @@ class BlockLoad:
 def block_store(
     body: PatternBody, statement: StoreBlock, memory: Tensor, target: Tensor, ready: list[str]
 ) -> None:
-    """A memory, which is complete when the locals ``ready`` are there, into the DRAM."""
+    """Store a memory into the DRAM once the locals ``ready`` have arrived."""
     unit = BodyUnit(body, f"store_{statement.memory}", Role.STORE, statement.location)
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
     unit.wait(ready)
@@ -182,13 +185,13 @@ def inner_store(
     memory: Tensor,
     target: Tensor,
     region: str,
-    there: str,
+    ready: str,
 ) -> None:
-    """A memory of a loop into the DRAM: it begins at the local ``region`` of a tensor."""
+    """Store a loop's memory into the DRAM; it begins at the local ``region`` of a tensor."""
     unit = BodyUnit(body, f"store_{statement.memory}", Role.STORE, statement.location)
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
     first = unit.reads(region)
-    unit.wait([there])
+    unit.wait([ready])
     # the locals are taken with the first vector
     further = unit.register("further")
 
@@ -204,17 +207,17 @@ def inner_store(
 
 
 def _moved(part: SegmentPart, begin: Expr) -> Expr:
-    """The indices of a part, all further on."""
+    """The indices of a part, with an offset."""
     return replace(part, at=part.at + begin).indices
 
 
-# Queues that leave the chip: what is pushed goes to the DRAM word after word.
+# Queues that leave the chip: pushed values go to consecutive words of the DRAM.
 
 
 def stream_store(body: PatternBody, push: Push, statement: StoreStream, target: Tensor) -> None:
-    """Store what a body pushes, as much as the statement takes from the queue each time.
+    """Store the values that a body pushes, as many as the statement takes from the queue each time.
 
-    The unit counts what it has stored of a segment; with its last word the next one begins.
+    The unit counts the stored words of a segment; after the last one the next segment begins.
     """
     unit = BodyUnit(body, f"store_{push.queue}", Role.STORE, statement.location)
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)

@@ -1,4 +1,4 @@
-"""Expressions of patterns for all lanes of a body at once."""
+"""Vectorized expressions: one lane for each iteration of a firing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from t2s.patterns.ir import NOWHERE
 
 
 def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
-    """The expression for all lanes, where ``type_of`` says which locals differ between lanes."""
+    """The vectorized expression; ``type_of`` tells which locals are vectors."""
     names = {term.name for term in walk(expr) if isinstance(term, Local)}
     if not any(type_of(name).lanes > 1 for name in names):
         return spread(expr, lanes)
@@ -46,7 +46,9 @@ def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
 
 
 def stages(expr: Expr) -> int:
-    """Operations one after the other, each a stage of a unit; choices and copies are wires."""
+    """The length of the longest chain of operations, each a pipeline stage; selects and copies are
+    free.
+    """
     inside = max((stages(child) for child in children(expr) if isinstance(child, Expr)), default=0)
     match expr:
         case Apply():
@@ -57,12 +59,12 @@ def stages(expr: Expr) -> int:
 
 
 def is_there(binder: Expr) -> Expr:
-    """Whether there is an iteration, by lane."""
+    """Whether an iteration is active, by lane."""
     return binder >= 0
 
 
 def addresses(valid: Expr, index: Expr) -> Expr:
-    """The index, -1 where there is no iteration."""
+    """The index, -1 in idle lanes."""
     return select(valid, index, NOWHERE)
 
 

@@ -91,12 +91,12 @@ def heat_svg(
             "none" if share is None else f"hsl({round(240 - 240 * min(max(share, 0), 1))},70%,55%)"
         )
 
-    said = {
-        name: ", ".join(f"{what} {share:.1%}" for what, share in found.items())
-        for name, found in shares.items()
+    titles = {
+        name: ", ".join(f"{what} {share:.1%}" for what, share in kinds.items())
+        for name, kinds in shares.items()
     }
     caption = f"{kind} cycles: blue none of them, green half, red all"
-    return _drawn(design, _Look(fill=fill, said=said, nets=(), busy={}, caption=caption))
+    return _drawn(design, _Look(fill=fill, said=titles, nets=(), busy={}, caption=caption))
 
 
 def circle_svg(design: PlacedDesign) -> str:

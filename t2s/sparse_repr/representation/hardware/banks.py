@@ -75,14 +75,14 @@ def load_banks(parts: GraphParts, product: Product, lines: tuple[Out, ...]) -> t
     groups = max(1, banks // words)  # lines until it is a bank's turn again
     outs = tuple(wire(f"{_bank(product)}_word_{n}", type) for n in range(max(1, words // banks)))
 
-    def sends(body: Statements, given: tuple[Expr, ...]) -> None:
+    def sends(body: Statements, words_of_line: tuple[Expr, ...]) -> None:
         at = simplify(index(HOP) % words)
         for number, out in enumerate(outs):
-            value = given[0]
+            value = words_of_line[0]
             for word in range(1, min(banks, words)):
-                value = select(equals(at, word), given[number * banks + word], value)
+                value = select(equals(at, word), words_of_line[number * banks + word], value)
             if number:
-                value = select(equals(at, 0), given[number * banks], value)
+                value = select(equals(at, 0), words_of_line[number * banks], value)
             turn = equals(simplify(index("line") % groups), simplify(index(HOP) // words))
             body.send(out, value, turn if groups > 1 else None)
 
@@ -111,8 +111,8 @@ def look_up(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> None
     _give(parts, product, passed)
 
 
-def _column(place: str, found: str, product: Product) -> _Column:
-    return _Column(place=wire(place), found=wire(found, product.vector.type))
+def _column(place: str, value: str, product: Product) -> _Column:
+    return _Column(place=wire(place), found=wire(value, product.vector.type))
 
 
 def _bank(product: Product) -> str:
@@ -156,9 +156,9 @@ def _pass_on(
     for number in range(product.multipliers):
         new = unit.receive(asked[number], f"asked_{number}", first)
         came = unit.receive(back[number].place, f"came_{number}", behind)
-        found = unit.receive(back[number].found, f"found_{number}", behind)
+        answer = unit.receive(back[number].found, f"found_{number}", behind)
         place = unit.let(f"place_{number}", select(first, new, came))
-        value = unit.let(f"value_{number}", select(first, zero(type), found))
+        value = unit.let(f"value_{number}", select(first, zero(type), answer))
         for sent, on, end in (
             (place, to_banks[number].place, passed[number].place),
             (value, to_banks[number].found, passed[number].found),
@@ -185,17 +185,17 @@ def _banks(
     """The banks: machines that are filled, and then look up what is theirs of every step."""
     type, location = product.vector.type, product.nodes.vector_feeder.location
     machine = ProductMachine(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
-    given = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
+    line_words = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
     columns: list[In] = []
     for number, each in enumerate(asked):
         columns.append(machine.input(each.place, f"place_{number}"))
         columns.append(machine.input(each.found, f"value_{number}"))
     line, count, served = (machine.register(name) for name in ("line", "count", "served"))
-    kept = machine.file("kept", type, (product.bank_lines * len(words),))
+    words_file = machine.file("kept", type, (product.bank_lines * len(words),))
     got = machine.file("got", type, (product.multipliers,))
-    fill(machine, line, kept, given, product.bank_lines, "serve")
-    found = _BankSearch(product, columns, kept, got, served)
-    _serve(machine, product, found, answers, count)
+    fill(machine, line, words_file, line_words, product.bank_lines, "serve")
+    search = _BankSearch(product, columns, words_file, got, served)
+    _serve(machine, product, search, answers, count)
     parts.nodes.append(machine.machine())
 
 
@@ -213,7 +213,7 @@ class _BankSearch:
         self,
         product: Product,
         columns: list[In],
-        kept: RegisterFile,
+        words: RegisterFile,
         got: RegisterFile,
         served: Local,
     ) -> None:
@@ -223,22 +223,22 @@ class _BankSearch:
         self.got: list[Local] = []
         waits: list[Local] = []
         for number, place in enumerate(self.places):
-            here = equals(place.value & (product.banks - 1), index(BANK))
-            self.mine.append(self.body.let(f"mine_{number}", (const(-1) < place.value) & here))
+            in_bank = equals(place.value & (product.banks - 1), index(BANK))
+            self.mine.append(self.body.let(f"mine_{number}", (const(-1) < place.value) & in_bank))
             later = self.mine[number] & (served < number + 1)
             waits.append(self.body.let(f"waits_{number}_0", later))
             self.got.append(self.body.read(got, f"got_{number}", const(number)))
         self.ports: list[tuple[Local, Local, Local]] = []
         for port in range(PORTS):
-            waits = self._look_up(port, waits, kept, product.banks)
-        left: Expr = const(False, BOOL)
+            waits = self._look_up(port, waits, words, product.banks)
+        conflict: Expr = const(False, BOOL)
         for each in waits:
-            left = left | each
-        self.conflict = self.body.let("conflict", left)
+            conflict = conflict | each
+        self.conflict = self.body.let("conflict", conflict)
         self.following = self.body.let("following", self.ports[-1][0] + 1)
 
     def _look_up(
-        self, port: int, waits: list[Local], kept: RegisterFile, banks: int
+        self, port: int, waits: list[Local], words: RegisterFile, banks: int
     ) -> list[Local]:
         """The first column that waits, for a port; returns which columns wait behind it."""
         first: Expr = const(0)
@@ -249,9 +249,9 @@ class _BankSearch:
             at = select(waits[number], self.places[number].value, at)
             any_waits = waits[number] | any_waits
         who = self.body.let(f"who_{port}", first)
-        found = self.body.let(f"any_{port}", any_waits)
-        read = self.body.read(kept, f"read_{port}", simplify(at // banks))
-        self.ports.append((who, found, read))
+        any_column = self.body.let(f"any_{port}", any_waits)
+        read = self.body.read(words, f"read_{port}", simplify(at // banks))
+        self.ports.append((who, any_column, read))
         return [
             self.body.let(f"waits_{number}_{port + 1}", each & (who < number))
             for number, each in enumerate(waits)
@@ -260,36 +260,36 @@ class _BankSearch:
     def value(self, number: int) -> Expr:
         """What is known of the element of a column behind this bank."""
         value = select(self.mine[number], self.got[number], self.values[number].value)
-        for who, found, read in self.ports:
-            value = select(found & equals(who, number), read, value)
+        for who, any_column, read in self.ports:
+            value = select(any_column & equals(who, number), read, value)
         return value
 
 
 def _serve(
     machine: ProductMachine,
     product: Product,
-    found: _BankSearch,
+    search: _BankSearch,
     answers: list[_Column],
     count: Local,
 ) -> None:
     """Look up the next elements of this step that are here; with the last ones it leaves."""
-    heads = [head for pair in zip(found.places, found.values, strict=True) for head in pair]
+    heads = [head for pair in zip(search.places, search.values, strict=True) for head in pair]
     puts: list[Put] = []
     for number, answer in enumerate(answers):
-        puts.append(put(answer.place, found.places[number].value))
-        puts.append(put(answer.found, found.value(number)))
-    keep: list[Statement] = [found.keep.write(read, who) for who, _, read in found.ports]
-    keep.append(write(found.served, found.following))
-    counted = [write(found.served, const(0)), count_up(count)]
+        puts.append(put(answer.place, search.places[number].value))
+        puts.append(put(answer.found, search.value(number)))
+    keep: list[Statement] = [search.keep.write(read, who) for who, _, read in search.ports]
+    keep.append(write(search.served, search.following))
+    counted = [write(search.served, const(0)), count_up(count)]
     inside = (
-        when(found.conflict, rule("a conflict", "serve", body=keep)),
+        when(search.conflict, rule("a conflict", "serve", body=keep)),
         when(
             unequal(count, product.steps - 1),
             rule("a step", "serve", takes=heads, puts=puts, body=counted),
         ),
         when(None, rule("the last step", None, takes=heads, puts=puts)),
     )
-    machine.mode("serve", when(None, inside, body=found.body.statements), needs=heads)
+    machine.mode("serve", when(None, inside, body=search.body.statements), needs=heads)
 
 
 def _give(parts: GraphParts, product: Product, passed: list[_Column]) -> None:
@@ -299,11 +299,11 @@ def _give(parts: GraphParts, product: Product, passed: list[_Column]) -> None:
     place: Expr = const(0)
     value: Expr = zero(product.vector.type)
     for number, each in enumerate(passed):
-        here = equals(place_number(product), number) if len(passed) > 1 else None
-        came = unit.receive(each.place, f"place_{number}", here)
-        found = unit.receive(each.found, f"value_{number}", here)
-        place = came if here is None else select(here, came, place)
-        value = found if here is None else select(here, found, value)
+        mine = equals(place_number(product), number) if len(passed) > 1 else None
+        came = unit.receive(each.place, f"place_{number}", mine)
+        answer = unit.receive(each.found, f"value_{number}", mine)
+        place = came if mine is None else select(mine, came, place)
+        value = answer if mine is None else select(mine, answer, value)
     unit.send(product.vector_wire, value)
     if product.padded:
         unit.send(product.valid_wire, const(-1) < place)

@@ -123,9 +123,9 @@ class _Dealing(ABC):
         """The mode: with a line where there is room for it, and without."""
         window = self.window
         low = window.level < window.ahead + window.words
-        wanted = low & (window.taken < window.lines)
+        asks = low & (window.taken < window.lines)
         inside = (
-            when(wanted, self._alternatives(outs, line=True), needs=window.inputs),
+            when(asks, self._alternatives(outs, line=True), needs=window.inputs),
             when(None, self._alternatives(outs, line=False)),
         )
         machine.mode("deal", when(None, inside, body=self.found.statements))
@@ -206,20 +206,20 @@ class _Rows(_Dealing):
         for m in self.machines:
             stays = self.free[m] | self.served[m]
             other = select(stays, self.left[m], self.left[m] - 1)
-            following, here = select(self.takes[m], self.ahead[m], other), const(m)
-            body.append(self.left_file.write(following, here))
-            body.append(self.current_file.write(self.row[m], here))
-            body.append(self.served_file.write(const(False, BOOL), here))
+            following, place = select(self.takes[m], self.ahead[m], other), const(m)
+            body.append(self.left_file.write(following, place))
+            body.append(self.current_file.write(self.row[m], place))
+            body.append(self.served_file.write(const(False, BOOL), place))
         return body
 
     def skip(self) -> list[Statement]:
         body = Statements()
         for m in self.machines:
             taken = self.takes[m] & unequal(self.ahead[m], -1)
-            filled, here = body.let(f"filled_{m}", taken), const(m)
-            body.write(self.left_file, select(filled, self.ahead[m], self.left[m]), here)
-            body.write(self.current_file, select(filled, self.number[m], self.current[m]), here)
-            body.write(self.served_file, self.served[m] | filled, here)
+            filled, place = body.let(f"filled_{m}", taken), const(m)
+            body.write(self.left_file, select(filled, self.ahead[m], self.left[m]), place)
+            body.write(self.current_file, select(filled, self.number[m], self.current[m]), place)
+            body.write(self.served_file, self.served[m] | filled, place)
         return body.statements
 
 
@@ -282,9 +282,9 @@ class _Blocks(_Dealing):
     def skip(self) -> list[Statement]:
         body: list[Statement] = []
         for m in self.machines:
-            found = self.passed[m] < self.window.ahead
+            passed = self.passed[m] < self.window.ahead
             body.append(self.current_file.write(self.row[m], const(m)))
-            body.append(self.served_file.write(self.served[m] | found, const(m)))
+            body.append(self.served_file.write(self.served[m] | passed, const(m)))
         return body
 
 

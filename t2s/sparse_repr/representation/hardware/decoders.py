@@ -125,9 +125,9 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ..
     machine = ProductMachine(decoder.name, Role.RELAY, product.lanes, decoder.location)
     runs = [machine.input(row_wire, "next_row"), machine.input(length_wire, "length")]
     following, length = runs[0].value, runs[1].value
-    row, left, sent = (machine.register(name) for name in ("row", "left", "sent"))
+    row, remaining, sent = (machine.register(name) for name in ("row", "left", "sent"))
     count, keep = count_up(sent), write(row, following)
-    rest, down = write(left, length - 1), write(left, left - 1)
+    rest, down = write(remaining, length - 1), write(remaining, remaining - 1)
     first, again = [put(out, following) for out in outs], [put(out, row) for out in outs]
     nothing = [put(out) for out in outs]
     begins = rule("row begins", "row", takes=runs, puts=first, body=[count, keep, rest])
@@ -142,7 +142,7 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ..
     )
     machine.mode(
         "row",
-        when(equals(left, 1), rule("row ends", "run", puts=again, body=[count])),
+        when(equals(remaining, 1), rule("row ends", "run", puts=again, body=[count])),
         when(None, rule("row", "row", puts=again, body=[count, down])),
     )
     machine.mode(
@@ -245,17 +245,17 @@ def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Out, ...], wha
     start = equals(index(PART), 0)
     value: Expr | None = None
     for element, taken in enumerate(wires):
-        here = equals(index(ELEMENT), element)
-        conditions = ([start] if several else []) + ([here] if product.block > 1 else [])
+        mine = equals(index(ELEMENT), element)
+        conditions = ([start] if several else []) + ([mine] if product.block > 1 else [])
         new = unit.receive(taken, f"{what}_{element}", conjunction(*conditions))
-        value = new if value is None else select(here, new, value)
+        value = new if value is None else select(mine, new, value)
     assert value is not None
     if not several:
         return unit.let(f"{what}_now", value)
-    kept = unit.register(f"{what}_register")
-    before = unit.read(kept, f"{what}_kept")
+    register = unit.register(f"{what}_register")
+    before = unit.read(register, f"{what}_kept")
     now = unit.let(f"{what}_now", select(start, value, before))
-    unit.write(kept, now)
+    unit.write(register, now)
     return now
 
 
@@ -265,15 +265,17 @@ def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) ->
     The row is that of the values of a row that begin here: 0 if all of them are outside.
     """
     mapping, (rows, columns) = product.mapping, product.storage.shape
-    found = {
+    coordinates = {
         mapping.major: _coordinate(product, mapping.major, fibre),
         mapping.minor: _coordinate(product, mapping.minor, place),
     }
-    row = unit.let("row", found[MatrixDimension.ROWS])
-    if MatrixDimension.COLUMNS in found:
-        column = unit.let("column", found[MatrixDimension.COLUMNS])
+    row = unit.let("row", coordinates[MatrixDimension.ROWS])
+    if MatrixDimension.COLUMNS in coordinates:
+        column = unit.let("column", coordinates[MatrixDimension.COLUMNS])
     else:
-        column = unit.let("column", simplify(row + (found[MatrixDimension.DIAGONALS] - (rows - 1))))
+        column = unit.let(
+            "column", simplify(row + (coordinates[MatrixDimension.DIAGONALS] - (rows - 1)))
+        )
     exists = (const(-1) < fibre) & (const(-1) < place)
     starts = unit.let("starts", exists & (row < rows) & (column < columns))
     valid = unit.let("valid", starts & (const(-1) < column))
@@ -387,11 +389,13 @@ def _scheduler(
         member, of_job = job_state
         following = select(equals(member, fibres - 1), 0, member + 1)
         body.statements += [write(member, following), write(of_job, winner)]
-    given, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
+    next_job, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
     free = "row to the first machine that is free"
     machine.mode(
         "rows",
-        when(const(-1) < length, rule(free, "rows", takes=heads, puts=given, body=body.statements)),
+        when(
+            const(-1) < length, rule(free, "rows", takes=heads, puts=next_job, body=body.statements)
+        ),
         when(None, rule("rows end", "finish", takes=heads)),
         needs=heads,
     )
@@ -447,14 +451,14 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
         row_wire, length_wire = run_wires(product)
         mine, own = [put(row_wire, row), put(length_wire, length)], equals(at, lane)
         after = None if machines == 1 else "after"
-        found = [
+        rules = [
             when(own & equals(length, END), rule(f"end {label}", after, takes=heads, puts=mine)),
             when(own, rule(f"own row {label}", "deal", takes=heads, puts=mine)),
         ]
         if machines > 1:
             through = rule(f"pass {label}", "deal", takes=heads, puts=passed(heads))
-            found.append(when(None, through))
-        return found
+            rules.append(when(None, through))
+        return rules
 
     def after(heads: list[In], label: str) -> list[Choice]:
         """The ends of the machines behind this one still come through."""

@@ -190,10 +190,10 @@ def feed_vector(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> 
     heads = [machine.input(each, f"word_{word}") for word, each in enumerate(words)]
     place = machine.input(product.places_wire, "place")
     line, count = machine.register("line"), machine.register("count")
-    kept = machine.file("kept", type, (product.vector_lines * len(words),))
+    words_file = machine.file("kept", type, (product.vector_lines * len(words),))
     side = machine.register("side") if product.width > 1 else None
-    fill(machine, line, kept, heads, product.vector_lines, "send")
-    _sending(machine, product, place, kept, count, side)
+    fill(machine, line, words_file, heads, product.vector_lines, "send")
+    _sending(machine, product, place, words_file, count, side)
     parts.nodes.append(machine.machine())
     give_to_multipliers(parts, product)
 
@@ -201,14 +201,14 @@ def feed_vector(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> 
 def fill(
     machine: ProductMachine,
     line: Local,
-    kept: RegisterFile,
+    words: RegisterFile,
     heads: list[In],
     lines: int,
     after: str,
 ) -> None:
     """The mode in which a machine keeps the words of lines as they come, in ``kept``."""
     body: list[Statement] = [
-        kept.write(head.value, simplify(line * len(heads) + word))
+        words.write(head.value, simplify(line * len(heads) + word))
         for word, head in enumerate(heads)
     ]
     body.append(count_up(line))
@@ -232,7 +232,7 @@ def _sending(
     machine: ProductMachine,
     product: Product,
     place: In,
-    kept: RegisterFile,
+    words: RegisterFile,
     count: Local,
     side: Local | None,
 ) -> None:
@@ -240,13 +240,13 @@ def _sending(
     width = product.width
     row = select(place.value < 0, 0, place.value)
     at = simplify(row * width + (0 if side is None else side))
-    found = kept.read("found", at)
-    puts = [put(product.vector_wire, local("found", kept.type))]
+    read = words.read("found", at)
+    puts = [put(product.vector_wire, local("found", words.type))]
     if product.padded:
         puts.append(put(product.valid_wire, const(-1) < place.value))
 
     def sends(name: str, last_side: bool, following: str | None) -> Rule:
-        body: list[Statement] = [found, count_up(count)]
+        body: list[Statement] = [read, count_up(count)]
         if side is not None:
             body.append(write(side, const(0)) if last_side else count_up(side))
         takes = [place] if last_side else []

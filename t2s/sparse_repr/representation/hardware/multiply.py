@@ -62,11 +62,11 @@ def once_a_step(unit: ArrayDraft, product: Product, target: str, source: Out) ->
     if product.width == 1:
         unit.receive(source, target)
         return
-    kept = unit.register(f"{target}_register", source.type)
+    register = unit.register(f"{target}_register", source.type)
     start = equals(index(SIDE), 0)
     first = unit.receive(source, f"{target}_first", start)
-    before = unit.read(kept, f"{target}_kept")
-    unit.write(kept, unit.let(target, select(start, first, before)))
+    before = unit.read(register, f"{target}_kept")
+    unit.write(register, unit.let(target, select(start, first, before)))
 
 
 def _row(unit: ArrayDraft, product: Product) -> None:
@@ -81,15 +81,15 @@ def _row(unit: ArrayDraft, product: Product) -> None:
     value: Expr = const(0)
     first = equals(index(SIDE), 0) if product.width > 1 else None
     for machine, source in enumerate(wires):
-        here = equals(index(LANE), machine)
-        row = unit.receive(source, f"row_{machine}", here if first is None else here & first)
-        value = select(here, row, value)
+        mine = equals(index(LANE), machine)
+        row = unit.receive(source, f"row_{machine}", mine if first is None else mine & first)
+        value = select(mine, row, value)
     if first is None:
         unit.let(target, value)
         return
-    kept = unit.register("target_register")
-    before = unit.read(kept, "target_kept")
-    unit.write(kept, unit.let(target, select(first, value, before)))
+    register = unit.register("target_register")
+    before = unit.read(register, "target_kept")
+    unit.write(register, unit.let(target, select(first, value, before)))
 
 
 def _to_adder(

@@ -252,13 +252,13 @@ def runs_of_blocks(parts: GraphParts, product: Product) -> None:
     link_runs(parts, product, relay, relay)
 
 
-def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -> Expr:
+def _share(product: Product, unit: ArrayDraft, phase_register: RegisterFile, rest: Expr) -> Expr:
     """1 if a block of the rest of a fibre is that of this machine; moves on to the next fibre."""
     machines, lane = product.machines, index(LANE)
-    phase = unit.read(kept, "phase")
+    phase = unit.read(phase_register, "phase")
     after = phase + rest
     around = phase + (rest - machines)
-    unit.write(kept, select(after < machines, after, around))
+    unit.write(phase_register, select(after < machines, after, around))
     first: Expr = lane - phase
     first = select(lane < phase, first + machines, first)
     return select(first < rest, 1, 0)

@@ -122,19 +122,19 @@ class _Buffer:
         heads = [head for pair in self.pairs for head in pair]
         body = self._keep()
         more = unequal(self.count, self.lanes.steps * self.product.width - 1)
-        found, ways = Statements(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
+        search, variants = Statements(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
         if self.last is not None:
-            complete = self._complete(found, self.last)
+            complete = self._complete(search, self.last)
             read, puts = self._send()
-            ways.append((complete, " and send a line", [*read, count_up(self.line)], puts))
-        ways.append((None, "", [], []))
+            variants.append((complete, " and send a line", [*read, count_up(self.line)], puts))
+        variants.append((None, "", [], []))
         choices: list[Choice] = []
-        for condition, suffix, sent, puts in ways:
+        for condition, suffix, sent, puts in variants:
             firing = [*sent, *body]
             keep = rule(f"keep{suffix}", "collect", takes=heads, puts=puts, body=firing)
             end = rule(f"keep the last{suffix}", "drain", takes=heads, puts=puts, body=firing)
             choices.append(when(condition, (when(more, keep), when(None, end))))
-        machine.mode("collect", when(None, choices, body=found.statements), needs=heads)
+        machine.mode("collect", when(None, choices, body=search.statements), needs=heads)
 
     def _keep(self) -> list[Statement]:
         """A pair of each lane into the buffer."""
@@ -175,7 +175,7 @@ class _Buffer:
         for word, out in enumerate(line_wires(self.product)):
             at = simplify(self.line * words + (word + width))
             terms: list[Expr] = [
-                body.read(kept, f"read_{word}_{bank}", at) for bank, kept in enumerate(self.kept)
+                body.read(file, f"read_{word}_{bank}", at) for bank, file in enumerate(self.kept)
             ]
             puts.append(put(out, tree(terms)))
         return body.statements, puts
@@ -213,9 +213,9 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
     )
     value: Expr | None = None
     for word, source in enumerate(line_wires(product)):
-        here = equals(index(WORD), word)
-        this = unit.receive(source, f"word_{word}", here if words > 1 else None)
-        value = this if value is None else select(here, this, value)
+        mine = equals(index(WORD), word)
+        this = unit.receive(source, f"word_{word}", mine if words > 1 else None)
+        value = this if value is None else select(mine, this, value)
         link(parts, source, unloader.name, name, capacity=16)
     assert value is not None
     begin = load_start(parts, product, unit, name, at, lines)
@@ -376,9 +376,9 @@ class _Sums:
             Statements(),
         )
         for row, (target, value) in enumerate(pairs):
-            here = body.let(f"at_{row}", self._place(target.value))
-            known = body.read(self.memories[row], f"sum_{row}", here)
-            body.write(self.memories[row], known + value.value, here)
+            place = body.let(f"at_{row}", self._place(target.value))
+            known = body.read(self.memories[row], f"sum_{row}", place)
+            body.write(self.memories[row], known + value.value, place)
         body.statements.append(count_up(self.count))
         last_side: Expr | None = None
         if self.side is not None:
@@ -443,9 +443,9 @@ class _Sums:
             place = simplify(at // width // rows * width + at % width + (width + start))
         value: Expr | None = None
         for row, memory in enumerate(self.memories):
-            found = body.read(memory, f"read_{word}_{start}_{row}", place)
-            here = equals(simplify(at // width % rows), row)
-            value = found if value is None else select(here, found, value)
+            read = body.read(memory, f"read_{word}_{start}_{row}", place)
+            mine = equals(simplify(at // width % rows), row)
+            value = read if value is None else select(mine, read, value)
         assert value is not None
         return value
 

@@ -51,15 +51,15 @@ def link(
 
     The element at each end is that of its place, unless ``source_at`` or ``sink_at`` says else.
     """
-    here = tuple(index(dimension.name) for dimension in over)
+    place = tuple(index(dimension.name) for dimension in over)
     parts.link(
         wire.port,
         wire.type,
         source,
         sink,
         shape=tuple(dimension.extent for dimension in over),
-        source_index=here if source_at is None else source_at,
-        sink_index=here if sink_at is None else sink_at,
+        source_index=place if source_at is None else source_at,
+        sink_index=place if sink_at is None else sink_at,
         capacity=capacity,
         kind=wire.stream.kind,
         location=location,
