@@ -1,4 +1,4 @@
-"""Arithmetic on streams of values (Definition 3.6): ALUs, and what diagrams compute with them."""
+"""Arithmetic on streams of values (Definition 3.6): ALUs, and the diagram blocks that use them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ from t2s.sparse_repr.semiring import TypedNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alu(StreamBlock):
-    """``function`` of the operands, element by element; an ALU.
+    """An ALU: ``function`` of the operands, element by element.
 
-    The function gets one expression for each operand and gives one; it is any expression of the
-    graph, so any semiring will do.  N as an operand stands for its value in ``missing`` (zero, if
-    it is not given), unless ``lost``, of which operands are N, says that there is nothing to
-    compute: then N is put, or ``instead``.  All operands have one shape.  Ports: ``in0``, ``in1``,
-    ...; ``val``.
+    The function maps one expression for each operand to one, so it works for any semiring.  An
+    operand N stands for its value in ``missing`` (default: zero), unless ``lost``, a predicate on
+    which operands are N, says that there is nothing to compute: then the output is N, or
+    ``instead``.  All operands have the same shape.  Ports: ``in0``, ``in1``, ...; ``val``.
     """
 
     kind = BlockKind.COMPUTE
@@ -83,7 +82,7 @@ class Alu(StreamBlock):
 
 @dataclass(frozen=True, slots=True)
 class _Constant(Formula):
-    """A constant, whatever the operand is."""
+    """A constant function."""
 
     value: Const
 
@@ -108,10 +107,10 @@ class Fill(DiagramBlock):
         return graph.streams.put(block, "constant", by)
 
 
-class Lost(Enum):
-    """When there is nothing to compute, instead of a value: what is not stored is N.
+class EmptyOperand(Enum):
+    """For which empty operands (N, not stored) an operator has no result.
 
-    ``NEVER``: N is a number as any other.  A product has nothing if ``ANY`` operand is N, a sum if
+    ``NEVER``: N counts as a number.  A product has no result if ``ANY`` operand is N, a sum if
     ``ALL`` are, a quotient if the ``FIRST`` one is.
     """
 
@@ -127,7 +126,7 @@ def _first(*operands: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Applied(Formula):
-    """An operator on constants and on operands, where the constant is ``None``, in lanes."""
+    """An operator on constants, and on operands where the constant is ``None``, by lane."""
 
     operator: Op
     constants: tuple[Const | None, ...]
@@ -154,8 +153,9 @@ _EVALUATED: dict[Op, Callable[..., Any]] = {
 class Compute(DiagramBlock):
     """An operator on streams of values, and on a constant for each of its ``constants``.
 
-    Those that are ``None`` are the streams, in order, whose N stand for the numbers in ``absent``,
-    or for zero.  Where there is nothing to compute it puts N, or zero unless ``optional``.
+    Streams take the places of constants that are ``None``, in order; their N stand for the numbers
+    in ``absent``, or for zero.  Where there is no result the output is N if ``optional``, else
+    zero.
     """
 
     kind = BlockKind.COMPUTE
@@ -164,7 +164,7 @@ class Compute(DiagramBlock):
     constants: tuple[float | int | None, ...]
     absent: tuple[TypedNumber | None, ...] = ()
     lanes: int = 1
-    lost: Lost = Lost.NEVER
+    lost: EmptyOperand = EmptyOperand.NEVER
     optional: bool = False
 
     def meaning(self, known: Known, *operands: Lists) -> tuple[Nested, ...]:
@@ -177,10 +177,10 @@ class Compute(DiagramBlock):
         def apply(*tokens: Any) -> Any:
             empty = [token is None for token in tokens]
             nothing = {
-                Lost.NEVER: False,
-                Lost.ANY: any(empty),
-                Lost.ALL: all(empty),
-                Lost.FIRST: empty[0],
+                EmptyOperand.NEVER: False,
+                EmptyOperand.ANY: any(empty),
+                EmptyOperand.ALL: all(empty),
+                EmptyOperand.FIRST: empty[0],
             }
             if nothing[self.lost]:
                 return None if self.optional else zero
@@ -201,9 +201,12 @@ class Compute(DiagramBlock):
         constants = tuple(
             None if constant is None else graph.constant(constant) for constant in self.constants
         )
-        lost = {Lost.NEVER: None, Lost.ANY: any_holds, Lost.ALL: all_hold, Lost.FIRST: _first}[
-            self.lost
-        ]
+        lost = {
+            EmptyOperand.NEVER: None,
+            EmptyOperand.ANY: any_holds,
+            EmptyOperand.ALL: all_hold,
+            EmptyOperand.FIRST: _first,
+        }[self.lost]
         absent = self.absent or [None] * len(operands)
         block = Alu(
             function=_Applied(self.operator, constants, self.lanes),
@@ -223,7 +226,7 @@ class Compute(DiagramBlock):
 
 @dataclass(frozen=True, slots=True)
 class _InLanes(Formula):
-    """A value in so many lanes; with 1 the lanes of a vector combined by an operator."""
+    """A value repeated over lanes; with one lane, the lanes of a vector combined by an operator."""
 
     operator: Op
     lanes: int
@@ -284,9 +287,9 @@ def _placed_lanes(graph: Placing, values: Stream, lanes: int, name: str) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLoad(StreamBlock):
-    """The element of ``values`` at each reference; with lanes, vector ``ref`` of so many elements.
+    """The element of ``values`` at each reference; with lanes, vector number ``ref``.
 
-    N gives the value ``missing``, or N where that is ``None``.  Ports: ``ref``; ``val``.
+    N gives ``missing``, or N if that is ``None``.  Ports: ``ref``; ``val``.
     """
 
     kind = BlockKind.ARRAY
@@ -318,7 +321,7 @@ class ArrayLoad(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayStore(StreamBlock):
-    """Store each value at the reference beside it, vectors as ``ArrayLoad`` loads them.
+    """Store each value at its reference; the counterpart of ``ArrayLoad``.
 
     N as the reference or the value stores nothing.  Ports: ``ref``, ``val``.
     """
@@ -344,13 +347,15 @@ class ArrayStore(StreamBlock):
 
 
 def first_of(reference: Expr, lanes: int) -> Expr:
-    """The first element of a vector with that number."""
+    """The index of the first element of a vector, from the number of the vector."""
     return reference if lanes == 1 else reference * lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadValues(DiagramBlock):
-    """The value of a tensor at every reference; in lanes, a reference is the number of a vector."""
+    """The value of a tensor at every reference; with lanes, a reference is the number of a
+    vector.
+    """
 
     kind = BlockKind.ARRAY
 
@@ -371,7 +376,7 @@ class LoadValues(DiagramBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreValues(DiagramBlock):
-    """Every value of the result at its reference; the others stay zero."""
+    """Store every value of the result at its reference; all others are zero."""
 
     kind = BlockKind.ARRAY
 

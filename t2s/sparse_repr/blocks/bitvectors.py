@@ -28,11 +28,11 @@ from t2s.sparse_repr.blocks.writers import BitvectorWriter
 class BitvectorConverter(StreamBlock):
     """Coordinates below ``size`` as words of an unsigned type (Definition 4.2).
 
-    ``width`` bits of a word are used; all of them if it is not given.  Without ``empty_fibers`` a
-    stop without a coordinate before it puts no words (compare ``CompressedWriter``).
+    ``width`` bits of a word are used (default: all).  Without ``empty_fibers`` a stop that has no
+    coordinate before it emits no words (compare ``CompressedWriter``).
 
-    Every fiber becomes ``ceil(size / width)`` words, zeros included.  A coordinate or a word takes
-    a cycle; the first coordinate of the word that follows goes with the word before it.
+    Every fiber becomes ``ceil(size / width)`` words, including zero words.  A coordinate or a word
+    takes a cycle; a word is emitted in the cycle of the first coordinate of the next one.
     Ports: ``crd``; ``bits``, ``ref``.
     """
 
@@ -90,11 +90,11 @@ class BitvectorConverter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitJoiner(StreamBlock):
-    """The bits that all sides have, as words, and one by one as coordinates and references.
+    """The bits common to all sides, as words, and one by one as coordinates and references.
 
-    A word without common bits takes one cycle and puts nothing, another one a cycle for each bit.
-    In a union they are those that any side has, with N as the reference of a side that lacks one.
-    With one side this turns words into coordinates: it is a conversion.
+    A word without common bits takes one cycle and emits nothing; any other takes a cycle for each
+    bit.  A union has the bits of any side, with N as the reference of a side that lacks one.  With
+    one side the block converts words to coordinates.
     Ports: ``bits0``, ``ref0``, ``bits1``, ...; ``bits``, ``crd``, ``out0``, ``out1``, ...
     """
 
@@ -203,7 +203,7 @@ def _one_more(
     body: Sequence[Statement],
     puts: Sequence[Put],
 ) -> list[Choice]:
-    """Put the tokens of one bit; the next mode depends on whether there are more."""
+    """Emit the tokens of one bit; the next mode depends on whether more follow."""
     sent = [*puts, *tokens]
     return [
         when(

@@ -36,7 +36,7 @@ UNBOUNDED = 1 << 30
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stream:
-    """What comes out of a port of a block."""
+    """The output of a port of a block."""
 
     owner: Connections = field(repr=False)
     node: str
@@ -61,7 +61,7 @@ class _Placed:
 
 
 class Connections:
-    """The blocks so far, and how they become a graph."""
+    """A graph under construction: its blocks, tensors and regions so far."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Connections:
 
     @property
     def counts(self) -> Mapping[BlockKind, int]:
-        """How many blocks of each kind there are; a block made of several counts once."""
+        """The number of blocks of each kind; a composite block counts once."""
         return dict(self._counts)
 
     def tensor(
@@ -137,7 +137,7 @@ class Connections:
         return self.tensor(name, type, shape, role=TensorRole.OUTPUT)
 
     def count(self, kind: BlockKind) -> None:
-        """Count a block that is made of several, which are placed without being counted."""
+        """Count a composite block, whose parts are placed without being counted."""
         self._counts[kind] += 1
 
     def add_region(self, region: Region) -> None:
@@ -148,7 +148,7 @@ class Connections:
     def drafted(self, block: StreamBlock, inputs: Sequence[StreamType]) -> Block:
         """The machine of a block for inputs of these types; the same one for equal blocks.
 
-        So machines that differ in nothing but their channels share all of their expressions.
+        Machines that differ only in their channels then share all of their expressions.
         """
         location = user_location()
         key = _key(block), tuple(inputs), location
@@ -203,11 +203,11 @@ class Connections:
         return first, second
 
     def comes_from(self, stream: Stream, positions: Tensor, coordinates: Tensor) -> None:
-        """Say that a stream is what is stored between positions."""
+        """Record that a stream carries the coordinates that are stored between positions."""
         self._stored[stream.node] = positions, coordinates
 
     def require_order(self, stream: Stream) -> None:
-        """Have runs check that the coordinates of a stream increase, if they are inputs."""
+        """Make runs check that the coordinates of a stream increase, if they are inputs."""
         positions, coordinates = self._stored.get(stream.node, (None, None))
         if positions is None or coordinates is None:
             return
@@ -217,7 +217,7 @@ class Connections:
             self._tensors[coordinates.name] = replace(known, ascending=positions.name)
 
     def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
-        """Connect a port that was left open, so that the graph gets a cycle.
+        """Connect a port that was left open, which closes a cycle in the graph.
 
         Its channel holds at least ``capacity`` tokens.
         """
@@ -237,9 +237,9 @@ class Connections:
     def embed(self, dense: Graph, feeding: Mapping[str, Stream]) -> None:
         """Put a dense design into the graph, with streams in place of some of its load units.
 
-        ``feeding`` gives for the name of a load unit the dense stream (``values_only``) that takes
-        its place; the tensors that these units alone loaded disappear.  Nodes, tensors, parameters
-        and regions keep their names.  Raises ``UserError`` if a unit cannot be replaced.
+        ``feeding`` maps the name of a load unit to the dense stream (``values_only``) that replaces
+        it; tensors that only these units loaded disappear.  Nodes, tensors, parameters and regions
+        keep their names.  Raises ``UserError`` if a unit cannot be replaced.
         """
         for stream in feeding.values():
             if stream.owner is not self:
@@ -286,7 +286,7 @@ class Connections:
         return graph
 
     def unverified(self) -> Graph:
-        """The graph, for those who change it once more before it is verified."""
+        """The graph, for callers that transform it before it is verified."""
         dense = [channel for design in self._dense for channel in design.channels]
         fed = [channel for design in self._dense for channel, _ in design.fed]
         names = NameSupply(channel.name for channel in (*dense, *fed))
@@ -334,7 +334,7 @@ class Connections:
 
 
 def _key(argument: Any) -> Hashable:
-    """What tells the parameters of blocks apart; of numbers, 0.0 from -0.0 too."""
+    """A key that identifies the parameters of a block; it also tells 0.0 from -0.0."""
     match argument:
         case tuple():
             return tuple(map(_key, argument))
@@ -347,15 +347,15 @@ def _key(argument: Any) -> Hashable:
             return cast(Hashable, argument)
 
 
-# Dense designs inside of graphs of streams: load units make room for streams.
+# Dense designs inside graphs of streams: streams replace load units.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """What is left of a dense design without some load units.
+    """A dense design without some of its load units.
 
-    ``fed`` are the channels that these sent to, each with the name of its unit; ``feeding`` are the
-    streams in their place.
+    ``fed`` are the channels that the removed units sent to, each with the name of its unit;
+    ``feeding`` are the streams that replace the units.
     """
 
     nodes: tuple[Node, ...]
@@ -370,8 +370,8 @@ class Embedded:
 def embedded_design(dense: Graph, feeding: Mapping[str, StreamType]) -> Embedded:
     """Take the load units named in ``feeding`` out of a design.
 
-    Raises ``UserError`` for what is not a load unit, for one with several PEs, and for a stream of
-    another type than its channels.
+    Raises ``UserError`` for a node that is not a load unit, for one with several PEs, and for a
+    stream whose type differs from that of the unit's channels.
     """
     for name, stream in feeding.items():
         _check_unit(dense, name, stream)
@@ -430,7 +430,7 @@ def _check_unit(dense: Graph, name: str, stream: StreamType) -> None:
 
 
 def taken(kind: str, name: str, location: SourceLocation | None) -> UserError:
-    """The error for two things of one name."""
+    """The error for a name that is used twice."""
     return UserError(
         f"there is a {kind} {name!r} already",
         location=user_location(),

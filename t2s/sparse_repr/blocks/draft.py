@@ -1,4 +1,4 @@
-"""Blocks and how they are drafted, with what all of them have in common.
+"""Blocks: their base class, the draft of their machines, and rules that many of them share.
 
 A ``StreamBlock`` is a frozen dataclass of the parameters of a block.  For the types of its streams
 it drafts its machine, whose channels are named by the ports of the block.
@@ -25,7 +25,7 @@ from t2s.graph.nodes import DONE, Choice, Machine
 
 
 class BlockKind(Enum):
-    """What a block is, for counting [SAM, Table 1]."""
+    """The kind of a block, for counting [SAM, Table 1]."""
 
     SCAN = "level scanner"
     REPEAT = "repeat"
@@ -54,7 +54,7 @@ class Block(Term):
 
 
 class StreamBlock(Term):
-    """Base of the blocks: a frozen dataclass of all that its machine depends on but its streams.
+    """Base of the blocks: a frozen dataclass of the parameters of its machine.
 
     ``draft`` writes the machine, for the types of the streams that go into its ports in order.
     """
@@ -65,7 +65,7 @@ class StreamBlock(Term):
     role: Role = Role.RELAY
 
     def draft(self, draft: Draft, *inputs: Any, **_: Any) -> None:
-        """Write the machine for inputs of these types; a block of several machines has none."""
+        """Write the machine for inputs of these types.  Composite blocks have no machine."""
         raise NotImplementedError
 
     def block(self, inputs: Sequence[StreamType], location: SourceLocation | None) -> Block:
@@ -113,7 +113,7 @@ class Draft(MachineDraft):
         return tensor
 
     def start(self, mode: str) -> None:
-        """Say which mode is that at the start; it is the first one otherwise."""
+        """Set the mode at the start; the default is the first one."""
         self._start = mode
 
     def block(self) -> Block:
@@ -129,7 +129,7 @@ class Draft(MachineDraft):
 
 
 def pass_done(source: In, *outputs: Out) -> Choice:
-    """The end of the stream is passed on, and the machine ends."""
+    """Pass the end of the stream on, and end the machine."""
     return when(
         source.is_done,
         rule("done", None, takes=[source], puts=[put(o, tag=DONE) for o in outputs]),
@@ -137,7 +137,7 @@ def pass_done(source: In, *outputs: Out) -> Choice:
 
 
 def ends(inputs: Sequence[In], *outputs: Out, after: str = "run") -> list[Choice]:
-    """All inputs end a list, or themselves, in the same way, which is passed on."""
+    """Pass on a stop, or the end, that all inputs have in common."""
     first, *others = inputs
     same = [equals(first.tag, other.tag) for other in others]
     puts = [put(o, tag=first.tag) for o in outputs]
@@ -155,7 +155,7 @@ def check_number(
     *,
     most: int | None = None,
 ) -> None:
-    """Raise ``UserError`` for a number of a block that is too small, or too large."""
+    """Raise ``UserError`` for a parameter that is not an integer in its range."""
     number = as_int(value)
     if number is None or number < least:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Coordinate droppers (Definition 3.9): no trace is left of what came to nothing."""
+"""Coordinate droppers (Definition 3.9): remove coordinates without values."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Pla
 class CoordinateDropper(DiagramBlock):
     """Drop the outer coordinates whose inner lists are empty, and these lists.
 
-    ``inner`` (coordinates or values) is one level deeper than ``outer``; what is ``beside`` has the
-    shape of ``outer`` and is dropped with it.  Stops of higher levels stay, so an outer list whose
-    coordinates were all dropped is an empty list.  The inner stream is one token late, since which
-    stop ends a list is known only when the empty lists after it have been seen.
+    ``inner`` (coordinates or values) is one level deeper than ``outer``; streams ``beside`` have
+    the shape of ``outer`` and are dropped with it.  Higher stops stay, so an outer list whose
+    coordinates are all dropped becomes an empty list.  The inner stream is delayed by one token,
+    because the stop that ends a list is known only after the empty lists that follow it.
     Ports: ``outer``, ``in0``, ..., ``inner``; ``out_outer``, ``out0``, ..., ``out_inner``.
     """
 
@@ -138,7 +138,7 @@ class _Dropper:
     def _once(
         self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
     ) -> list[Choice]:
-        """Take everything, and put what is held, if anything is."""
+        """Take all heads, and emit the held token, if any."""
         takes, first = self.everything, f"{name}_first"
         return [
             when(self.holding, rule(name, mode, takes=takes, puts=[*self.late, *puts], body=body)),
@@ -148,7 +148,7 @@ class _Dropper:
     def _higher(
         self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
     ) -> list[Choice]:
-        """A higher stop after an empty list takes the place of the stop S0 that is held."""
+        """A higher stop after an empty list replaces the held stop S0."""
         merged = rule(f"{name}_merged", mode, takes=self.everything, puts=puts, body=body)
         return [when(self.ended, merged), *self._once(name, mode, puts, body)]
 
@@ -166,9 +166,9 @@ def _less_three(tag: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueDropper(DiagramBlock):
-    """Drop the values that are ``dropped`` (zero, if it is not given) or N, with their coordinates.
+    """Drop values equal to ``dropped`` (default: zero), and N, with their coordinates.
 
-    With ``missing_only`` all values stay, and N is dropped.  Both streams have one shape.
+    With ``missing_only``, only N is dropped.  Both streams have the same shape.
     Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
     """
 
@@ -178,7 +178,7 @@ class ValueDropper(DiagramBlock):
     missing_only: bool = False
 
     def meaning(self, known: Known, coordinates: Lists, values: Lists) -> tuple[Nested, ...]:
-        """In diagrams N alone is dropped."""
+        """In diagrams only N is dropped."""
 
         def kept(coordinates: list[Any], values: list[Any]) -> tuple[Nested, ...]:
             pairs = [p for p in zip(coordinates, values, strict=True) if p[1] is not None]
@@ -217,7 +217,7 @@ class ValueDropper(DiagramBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroDropper(DiagramBlock):
-    """Drop the values that are the zero of the semiring, or N, with their coordinates."""
+    """Drop zeros of the semiring, and N, with their coordinates."""
 
     kind = BlockKind.DROP
 

@@ -1,4 +1,4 @@
-"""Short names for the expressions that blocks are made of."""
+"""Expressions that blocks are made of: operators as values, tags, and bit manipulation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2s.graph.nodes import stop
 
 
 class Formula(Term):
-    """A function of expressions that is made of values, so that two of them can be equal."""
+    """A function of expressions that compares by value."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Formula(Term):
 
 @dataclass(frozen=True, slots=True)
 class Operator(Formula):
-    """An operator on any number of operands, from the first to the last."""
+    """An operator on any number of operands, associated to the left."""
 
     operator: Op
 
@@ -47,7 +47,7 @@ def minimum(*values: Expr) -> Expr:
 
 
 def cast(value: Expr, type: Type) -> Expr:
-    """``value`` as ``type``; itself where it is of that type."""
+    """``value`` converted to ``type``; unchanged if it has that type."""
     return value if value.type == type else Cast(value=value, type=type)
 
 
@@ -102,7 +102,7 @@ def below(bit: Expr) -> Expr:
 
 
 def power_of_two(exponent: Expr, type: Type) -> Expr:
-    """A word with one bit set: the one whose number is ``exponent`` (an integer)."""
+    """A word with the single bit number ``exponent`` (an integer) set."""
     factors: list[Expr] = []
     step = 1
     while step < type.bits:

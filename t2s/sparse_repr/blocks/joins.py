@@ -1,7 +1,7 @@
 """Joins of fibers: intersect and union of any number of sides.
 
-A side of a join is a stream of coordinates and any number of streams beside it that have the same
-shape (references or values).  Coordinates of a fiber increase.  Stops of all sides have to agree.
+A side of a join is a stream of coordinates and any number of payload streams of the same shape
+(references or values).  Coordinates of a fiber increase.  Stops of all sides have to agree.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Side:
 
     @property
     def is_aligned(self) -> list[Expr]:
-        """What is beside the coordinate has its kind: an item by a value, else the same tag."""
+        """The payloads match the coordinate: items for a value, else the same tag."""
         return [
             (self.crd.is_value & p.is_item) | equals(self.crd.tag, p.tag) for p in self.payloads
         ]
@@ -47,11 +47,11 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intersecter(StreamBlock):
-    """The coordinates that all sides have, with what is beside them (Definition 3.2).
+    """The coordinates common to all sides, with their payloads (Definition 3.2).
 
-    One comparison per cycle: either all sides agree, or all that are behind the furthest drop their
-    coordinate.  ``sides`` are the numbers of streams of each.  With ``skipping`` the outputs
-    ``skip0``, ``skip1``, ... tell the scanners what is needed (see ``skipping``).
+    One comparison per cycle: either all sides agree, or all sides below the largest coordinate drop
+    theirs.  ``sides`` are the numbers of streams of each.  With ``skipping`` the outputs ``skip0``,
+    ``skip1``, ... tell the scanners which coordinate is needed next (see ``skipping``).
     Ports: ``crd0``, ``in0_0``, ``in0_1``, ..., ``crd1``, ...; ``out0_0``, ..., ``crd``, ``skip0``,
     ...
     """
@@ -96,7 +96,7 @@ class Intersecter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unioner(StreamBlock):
-    """The coordinates that any side has; N beside those that a side lacks (Definition 3.3).
+    """The coordinates of any side, with N as the payload of a side that lacks one (Definition 3.3).
 
     One coordinate per cycle.  Ports as those of ``Intersecter``.
     """
@@ -161,7 +161,7 @@ def _tree(
     conditions: Sequence[Expr],
     leaf: Callable[[tuple[_Side, ...]], Rule | None],
 ) -> list[Choice]:
-    """Alternatives for every set of sides whose condition holds, as nested yes and no."""
+    """A binary decision tree over the sides' conditions, with an alternative for every subset."""
 
     def split(at: int, chosen: tuple[_Side, ...]) -> list[Choice] | Rule | None:
         if at == len(sides):
@@ -211,9 +211,9 @@ def join(
     *,
     count: bool = True,
 ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
-    """The coordinates of an intersection or a union, and what is beside them on each side.
+    """The coordinates of an intersection or a union, and the payloads of each side.
 
-    Up to ``MOST_SIDES`` sides are one block, more of them a tree of blocks.
+    Up to ``MOST_SIDES`` sides are one block, more a tree of blocks.
     """
     if len(sides) > MOST_SIDES:
         first, rest = sides[:MOST_SIDES], sides[MOST_SIDES:]
@@ -240,7 +240,7 @@ def join(
 def joined_fibers(
     kind: BlockKind, sides: Sequence[int], fibers: Sequence[list[Any]]
 ) -> tuple[list[Any], ...]:
-    """What a join makes of fibers: of each side its coordinates, and the lists beside them."""
+    """The meaning of a join on fibers: coordinates and payload lists of each side."""
     tables: list[dict[int, tuple[Any, ...]]] = []
     rest = iter(fibers)
     for size in sides:
@@ -263,10 +263,10 @@ def joined_fibers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(DiagramBlock):
-    """Intersecter or unioner of any number of sides: coordinates, and references beside them.
+    """Intersecter or unioner of any number of sides, each of coordinates and references.
 
-    ``sides`` are the numbers of streams of each.  The outputs are the coordinates, and all
-    references in order; a union gives empty ones for the sides that do not have the coordinate.
+    ``sides`` are the numbers of streams of each.  The outputs are the coordinates and all
+    references, in order; a union gives empty ones for sides that lack the coordinate.
     """
 
     kind: BlockKind

@@ -21,8 +21,8 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Pla
 class DenseLocator(StreamBlock):
     """The reference of each coordinate in its fiber of a dense level (Definition 4.1).
 
-    ``fiber`` has the shape of ``coordinates`` (repeat a reference to get it), and so has what is
-    ``beside`` and passed on.  An empty fiber N has no references: N.  Ports: ``crd``, ``fiber``,
+    ``fiber`` has the shape of ``coordinates`` (repeat a reference to get it), and so have the
+    streams ``beside``, which are passed on.  An empty fiber N gives N.  Ports: ``crd``, ``fiber``,
     ``in0``, ...; ``crd_out``, ``ref``, ``out0``, ...
     """
 
@@ -45,9 +45,9 @@ class DenseLocator(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedLocator(StreamBlock):
-    """The same in a compressed level, whose coordinates increase: one search per cycle.
+    """The reference of each coordinate in a compressed level, by binary search, one per cycle.
 
-    A coordinate that is not there is dropped from all outputs, or its reference is N if ``keep``.
+    A coordinate that the fiber lacks is dropped from all outputs; with ``keep`` its reference is N.
     """
 
     kind = BlockKind.LOCATE
@@ -99,7 +99,7 @@ class CompressedLocator(StreamBlock):
 
 
 class _Located:
-    """The ports that all locators have, and the tokens that they treat alike."""
+    """The ports and rules that all locators share."""
 
     def __init__(
         self, draft: Draft, crd: StreamType, fiber: StreamType, beside: Sequence[StreamType]
@@ -120,7 +120,7 @@ class _Located:
         self.passed += [copy(o, i) for o, i in zip(outs, others, strict=True)]
 
     def treat(self, choices: Sequence[Choice]) -> None:
-        """Write the mode, given what to do with a coordinate and its fiber."""
+        """Write the mode, given the choices for a coordinate and its fiber."""
         crd, inputs = self.crd, self.inputs
         items = all_hold(crd.is_value, *(i.is_item for i in inputs[1:]))
         self._draft.mode(
@@ -134,7 +134,7 @@ class _Located:
 
 @dataclass(frozen=True, slots=True)
 class _Address(Formula):
-    """The first operand, a coordinate, times a stride; plus the second one, if there is one."""
+    """A coordinate times a stride, plus a second operand, if any."""
 
     stride: int
 
@@ -146,7 +146,7 @@ class _Address(Formula):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocateAddress(DiagramBlock):
-    """``reference * scale + coordinate * stride``: where a dense level has a coordinate.
+    """``reference * scale + coordinate * stride``: the address of a coordinate in a dense level.
 
     ``scale`` and ``stride`` are products of extents of variables.  Empty references stay empty.
     Without a stream of references they are zero.

@@ -1,4 +1,4 @@
-"""What brings streams about and takes them apart: roots, players, forks, splits, lanes."""
+"""Sources, forks and conversions of streams."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Root(DiagramBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Player(StreamBlock):
-    """The stream whose tokens are in memory, as ``Recorder`` writes them.  Ports: ``out``."""
+class TokenSource(StreamBlock):
+    """A stream of tokens from memory, as written by ``TokenSink``.  Ports: ``out``."""
 
     kind = BlockKind.ROOT
     role = Role.LOAD
@@ -69,7 +69,7 @@ class Player(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork(StreamBlock):
-    """The stream, several times.  Ports: ``in``; ``out0``, ``out1``, ..."""
+    """Copies of a stream.  Ports: ``in``; ``out0``, ``out1``, ..."""
 
     kind = BlockKind.PARALLEL
 
@@ -92,7 +92,7 @@ class Fork(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted(StreamBlock):
-    """The number of coordinates before each: its position in the level that is written of them.
+    """The running count of coordinates: the position of each in the level that stores them.
 
     Ports: ``crd``; ``ref``.
     """
@@ -118,7 +118,7 @@ class Counted(StreamBlock):
 class ValuesOnly(StreamBlock):
     """The values alone, as a dense stream (nesting 0) for PE arrays.
 
-    N is ``missing`` (zero, if it is not given).  Ports: ``in``; ``out``.
+    N becomes ``missing`` (default: zero).  Ports: ``in``; ``out``.
     """
 
     kind = BlockKind.CONVERT
@@ -147,7 +147,9 @@ class ValuesOnly(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithStops(StreamBlock):
-    """A dense stream of values in the shape of another one.  Ports: ``in``, ``like``; ``out``."""
+    """A dense stream of values with the stops of another stream.  Ports: ``in``, ``like``;
+    ``out``.
+    """
 
     kind = BlockKind.CONVERT
 

@@ -47,7 +47,7 @@ Combine = Callable[[Expr, Expr], Expr]
 
 
 class EmptyFiber(Enum):
-    """What becomes of a list without values.
+    """The result of reducing a list without values.
 
     DROP: nothing, so that a coordinate dropper removes its coordinate too.  ZERO: an explicit
     zero, so that there is a value for every coordinate.  MISSING: N, so that there is an item for
@@ -61,10 +61,10 @@ class EmptyFiber(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarReducer(StreamBlock):
-    """One value for each innermost list: its values combined from the first to the last.
+    """Combine the values of each innermost list, from the first to the last.
 
-    N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more
-    cycle, in which the stop is put.
+    N counts as ``zero_value`` (default: zero).  A higher stop costs one more cycle, in which it is
+    emitted.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
     With ``ZERO`` and ``MISSING`` give the coordinates of the lists as ``outer``, which tell: then
@@ -89,7 +89,7 @@ class ScalarReducer(StreamBlock):
 
 
 class _Drafting:
-    """The ports and registers of a scalar reducer, and what it does at the end of a list."""
+    """The ports and registers of a scalar reducer, and its rules at the end of a list."""
 
     def __init__(
         self,
@@ -167,7 +167,9 @@ class _Drafting:
     def _ends(
         self, name: str, mode: str, body: Sequence[Statement], takes: Sequence[In], skip: Rule
     ) -> list[Choice]:
-        """At the end of a list, of one without values do as ``skip`` says if these are dropped."""
+        """The choices at the end of a list; ``skip`` is for a list without values, if these are
+        dropped.
+        """
         fresh = write(self.some, const(False, BOOL))
         put_it = rule(name, mode, takes=takes, body=[fresh, *body], puts=self._sum)
         if self._empty is EmptyFiber.ZERO:
@@ -216,10 +218,10 @@ class ReduceLists(DiagramBlock):
         return graph.streams.put(block, f"reduce_{graph.loop}", values, *by)
 
 
-# Reducers (Definition 3.7) that keep dimensions: sums of what has the same coordinates.
+# Reducers (Definition 3.7) that keep dimensions: sums of values with equal coordinates.
 #
-# A ``PointReducer`` keeps n coordinates of each value, adds up what has the same coordinates, and
-# puts the points in order when the list of lists that is reduced ends.  Two of them may take turns.
+# A ``PointReducer`` keeps n coordinates of each value, adds up values with equal coordinates, and
+# emits the points in order when the reduced list ends.  Two of them may take turns.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,10 +229,10 @@ class PointReducer(StreamBlock):
     """Values with the same n >= 1 coordinates are combined by ``operator``; one level disappears.
 
     The coordinate streams (the outermost first) and the values have one shape, N levels deep; the
-    outer coordinates are repeated over the inner ones.  Stops below level n only separate what is
-    added up; a stop of level n or higher ends a reduction: then all points are put in order, one
-    per cycle (and one more cycle between lists), with stops of one level less.  Nothing is taken
-    meanwhile; see ``reduce_points`` for two reducers that take turns.
+    outer coordinates are repeated over the inner ones.  Stops below level n only separate addends;
+    a stop of level n or higher ends a reduction: then all points are emitted in order, one per
+    cycle (and one more cycle between lists), with stops of one level less.  No input is taken in
+    the meantime; see ``reduce_points`` for two reducers that take turns.
     Ports: ``crd0``, ..., ``val``; ``out_crd0``, ..., ``out_val``; the outermost output is N - n
     levels deep, the innermost and the values N - 1.
     """
@@ -343,7 +345,7 @@ def _put_points(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dealer(StreamBlock):
+class AlternateSplit(StreamBlock):
     """Whole lists to two sides in turn: a stop of ``level`` or higher ends a turn; both get D.
 
     The streams have one shape.  Ports: ``in0``, ...; ``out0_0`` (stream 0, side 0), ``out0_1``, ...
@@ -378,8 +380,8 @@ class Dealer(StreamBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternator(StreamBlock):
-    """The inverse of ``Dealer`` for one stream.  Ports: ``in0``, ``in1``; ``out``."""
+class AlternateMerge(StreamBlock):
+    """The inverse of ``AlternateSplit`` for one stream.  Ports: ``in0``, ``in1``; ``out``."""
 
     kind = BlockKind.PARALLEL
 
@@ -409,13 +411,13 @@ def _renamed(done: Rule) -> Rule:
 def reduce_points(
     to: Connections, crds: Sequence[Stream], val: Stream, operator: Op, banks: int, name: str
 ) -> tuple[Stream, ...]:
-    """The coordinates and the values, one level less, every point once, in order.
+    """The coordinates and the values, one level less, with each point once and in order.
 
-    ``crds`` are each one level deeper than the one before.  With 2 ``banks`` one reduction is put
-    while the next one is taken.
+    Each of ``crds`` is one level deeper than the one before.  With two ``banks`` a reduction is
+    emitted while the next one is taken in.
     """
     to.count(BlockKind.REDUCE)
-    aligned: list[Stream] = []  # every coordinate repeated over the levels inside of its own
+    aligned: list[Stream] = []  # repeat every coordinate over the levels below its own
     for at, crd in enumerate(crds):
         for deeper in crds[at + 1 :]:
             (crd,) = to.put(Repeat(), f"{name}_hold", deeper, crd, count=False)
@@ -424,16 +426,16 @@ def reduce_points(
     reducer = PointReducer(operator=operator)
     if banks == 1:
         return to.put(reducer, name, *streams, count=False)
-    dealt = to.put(Dealer(level=n), f"{name}_deal", *streams, count=False)
+    dealt = to.put(AlternateSplit(level=n), f"{name}_deal", *streams, count=False)
     sides = [to.put(reducer, name, *dealt[side::2], count=False) for side in range(2)]
     return tuple(
-        to.put(Alternator(level=min(at, n - 1)), f"{name}_merge", left, right, count=False)[0]
+        to.put(AlternateMerge(level=min(at, n - 1)), f"{name}_merge", left, right, count=False)[0]
         for at, (left, right) in enumerate(zip(*sides, strict=True))
     )
 
 
 def default_banks(crds: Sequence[Stream], val: Stream) -> int:
-    """2 banks where there is more than one reduction."""
+    """Two banks if there is more than one reduction to overlap."""
     return 2 if val.nesting > len(crds) + 2 else 1
 
 
@@ -441,7 +443,7 @@ def default_banks(crds: Sequence[Stream], val: Stream) -> int:
 class ReducePoints(DiagramBlock):
     """The sums of values with the same coordinates, without the level above those of ``keys``.
 
-    It takes as many streams of coordinates as there are keys, and values; it gives the same.
+    Its inputs and outputs are a stream of coordinates for each key, and the values.
     """
 
     kind = BlockKind.REDUCE
@@ -474,7 +476,7 @@ class ReducePoints(DiagramBlock):
 
 
 def _points(parts: tuple[Any, ...], point: tuple[int, ...] = ()) -> Iterator[tuple[Any, Any]]:
-    """The values with their coordinates, of lists of these and of those."""
+    """Pairs of coordinates and value, from lists of coordinates and values."""
     level = len(point)
     if level == len(parts) - 1:
         yield point, parts[-1]

@@ -1,4 +1,4 @@
-"""Tokens of one stream in the lists of another one: repeated over them, or dealt into them."""
+"""Shape one stream by the lists of another: repeat its tokens, or regroup them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Repeat(DiagramBlock):
     """Each token of ``repeated`` as often as its fiber has coordinates (Definition 3.4).
 
     ``coordinates`` is nested one level deeper than ``repeated``.  One token per cycle; only an
-    empty fiber that is the last of its list costs another cycle.  Ports: ``crd``, ``ref``; ``out``.
+    empty fiber at the end of its list costs another cycle.  Ports: ``crd``, ``ref``; ``out``.
     """
 
     kind = BlockKind.REPEAT
@@ -90,12 +90,12 @@ _EXPECTED = "an item for each item of like, in lists that join two levels of lik
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regroup(DiagramBlock):
-    """The items in the innermost lists of ``like``: what ``Flattener`` did is undone.
+    """Put items back into the innermost lists of ``like``: the inverse of ``Flattener``.
 
-    A ``Flattener`` makes one list of two levels; what is computed at its items, a value or a list
-    for each, gets the two levels back from the inner one of the streams that were flattened.
-    ``items`` has one list where ``like`` has a list of lists.  An item is a value or a list of any
-    depth; ``like`` has a token for each of them, whose value does not matter.
+    A ``Flattener`` merges two levels into one list.  Results computed for its items, a value or a
+    list each, get the two levels back from the inner one of the flattened streams: ``items`` has
+    one list where ``like`` has a list of lists.  An item is a value or a list of any depth;
+    ``like`` has a token for each item, whose value is ignored.
     Ports: ``in``, ``like``; ``out``, one level deeper than ``in``.
     """
 

@@ -1,11 +1,10 @@
 """Level scanners: fibers from memory as streams of coordinates and references (Definition 3.1).
 
-A scanner takes a stream of references to fibers, nested n deep, and puts two streams nested n + 1
-deep: the coordinates of each fiber, and the references of its elements.  It puts an element or a
-stop in every cycle: the stop that closes a fiber is put together with looking at what follows, and
-the reference of the next fiber is taken in the same cycle.  The only cycle without a token is that
-which finds the first fiber after a higher stop empty.  The empty token N as a reference stands for
-an empty fiber.
+A scanner takes a stream of references to fibers, nested n deep, and emits two streams nested n + 1
+deep: the coordinates of each fiber, and the references of its elements.  It emits an element or a
+stop in every cycle: in the cycle of the stop that closes a fiber it already takes the reference of
+the next one.  The only cycle without a token is that in which the first fiber after a higher stop
+turns out to be empty.  The reference N stands for an empty fiber.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ Body = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fiber:
-    """How to walk along a fiber, in terms of the values of some registers.
+    """How to iterate over a fiber, in terms of the values of some registers.
 
-    ``open`` gives their values for a reference, ``closed`` values of a fiber without elements,
-    ``more`` says whether there is an element, ``element`` gives its two tokens and the values after
-    it; the statements that these need come first.
+    ``open`` maps a reference to their initial values, ``closed`` are values of an empty fiber,
+    ``more`` tells whether an element follows, ``element`` gives its two tokens and the next values.
+    Each also returns the statements that its results need.
     """
 
     registers: tuple[Local, ...]
@@ -158,7 +157,7 @@ class SingletonScanner(StreamBlock):
 class LinkedListScanner(StreamBlock):
     """Fiber ``r`` starts at node ``heads[r] - 1``, and after node ``n`` comes ``followers[n] - 1``.
 
-    0 stands for no node, so arrays of zeros are empty lists.  Ports: ``ref``; ``crd``, ``out_ref``.
+    0 means no node, so that arrays of zeros are empty lists.  Ports: ``ref``; ``crd``, ``out_ref``.
     """
 
     kind = BlockKind.SCAN
@@ -228,7 +227,7 @@ class BitvectorScanner(StreamBlock):
 def scanner(
     draft: Draft, reference: StreamType, type: Type, fiber: Fiber, *, bits: bool = False
 ) -> None:
-    """Write the scanner that walks along fibers in a given way."""
+    """Write a scanner for a kind of fiber."""
     ref = draft.input("ref", reference)
     nesting = reference.nesting + 1
     kind = StreamKind.BITVECTOR if bits else StreamKind.COORDINATE
@@ -313,7 +312,7 @@ def _run_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: Fiber) -> 
 def scan_compressed(
     to: Connections, ref: Stream, positions: Tensor, coordinates: Tensor, name: str
 ) -> tuple[Stream, Stream]:
-    """The scanner of a compressed level, whose coordinates runs can check."""
+    """Scan a compressed level whose order runs can check."""
     block = CompressedScanner(positions=positions, coordinates=coordinates)
     crd, out_ref = to.put(block, name, ref)
     to.comes_from(crd, positions, coordinates)
@@ -322,7 +321,7 @@ def scan_compressed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count(DiagramBlock):
-    """All coordinates of the variable of the loop for every token, whatever it is."""
+    """All coordinates of the loop's variable, for every input token."""
 
     kind = BlockKind.SCAN
 
@@ -335,16 +334,16 @@ class Count(DiagramBlock):
         return graph.streams.put(block, f"count_{graph.loop}", references)[:1]
 
 
-# Scanners of coordinate lists (COO): levels in which a coordinate stands once for each element.
+# Scanners of coordinate lists (COO): levels that repeat a coordinate for each of its elements.
 #
-# In a list sorted by all its coordinates the elements of one coordinate follow one another: a
-# *run*. A level puts each coordinate once, with the position of its run as the reference; the level
-# below finds where the run ends by searching for the next larger coordinate in all levels above it.
+# In a sorted list the elements of one coordinate are adjacent: a *run*.  A level emits each
+# coordinate once, with the position of its run as the reference; the level below finds the end of
+# the run by searching for the next larger coordinate in all levels above it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniqueScanner(StreamBlock):
-    """A compressed level with repeated coordinates: each of them once.
+    """A compressed level with repeated coordinates: each distinct one once.
 
     Fiber ``r`` is ``positions[r]`` to ``positions[r + 1] - 1``.  Ports: ``ref``; ``crd``,
     ``out_ref``.
@@ -430,12 +429,12 @@ def _runs(
     scanner(draft, reference, coordinates.type, segment(draft, type, open_fiber, element))
 
 
-# Blocks between streams and the levels of stored tensors, of whatever kinds these are.
+# Diagram blocks between streams and levels of stored tensors of any kind.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan(DiagramBlock):
-    """The fiber of every reference, as coordinates and references; none of an empty one."""
+    """The fiber of every reference, as coordinates and references; empty for N."""
 
     kind = BlockKind.SCAN
 
@@ -453,11 +452,11 @@ class Scan(DiagramBlock):
         return level.scan(references, f"scan_{self.tensor}_{graph.loop}")
 
 
-class Manner(Enum):
+class JoinStrategy(Enum):
     """How scanners and their joiner work together [SAM, sec. 4.2 and 4.3].
 
-    ``WORDS``: levels of bits are joined word by word.  ``SKIPPING``: an intersecter tells the
-    scanners how far to go.
+    ``WORDS``: bit levels are joined word by word.  ``SKIPPING``: an intersecter tells the scanners
+    how far to skip.
     """
 
     WORDS = "words"
@@ -466,14 +465,14 @@ class Manner(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanJoin(DiagramBlock):
-    """Scanners of levels of one kind, and the joiner of what they scan, in one of the manners.
+    """Scanners of levels of one kind with their joiner.
 
-    ``sides`` are tensors and levels; it takes references of each, and gives the coordinates, and
-    references of each.
+    ``sides`` are tensors and levels.  The inputs are references of each side; the outputs are the
+    coordinates, and references of each side.
     """
 
     kind: BlockKind
-    manner: Manner
+    strategy: JoinStrategy
     sides: tuple[tuple[str, int], ...]
 
     @property
@@ -481,7 +480,7 @@ class ScanJoin(DiagramBlock):
         return (*(BlockKind.SCAN.value for _ in self.sides), self.kind.value)
 
     def meaning(self, known: Known, *references: Lists) -> tuple[Nested, ...]:
-        """The same as scanners and a joiner, in whatever manner they work."""
+        """The meaning is that of separate scanners and a joiner, whatever the strategy."""
 
         def joined(*at: int | None) -> tuple[Nested, ...]:
             return joined_fibers(self.kind, [2] * len(self.sides), list(fibers(at)))
@@ -506,8 +505,8 @@ class ScanJoin(DiagramBlock):
 class WriteLevel(DiagramBlock):
     """The writer of a level of the result; with ``empty_fibers`` those are stored too.
 
-    Besides its coordinates it takes those of the level above, if there is one, which a linked list
-    needs.  In a list of coordinates they have been repeated for every entry below them.
+    It also takes the coordinates of the level above, if any, which a linked list needs.  In a
+    coordinate list they are repeated for every entry below them.
     """
 
     kind = BlockKind.WRITE

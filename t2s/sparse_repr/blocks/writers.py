@@ -191,7 +191,7 @@ class LinkedListWriter(StreamBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorder(StreamBlock):
+class TokenSink(StreamBlock):
     """The whole stream, token by token: its values and its tags, ``DONE`` included.
 
     Ports: ``in``.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.ops import Op
-from t2s.sparse_repr.blocks.alu import Compute, Fill, LoadValues, Lost, Spread, SumLanes
+from t2s.sparse_repr.blocks.alu import Compute, EmptyOperand, Fill, LoadValues, Spread, SumLanes
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoints
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
@@ -71,18 +71,22 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
             operand = _value(scope, inner, marked)
             if not isinstance(operand.operand, DiagramWire):
                 return _Value(-operand.operand)
-            return _alu(scope, Op.NEGATE, (operand,), Lost.ALL, marked, _absent(value, semiring))
+            return _alu(
+                scope, Op.NEGATE, (operand,), EmptyOperand.ALL, marked, _absent(value, semiring)
+            )
         case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
             both = tuple(
                 _value(scope, operand, vanishes(operand, semiring)) for operand in (left, right)
             )
-            return _combine(scope, value.operator, both, Lost.ANY, marked)
+            return _combine(scope, value.operator, both, EmptyOperand.ANY, marked)
         case Combine(operator=Op.DIVIDE, left=left, right=right) if is_strict(value, semiring):
             both = _value(scope, left, True), _value(scope, right)
-            return _combine(scope, value.operator, both, Lost.FIRST, marked)
+            return _combine(scope, value.operator, both, EmptyOperand.FIRST, marked)
         case Combine(operator=operator, left=left, right=right):
             both = _value(scope, left, marked), _value(scope, right, marked)
-            return _combine(scope, operator, both, Lost.ALL, marked, _absent(value, semiring))
+            return _combine(
+                scope, operator, both, EmptyOperand.ALL, marked, _absent(value, semiring)
+            )
         case _:
             raise ValueError("sums are loops in concrete index notation")
 
@@ -97,7 +101,7 @@ def _combine(
     scope: NestScope,
     written: Op,
     both: tuple[_Value, ...],
-    lost: Lost,
+    lost: EmptyOperand,
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
@@ -129,7 +133,7 @@ def _alu(
     scope: NestScope,
     operator: Op,
     operands: tuple[_Value, ...],
-    lost: Lost,
+    lost: EmptyOperand,
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
@@ -137,17 +141,17 @@ def _alu(
     streams = [operand for operand in operands if isinstance(operand.operand, DiagramWire)]
     may_lack = [stream.optional for stream in streams]
     matters = {
-        Lost.ANY: any(may_lack),
-        Lost.FIRST: operands[0].optional,
-        Lost.ALL: marked and all(may_lack),
-        Lost.NEVER: False,
+        EmptyOperand.ANY: any(may_lack),
+        EmptyOperand.FIRST: operands[0].optional,
+        EmptyOperand.ALL: marked and all(may_lack),
+        EmptyOperand.NEVER: False,
     }
     if not matters[lost]:
-        lost = Lost.NEVER
+        lost = EmptyOperand.NEVER
     wires = [stream.operand for stream in streams if isinstance(stream.operand, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
     output = _new(scope, lanes=lanes)
-    optional = marked and lost is not Lost.NEVER
+    optional = marked and lost is not EmptyOperand.NEVER
     block = Compute(
         operator=operator,
         constants=tuple(

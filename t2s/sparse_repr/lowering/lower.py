@@ -13,7 +13,7 @@ from t2s.sparse_repr.blocks.joins import Join
 from t2s.sparse_repr.blocks.lanes import DealLanes, GatherLanes
 from t2s.sparse_repr.blocks.plumbing import Root
 from t2s.sparse_repr.blocks.repeats import Regroup, Repeat
-from t2s.sparse_repr.blocks.scanners import Count, Manner, Scan, ScanJoin
+from t2s.sparse_repr.blocks.scanners import Count, JoinStrategy, Scan, ScanJoin
 from t2s.sparse_repr.blocks.splits import Flatten
 from t2s.sparse_repr.concrete.ir import (
     Assign,
@@ -80,7 +80,7 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
         for wired in diagram.blocks
         for loop in diagram.loops
         if isinstance(wired.block, ScanJoin)
-        and wired.block.manner is Manner.SKIPPING
+        and wired.block.strategy is JoinStrategy.SKIPPING
         and wired.loop == loop.name
     }
     for directive in schedule.directives:
@@ -503,33 +503,33 @@ def _sides(
     scope: NestScope, kind: BlockKind, members: tuple[Merge, ...], variable: str, region: str
 ) -> list[_Joined]:
     """The sides of a joiner; levels that are joined as they are scanned are one side."""
-    manner, together = _together(scope, kind, members)
-    if manner is None:
+    strategy, together = _together(scope, kind, members)
+    if strategy is None:
         return [_lower_merge(scope, member, variable, region) for member in members]
-    first = _scan_join(scope, kind, manner, together, region)
+    first = _scan_join(scope, kind, strategy, together, region)
     rest = [member for member in members if member not in together]
     return [first, *(_lower_merge(scope, member, variable, region) for member in rest)]
 
 
 def _together(
     scope: NestScope, kind: BlockKind, members: tuple[Merge, ...]
-) -> tuple[Manner | None, tuple[Leaf, ...]]:
+) -> tuple[JoinStrategy | None, tuple[Leaf, ...]]:
     """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
     leaves = [member for member in members if isinstance(member, Leaf)]
     present = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
     skips = scope.skip and kind is BlockKind.INTERSECT
     levels = [_level(scope, leaf.access) for leaf in present]
-    for manner in (Manner.SKIPPING, Manner.WORDS) if skips else (Manner.WORDS,):
-        kinds = [level for level in levels if level is not None and level.together is manner]
+    for strategy in (JoinStrategy.SKIPPING, JoinStrategy.WORDS) if skips else (JoinStrategy.WORDS,):
+        kinds = [level for level in levels if level is not None and level.together is strategy]
         pairs = zip(present, levels, strict=True)
         chosen = tuple(leaf for leaf, level in pairs if level in kinds[:1])
         if len(chosen) > 1:
-            return manner, chosen
+            return strategy, chosen
     return None, ()
 
 
 def _scan_join(
-    scope: NestScope, kind: BlockKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
+    scope: NestScope, kind: BlockKind, strategy: JoinStrategy, leaves: tuple[Leaf, ...], region: str
 ) -> _Joined:
     depth, operands = scope.depth + 1, {}
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth)
@@ -541,7 +541,7 @@ def _scan_join(
     tensors = (leaf.access.tensor for leaf in leaves)
     levels = (operand.level for operand in scanned)
     scope.blocks.add(
-        ScanJoin(kind=kind, manner=manner, sides=tuple(zip(tensors, levels, strict=True))),
+        ScanJoin(kind=kind, strategy=strategy, sides=tuple(zip(tensors, levels, strict=True))),
         [operand.stream for operand in scanned],
         [coordinate, *(operand.stream for operand in operands.values())],
         region,
