@@ -1,7 +1,7 @@
-"""From a Func and a matrix to the ``Product``, to its graph, and to numpy.
+"""From a Func and a matrix to a ``Product``, its graph, and its value by numpy.
 
-Directives say which parts and tiles there are; sizes of the hardware follow from them and from how
-the matrix is stored.
+Directives determine parts and tiles; sizes of the hardware follow from them and from the
+representation of the matrix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from t2s.reduction.circuits import Circuit, LinearArray
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
-    FibreJob,
+    FiberJob,
     MatrixDimension,
     units_of,
 )
@@ -70,7 +70,7 @@ LINE_BYTES = 64
 
 
 def split_inputs(design: ScheduledFunc, inputs: Mapping[str, Any]) -> tuple[object, dict[str, Any]]:
-    """The matrix, and the other inputs."""
+    """Split inputs into the matrix and all others."""
     name = definition_of(design).matrix.name
     if name not in inputs:
         raise UserError(
@@ -138,9 +138,9 @@ def _operand(symbol: sparse.MatrixParam | ImageParam) -> ProductOperand:
 
 
 def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
-    """The reduction circuit that is asked for, or one that hides the latency of an addition.
+    """The requested reduction circuit, or one that hides the latency of an addition.
 
-    That is on the devices that we know; integers have none.
+    The default is sized for the slowest known device; integers need no circuit.
     """
     circuit = schedule.circuit
     if circuit is not None:
@@ -154,7 +154,7 @@ def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
 def _origin(
     definition: ProductDefinition, storage: Storage, names: NameSupply
 ) -> ResultStart | None:
-    """The start value for the sizes of a matrix, with names of its loaders."""
+    """The start value with the sizes of a matrix, and names for its loaders."""
     if definition.start is None:
         return None
     value = definition.sized(definition.start.value, storage)
@@ -173,7 +173,7 @@ def _origin(
 
 
 def _nodes(schedule: ProductSchedule, names: NameSupply) -> Nodes:
-    """Parts by their names; those that were not isolated get names of their own."""
+    """The parts by name; parts that are not isolated get unique names."""
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     location = definition.location
@@ -206,7 +206,7 @@ def parts_of(product: Product) -> tuple[Graph, dict[str, Array]]:
 
 
 def bytes_moved(product: Product) -> int:
-    """Bytes of the matrix, its structure, the operand and the result: each is moved once."""
+    """Bytes of the matrix, its structure, the operand and the result, each moved once."""
     arrays = sum(array.nbytes for array in product_arrays(product).values())
     rows, columns = product.storage.shape
     operand, result = product.vector.type.bytes, product.result.type.bytes
@@ -216,9 +216,9 @@ def bytes_moved(product: Product) -> int:
 
 
 def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array:
-    """The product with numpy, value by value in the order of the matrix.
+    """Compute the product with numpy, value by value in storage order.
 
-    Zeros that are stored, in dense blocks for instance, are multiplied as all other values.
+    Stored zeros, for example in dense blocks, are multiplied like all other values.
     """
     definition = definition_of(design)
     matrix, others = split_inputs(design, inputs)
@@ -260,14 +260,14 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
     return result
 
 
-# What the directives of a product say: parts, tiles, promises.
+# The directives of a product: parts, tiles, promises.
 #
-# A directive that means nothing for such a product is refused at its own line; promises are checked
+# A directive that does not apply to products is refused at its own line; promises are checked
 # against the matrix.
 
 
 class Duty(Enum):
-    """What a Func of a product does, because of the directives that made it."""
+    """The duty of a Func of a product, given by the directive that created it."""
 
     LOAD_MATRIX = auto()
     LOAD_VECTOR = auto()
@@ -280,7 +280,7 @@ class Duty(Enum):
 
 @dataclass
 class ProductSchedule:
-    """What the directives of all Funcs of a product say."""
+    """The combined directives of all Funcs of a product."""
 
     definition: ProductDefinition
     parts: dict[Duty, NodeName] = field(default_factory=dict)
@@ -296,7 +296,7 @@ class ProductSchedule:
 
 
 PARTNERS = (Duty.MULTIPLY, Duty.ADD, Duty.REDUCE)
-"""Parts that compute: from each of them, what it takes can be isolated."""
+"""Compute parts: the operands of each can be isolated."""
 
 
 def schedule_of(func: ScheduledFunc, definition: ProductDefinition) -> ProductSchedule:
@@ -350,7 +350,7 @@ def _interpret(schedule: ProductSchedule, func: ScheduledFunc, directive: Direct
             if banks:
                 schedule.banked = directive
         case Reorder(loops=loops) if set(loops) <= _loops(schedule):
-            pass  # machines are in space, so both orders are the same
+            pass  # machines are in space, so the order of the two loops does not matter
         case _:
             _meaningless(directive, func)
 
@@ -404,11 +404,11 @@ def _assign(schedule: ProductSchedule, name: str, duty: Duty, directive: Directi
 
 
 def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bool]:
-    """Check promises against the matrix; whether reductions are distinct, and continuous.
+    """Check promises against the matrix; returns whether reductions are distinct, and continuous.
 
-    Distinct: no row is on two machines, with its padding.  Continuous: on every machine the values
-    of a row follow one another; so it is where rows are the fibres and units have one row.  Where
-    the chain does not say so it has to be promised: a design is for all matrices of some sizes.
+    Distinct: no row, including its padding, is on two machines.  Continuous: on every machine the
+    values of a row are consecutive, as they are if fibers are rows and units have one row.  Any
+    other chain needs a promise, because a design serves all matrices of its sizes.
     """
     definition = schedule.definition
     rows = storage.decode()[0] if schedule.promises else storage.values
@@ -442,20 +442,20 @@ def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bo
     mapping = definition.matrix.decoder
     units = units_of(storage.layout, storage.shape)
     by_rows = mapping.major is MatrixDimension.ROWS and units.factor(MatrixDimension.ROWS) == 1
-    whole = by_rows and isinstance(mapping.job, FibreJob) and mapping.order is not Order.FREE
+    whole = by_rows and isinstance(mapping.job, FiberJob) and mapping.order is not Order.FREE
     promised = {type(promise) for promise in schedule.promises}
     apart = DistinctReduction in promised and not storage.layout.blocks
     return whole or apart, by_rows or ContinuousReduction in promised
 
 
-# How much hardware there is: blocks of a step, fused lanes, units of machines and of structure.
+# The size of the hardware: blocks of a step, fused lanes, units of machines and of structure.
 
 MOST_MULTIPLIERS = 256
-"""Multipliers of a design: each is a unit of its own, with a channel to it from each of many."""
+"""The most multipliers of a design: each is a unit with many incoming channels."""
 
 
 def check_size(definition: ProductDefinition, machines: int, block: int) -> None:
-    """Refuse designs that are too large to be built."""
+    """Refuse designs that are too large to build."""
     if machines * block > MOST_MULTIPLIERS:
         scheduling = definition.matrix.chain.layout.schedule
         assert scheduling is not None
@@ -469,11 +469,11 @@ def check_size(definition: ProductDefinition, machines: int, block: int) -> None
 
 
 MOST_WAYS = 1024
-"""Multipliers times banks: every step passes all banks."""
+"""The most multipliers times banks: every step passes all banks."""
 
 
 def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
-    """Banks of the dense operand; 0 is a copy for each multiplier."""
+    """Banks of the dense operand; 0 means a copy for each multiplier."""
     directive = schedule.banked
     if directive is None:
         return 0
@@ -496,7 +496,7 @@ def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
 
 
 def block_of(schedule: ProductSchedule, storage: Storage, continuous: bool) -> tuple[int, int]:
-    """Values that a machine handles in a step, and their rows, from a tile of the positions."""
+    """The values that a machine handles in a step, and their rows, from a tile of the positions."""
     definition = schedule.definition
     for name, directive in schedule.tiles.items():
         (loop,), (inner,), (factor,) = directive.loops, directive.inners, directive.factors
@@ -530,14 +530,14 @@ def block_of(schedule: ProductSchedule, storage: Storage, continuous: bool) -> t
 
 
 def _slots_of_a_job(storage: Storage) -> int:
-    """How many values of a row always follow one another."""
+    """The number of values of a row that are guaranteed to be consecutive."""
     layout = storage.layout
     job = layout.schedule.job if layout.schedule is not None else None
     return job.slots if isinstance(job, BlockJob) else layout.block_slots
 
 
 def _rows_of_a_unit(storage: Storage) -> tuple[int, int]:
-    """Values of a row that follow one another in a unit, and rows next to each other that do."""
+    """The consecutive values of a row in a unit, and the number of such adjacent rows."""
     values = 1
     for digit in reversed(units_of(storage.layout, storage.shape).digits):
         if digit.dimension is MatrixDimension.ROWS and digit.extent > 1:
@@ -572,7 +572,9 @@ def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> b
 
 
 def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoReturn:
-    """Machines whose values are of rows in no order share nothing but the sums at the end."""
+    """Refuse sharing between machines whose values are not grouped by row: only final sums can
+    be added.
+    """
     definition = schedule.definition
     unsupported(
         directive.location,
@@ -604,7 +606,7 @@ def fused_of(schedule: ProductSchedule, machines: int, combined: bool, continuou
 
 
 def check_structure(schedule: ProductSchedule) -> None:
-    """All parts of the structure that the decoder reads are loaded, and no others."""
+    """Check that exactly the parts of the structure that the decoder reads are loaded."""
     matrix = schedule.definition.matrix
     needed = matrix.decoder.streams()
     loaded: dict[str, LoadStructure] = {}
@@ -633,7 +635,9 @@ def check_structure(schedule: ProductSchedule) -> None:
 
 
 def check_unrolled(schedule: ProductSchedule) -> None:
-    """Machines are hardware: where a part has directives, its loop over machines is in space."""
+    """Check that the loop over machines of a part with directives is in space: machines are
+    hardware.
+    """
     definition = schedule.definition
     for duty in (Duty.LOAD_MATRIX, Duty.MULTIPLY):
         part = schedule.parts.get(duty)

@@ -1,4 +1,4 @@
-"""Parallel lanes: dealing a stream out to several copies of a graph, and joining what they give."""
+"""Parallel lanes: distribute a stream over several copies of a graph, and merge their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDEST = 8
 
 
 class _Turns:
-    """Whose turn it is: a turn of lane n is ``runs[n]`` items, and each list starts with lane 0."""
+    """The turn counter: a turn of lane n is ``runs[n]`` items, and each list starts with lane 0."""
 
     def __init__(self, draft: Draft, runs: Sequence[int]) -> None:
         self._runs = runs
@@ -36,7 +36,7 @@ class _Turns:
         return TRUE if self._count is None else equals(self._count, 0)
 
     def after(self, lane: int) -> list[Statement]:
-        """After an item of a lane."""
+        """Statements after an item of a lane."""
         following = const((lane + 1) % len(self._runs))
         if self._count is None:
             return [write(self.lane, following)]
@@ -47,7 +47,7 @@ class _Turns:
         ]
 
     def again(self) -> list[Statement]:
-        """At the end of a list."""
+        """Statements at the end of a list."""
         registers = [self.lane] if self._count is None else [self.lane, self._count]
         return [write(register, const(0)) for register in registers]
 
@@ -62,7 +62,8 @@ def _runs(run: int | Sequence[int], lanes: int, location: SourceLocation | None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelizer(StreamBlock):
-    """Deal the items of streams of one shape to lanes in turn; all lanes get the stops and D.
+    """Distribute the items of streams of one shape over lanes in turn; all lanes get the stops and
+    D.
 
     A turn is ``run`` items, the same for all lanes or one number for each.  Each list starts with
     lane 0.  Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
@@ -112,7 +113,7 @@ class Parallelizer(StreamBlock):
 class Serializer(StreamBlock):
     """The inverse of ``Parallelizer``: ``run`` items, or lists, from each lane in turn.
 
-    ``order`` is the stream that was dealt out (its values do not matter): it tells which lane is
+    ``order`` is the stream that was distributed (its values are ignored); it tells which lane is
     next.  A lane may be d levels deeper than ``order``: then its turn is a whole list d deep.
     Ports: ``in0``, ..., ``order``; ``out``.
     """
@@ -170,7 +171,9 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
 def _serialize_lists(
     draft: Draft, ends: tuple[Sequence[In], In, Out], state: tuple[_Turns, Local], depth: int
 ) -> None:
-    """Mode ``ended``: the stop of the last list is owed; which one the next item of order tells."""
+    """In mode ``ended`` the stop of the last list is pending: the next item of ``order`` tells
+    which.
+    """
     (inputs, like, out), (turns, used) = ends, state
     lanes = len(inputs)
     own = const(depth, INT32)
@@ -221,7 +224,7 @@ def _serialize_lists(
 def _list_stops(
     name: str, ends: tuple[Sequence[In], In, Out], state: tuple[_Turns, Local], depth: int
 ) -> list[Choice]:
-    """A stop of order: the lanes that had no turn have it as an empty list of their own."""
+    """The choices for a stop of ``order``: lanes that had no turn have an empty list for it."""
     (inputs, like, out), (turns, used) = ends, state
     choices: list[Choice] = []
     raised = like.tag + const(depth, INT32)
@@ -236,10 +239,10 @@ def _list_stops(
 
 
 def groups_of(ways: int) -> tuple[int, ...]:
-    """The lanes of each group into which a switch of so many ways is divided: one if it is narrow.
+    """The lanes of each group that a wide switch is divided into; a narrow switch is one group.
 
-    One switch of all lanes would have a state for each of them, and rules for each pair: as a tree
-    it grows with the lanes, in hardware and in the time that it takes to compile.
+    A single switch has a state for each lane and rules for each pair of lanes; a tree of switches
+    grows only linearly, in hardware and in compile time.
     """
     if ways <= WIDEST:
         return (ways,)
@@ -256,7 +259,9 @@ def deal(
     *,
     count: bool = True,
 ) -> tuple[tuple[Stream, ...], ...]:
-    """Deal items out in turn: for each lane its part of every stream.  Many lanes are a tree."""
+    """Distribute items in turn; returns for each lane its part of every stream.  Many lanes are
+    a tree.
+    """
     if ways <= WIDEST:
         return _deal(to, streams, ways, run, name, count=count)
     groups = groups_of(ways)
@@ -278,7 +283,7 @@ def _deal(
     *,
     count: bool,
 ) -> tuple[tuple[Stream, ...], ...]:
-    """One block that deals."""
+    """Distribute by a single block."""
     outs = to.put(Parallelizer(lanes=ways, run=run), name, *streams, count=count)
     return tuple(tuple(outs[lane::ways]) for lane in range(ways))
 
@@ -292,9 +297,9 @@ def gather(
     *,
     count: bool = True,
 ) -> Stream:
-    """Join lanes in the order in which ``order`` was dealt out.
+    """Merge lanes in the order in which ``order`` was distributed.
 
-    Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
+    Many lanes are a tree of blocks, and ``order`` is distributed over its branches.
     """
     groups, runs = groups_of(len(parts)), (run,) * len(parts)
     if len(groups) > 1:
@@ -310,7 +315,7 @@ def gather(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DealLanes(DiagramBlock):
-    """The items of streams of one shape, ``run`` of them to each lane in turn, lane after lane."""
+    """Distribute the items of streams of one shape, ``run`` of them to each lane in turn."""
 
     kind = BlockKind.PARALLEL
     counted = ("parallelizer",)
@@ -336,7 +341,7 @@ class DealLanes(DiagramBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherLanes(DiagramBlock):
-    """What lanes made of the items of a stream, in their order."""
+    """Merge the results of lanes, in the order of the items."""
 
     kind = BlockKind.PARALLEL
     counted = ("serializer",)

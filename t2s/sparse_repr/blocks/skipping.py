@@ -1,12 +1,12 @@
-"""Coordinate skipping [SAM, sec. 4.2]: an intersection tells its scanners what it needs.
+"""Coordinate skipping [SAM, sec. 4.2]: an intersection tells its scanners how far to skip.
 
-For every coordinate that ``joins.intersect`` takes from a side it puts one token into the ``skip``
-stream of that side: N after a match, else the coordinate that the side has to reach (the largest
-one of the type if the fiber is over on another side).  The scanner is at most ``lag`` coordinates
-ahead of these tokens; then it takes one before it puts the next coordinate, and goes to the first
-coordinate that is not smaller.  So what is skipped does not depend on time.  (In the published
-simulator it does: a scanner runs ahead as far as it can, and wishes that come too late are dropped.
-A larger lag comes near to that.)
+For every coordinate that ``joins.intersect`` takes from a side it sends one *request* into the
+``skip`` stream of that side: N after a match, else the coordinate that the side has to reach (the
+largest one of the type if the fiber has ended on another side).  The scanner runs at most ``lag``
+coordinates ahead of the requests; then it takes one before it emits the next coordinate, and
+continues at the first coordinate that is not smaller.  What is skipped therefore does not depend on
+timing.  (In the published simulator it does: a scanner runs ahead as far as it can, and requests
+that arrive too late are dropped.  A larger lag approximates that.)
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ LAG = 2
 
 
 def skip_stream(type: Type) -> StreamType:
-    """The stream of wishes for coordinates of a type."""
+    """The stream of skip requests for coordinates of a type."""
     return StreamType(element=type, kind=StreamKind.CONTROL, nesting=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippingScanner(StreamBlock):
-    """A compressed level scanner that skips what its intersection does not need.
+    """A compressed level scanner that skips coordinates on request of its intersection.
 
-    It is at most ``lag`` coordinates ahead of the wishes that it has taken.
+    It runs at most ``lag`` coordinates ahead of the requests that it has taken.
     Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
     """
 
@@ -81,7 +81,9 @@ class SkippingScanner(StreamBlock):
 
 
 class _SkipState:
-    """Where the scanner is: ``new`` and ``old`` wishes of this and of earlier fibers are due."""
+    """The state of the scanner: ``new`` and ``old`` count outstanding requests of this and
+    earlier fibers.
+    """
 
     def __init__(
         self, draft: Draft, type: Type, tensors: tuple[Tensor, Tensor], outputs: tuple[Out, Out]
@@ -100,17 +102,17 @@ class _SkipState:
         return [first, second], [*bounds, *self.closed()]
 
     def nothing(self) -> list[Statement]:
-        """A fiber without elements."""
+        """An empty fiber."""
         return [write(self.at, zero(self.type)), write(self.end, zero(self.type)), *self.closed()]
 
     def closed(self) -> list[Statement]:
-        """The wishes that are due are those of an earlier fiber."""
+        """Outstanding requests now belong to an earlier fiber."""
         return [write(self.old, self.old + self.new), write(self.new, zero(INT32))]
 
     def tokens(
         self, name: str, after: str, position: Expr, due: Expr, takes: Sequence[In], old: Expr
     ) -> Choice:
-        """Put the element at a position."""
+        """Emit the element at a position."""
         loaded, coordinate = load(f"{name}_crd", self.coordinates, position)
         body: list[Statement] = [
             write(self.at, position + 1),
@@ -216,7 +218,7 @@ def intersect_skipping(
 ) -> tuple[Stream, tuple[Stream, ...]]:
     """Scan and intersect compressed levels: the common coordinates, the references of each side.
 
-    ``levels`` are (references, positions, coordinates).  A scanner is at most ``lag`` coordinates
+    ``levels`` are (references, positions, coordinates).  A scanner runs at most ``lag`` coordinates
     ahead.
     """
     sides: list[Stream] = []

@@ -18,10 +18,11 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Pla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splitter(StreamBlock):
-    """Each coordinate as two: which block of ``factor`` it is in, and where in it.
+    """Split each coordinate into the number of its block of ``factor``, and its offset in the
+    block.
 
-    The inner stream is one level deeper.  With ``keep`` its coordinates stay as they were.  What is
-    ``beside`` goes with the inner stream.  A new block costs one more cycle, for the stop.
+    The inner stream is one level deeper.  With ``keep`` its coordinates are unchanged.  Streams
+    ``beside`` follow the inner stream.  A new block costs one more cycle, for the stop.
     Ports: ``crd``, ``in0``, ...; ``outer``, ``inner``, ``out0``, ...
     """
 
@@ -69,10 +70,11 @@ class Splitter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flattener(StreamBlock):
-    """The inverse of ``split``: one coordinate of two, and one level less.
+    """The inverse of ``split``: merge two coordinates into one, with one level less.
 
-    With ``keep`` the inner coordinates are put as they are.  What is ``beside`` has the shape of
-    ``inner``.  Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
+    With ``keep`` the inner coordinates are unchanged.  Streams ``beside`` have the shape of
+    ``inner``.
+    Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
     """
 
     kind = BlockKind.CONVERT
@@ -143,9 +145,10 @@ def _close(draft: Draft, high: In, after: Local, outputs: Sequence[Out], expecte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flatten(DiagramBlock):
-    """Two levels of coordinates as one, ``outer * extent + inner``, and what is beside ``inner``.
+    """Two levels of coordinates as one, ``outer * extent + inner``, and the streams beside
+    ``inner``.
 
-    ``extent`` is that of a variable.
+    ``extent`` names a variable.
     """
 
     kind = BlockKind.CONVERT

@@ -1,8 +1,8 @@
 """Level writers: streams become arrays in memory (Definition 3.8).
 
-A writer takes one token per cycle and ends with the stream.  Its arrays are open tensors: they are
-as long as what was stored.  A dense level has no arrays; its values are written in order by
-``ValueWriter``, or to their addresses by a locator and ``ArrayStore``.
+A writer takes one token per cycle and ends with the stream.  Its arrays are open tensors, whose
+length is the number of stored elements.  A dense level has no arrays; its values are written in
+order by ``ValueWriter``, or to their addresses by a locator and ``ArrayStore``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Pla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueWriter(StreamBlock):
-    """The values one after the other; N is ``missing`` (zero, if it is not given).
+    """Append the values; N is stored as ``missing`` (default: zero).
 
     Ports: ``val``.
     """
@@ -39,7 +39,7 @@ class ValueWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingletonWriter(StreamBlock):
-    """The coordinates one after the other.  Ports: ``crd``."""
+    """Append the coordinates.  Ports: ``crd``."""
 
     kind = BlockKind.WRITE
     role = Role.STORE
@@ -68,11 +68,11 @@ def _append(draft: Draft, val: In, stored: Tensor, missing: Expr | None) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedWriter(StreamBlock):
-    """The coordinates one after the other, and where each fiber begins and ends.
+    """Append the coordinates, and the position where each fiber begins and ends.
 
-    A stop without a coordinate before it is an empty fiber if ``empty_fibers``; else it is none,
-    since coordinate droppers have removed the coordinates of empty fibers.  Of a stream with one
-    fiber this is always written.  The first cycle stores the position 0.  Ports: ``crd``.
+    A stop without a coordinate before it is an empty fiber if ``empty_fibers``; else it is ignored,
+    because coordinate droppers have removed the coordinates of empty fibers.  The only fiber of a
+    stream is always written.  The first cycle stores the position 0.  Ports: ``crd``.
     """
 
     kind = BlockKind.WRITE
@@ -110,7 +110,7 @@ class CompressedWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitvectorWriter(StreamBlock):
-    """The words one after the other, and the number of bits set before each.  Ports: ``bits``."""
+    """Append the words, and the number of bits set before each.  Ports: ``bits``."""
 
     kind = BlockKind.WRITE
     role = Role.STORE
@@ -139,7 +139,7 @@ class BitvectorWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedListWriter(StreamBlock):
-    """Append each coordinate to the list of the fiber beside it, in any order of fibers.
+    """Append each coordinate to the list of its fiber; fibers may come in any order.
 
     The arrays are those of ``LinkedListScanner``; ``tails`` holds the last node of each list.
     Ports: ``crd``, ``fiber``.
@@ -192,7 +192,7 @@ class LinkedListWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSink(StreamBlock):
-    """The whole stream, token by token: its values and its tags, ``DONE`` included.
+    """Store a stream token by token: values and tags, including ``DONE``.
 
     Ports: ``in``.
     """
@@ -217,7 +217,7 @@ class TokenSink(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteValues(DiagramBlock):
-    """The values of the result, one after the other; what is N is zero."""
+    """Append the values of the result; N is stored as zero."""
 
     kind = BlockKind.WRITE
 

@@ -1,4 +1,4 @@
-"""The definition of a product, ``y[i] += A.values[p, q] * x[j]``, taken apart."""
+"""Analysis of the definition of a product, ``y[i] += A.values[p, q] * x[j]``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyFunc = TemporalFunc[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ProductDefinition:
-    """``y[r] = start; y[i] += term`` taken apart.
+    """The parts of ``y[r] = start; y[i] += term``.
 
     ``side`` is the Var of the right-hand sides, if any, ``start`` is ``None`` for 0, ``scalars``
     are the Params of both, ``sizes`` the sizes of the matrix that they use, by name.
@@ -58,7 +58,7 @@ class ProductDefinition:
 
 
 def definition_of(func: AnyFunc) -> ProductDefinition:
-    """Take the definition of a product apart; ``UserError`` where it is something else."""
+    """Analyze the definition of a product; ``UserError`` if it is not one."""
     if len(func.written) != 2:
         unsupported(
             func.written[-1].location,
@@ -115,7 +115,7 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
 
 
 def _symbols(func: AnyFunc) -> dict[str, object]:
-    """What both definitions name; ``UserError`` where they mean two things by one name."""
+    """The symbols of both definitions; ``UserError`` if a name means two things."""
     symbols: dict[str, Symbol] = {}
     for written in func.written:
         for name, symbol in written.symbols.items():
@@ -138,7 +138,7 @@ def _own_sizes(
     sizes: Mapping[str, sparse.MatrixExtent],
     location: SourceLocation,
 ) -> None:
-    """Sizes are those of the matrix of the product: only they are known."""
+    """Check that all sizes are those of the product's matrix: no others are known."""
     for node in walk(expression):
         if isinstance(node, Parameter) and node.name in sizes:
             owner = sizes[node.name].owner
@@ -152,7 +152,9 @@ def _own_sizes(
 
 
 def _all_positions(matrix: sparse.MatrixParam, position: object, location: SourceLocation) -> None:
-    """A product is over all positions: the extent of its ``RDom`` is that of the streams."""
+    """Check that the product runs over all positions: the extent of its ``RDom`` is that of the
+    streams.
+    """
     assert isinstance(position, RVar)
     extent = position.extent
     symbol = extent.symbols.get(extent.node.name) if isinstance(extent.node, Parameter) else None
@@ -174,7 +176,7 @@ def _all_positions(matrix: sparse.MatrixParam, position: object, location: Sourc
 
 
 def _sides_only(func: AnyFunc, matrix: sparse.MatrixParam, side: str | None) -> None:
-    """Only right-hand sides have bounds: the matrix decides all others."""
+    """Check that only right-hand sides have bounds: the matrix decides all others."""
     for bound in func.bounds:
         if bound.variable != side:
             unsupported(
@@ -228,7 +230,7 @@ def _localized(
     side: str | None,
     location: SourceLocation,
 ) -> Expr:
-    """The term over the values that come to a multiplier."""
+    """The term, over the values that a multiplier receives."""
     column = Read(source=matrix.column.name, indices=row.indices, type=row.type)
     subscripts: tuple[Expr, ...] = (column, *([Index(name=side)] if side is not None else []))
     value = Read(source=matrix.values.name, indices=row.indices, type=matrix.type)
@@ -276,10 +278,10 @@ def unsupported(location: SourceLocation | None, what: str, expected: str, given
     raise UnsupportedError(what, location=location, expected=expected, given=given)
 
 
-# The start value of a product: what ``y[r] = ...`` says before sums are added to it.
+# The start value of a product: the definition ``y[r] = ...``, to which sums are added.
 #
-# It may read inputs at any place that follows from the row (and from the right-hand side), scalars,
-# and the sizes of the matrix: ``y[r] = beta * z[r]``, ``y[r] = (1 - d) / A.extent(0)``.
+# It may read inputs at indices computed from the row (and the right-hand side), scalars, and the
+# sizes of the matrix: ``y[r] = beta * z[r]``, ``y[r] = (1 - d) / A.extent(0)``.
 
 Array = np.ndarray[Any, Any]
 

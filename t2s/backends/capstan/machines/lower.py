@@ -480,7 +480,7 @@ def counted(
     numbers = counted_from(first, lanes)
     present = numbers < spread(most, lanes)
     value = addresses(present, numbers)
-    # one scalar link carries the first number; lanes add their own offsets, as on the chip
+    # the link carries the first number and the count only: each lane adds its own offset
     room = around.draft.times.room(1)
     control = unit.output(binder, type, tagged=True, capacity=room)
     local = unit.output(binder, type, capacity=room)

@@ -40,7 +40,7 @@ from t2s.graph.nodes import Choice
 from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.hardware.own_runs import (
     blocks_of,
-    fibre_count,
+    fiber_count,
     loader_name,
     steps_of,
     structure_tensor,
@@ -246,7 +246,7 @@ class _Blocks(_Dealing):
             self.passed.append(self._passed(m, ends))
             behind = self.rows + 1 + self.passed[m]
             number = self.found.let(f"number_{m}", behind)
-            fresh = select(window.fibres < number, 0, number)
+            fresh = select(window.fibers < number, 0, number)
             row = select(self.served[m], current[m], fresh)
             self.row.append(self.found.let(f"row_{m}", row))
         last: Expr = self.passed[-1]
@@ -309,7 +309,7 @@ class Window:
 
     Attributes
     ----------
-    fibres: lengths that there are; ``lines`` are loaded: these, and ends that keep it full.
+    fibers: lengths that there are; ``lines`` are loaded: these, and ends that keep it full.
     size: places of the window, a power of two.
     inputs: the heads of the wires that bring a line.
     first, last, level, taken: the place of the first length, that behind the last one, how many
@@ -317,10 +317,10 @@ class Window:
     """
 
     def __init__(self, machine: ProductMachine, product: Product, ahead: int) -> None:
-        self.fibres, self.ahead = fibre_count(product), ahead
+        self.fibers, self.ahead = fiber_count(product), ahead
         self.words = min(MOST_WORDS, 1 << (product.machines - 1).bit_length())
         self.size = 1 << (ahead + 2 * self.words - 1).bit_length()
-        self.lines = -(-(self.fibres + ahead) // self.words)
+        self.lines = -(-(self.fibers + ahead) // self.words)
         self.wires = _length_wires(machine.name, self.words)
         self.inputs = [
             machine.input(each, f"length_{word}") for word, each in enumerate(self.wires)
@@ -370,7 +370,7 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
         structure_tensor(parts, product, lengths.name, flat=True),
     )
     at = simplify(index("line") * window.words + index(WORD))
-    exists = at < window.fibres
+    exists = at < window.fibers
     sums = f"{decoder}_sums"
     sink, outs = decoder, window.wires
     if isinstance(job, BlockJob):
@@ -379,10 +379,10 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
         node, Role.LOAD, (space(WORD, window.words),), (loop("line", window.lines),),
         product.nodes.matrix_loader.location,
     )  # fmt: skip
-    place = (const(0) if lengths.fibres is None else at,)
+    place = (const(0) if lengths.fibers is None else at,)
     entry = unit.load("entry", tensor, place, INT32, exists)
     if isinstance(job, BlockJob):
-        beyond = select(equals(at, window.fibres), FAR, 0)
+        beyond = select(equals(at, window.fibers), FAR, 0)
         value = select(exists, blocks_of(product, entry, job.slots), beyond)
     else:
         value = select(exists, steps_of(product, entry) - 1, END)

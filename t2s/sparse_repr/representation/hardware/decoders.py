@@ -1,21 +1,21 @@
-"""Decoders: the inverse map in hardware, which gives every slot its fibre.
+"""Decoders: the inverse map in hardware, which gives every slot its fiber.
 
-A *run* is a fibre and a number of slots.  Machines take their runs one after the other and send the
-fibre of every slot, counted from 1; behind their last run they send 0.  Where fibres are rows and
+A *run* is a fiber and a number of slots.  Machines take their runs one after the other and send the
+fiber of every slot, counted from 1; behind their last run they send 0.  Where fibers are rows and
 slots are values that is the row of every step; else ``decode_coordinates`` computes it: a value is
-at some place in its unit, a unit at some place in its fibre, and a diagonal begins at some column.
+at some place in its unit, a unit at some place in its fiber, and a diagonal begins at some column.
 A slot that is padding, and an element of a unit beyond the edge of the matrix, have no row (0) and
 no column (-1).  That is the last part of the inverse map, and the only one that is arithmetic.
 
 Where the runs come from depends on the order of jobs:
 
-* ``FREE``: every slot has its fibre in memory, or there is one fibre only; nothing is decoded.
-* ``STRIDED``, ``RECORDED`` fibres: each machine loads the lengths of its own fibres.
-* ``STRIDED`` blocks: all machines see the lengths of all fibres, and each finds out how many blocks
-  of a fibre are its own.
+* ``FREE``: every slot has its fiber in memory, or there is one fiber only; nothing is decoded.
+* ``STRIDED``, ``RECORDED`` fibers: each machine loads the lengths of its own fibers.
+* ``STRIDED`` blocks: all machines see the lengths of all fibers, and each finds out how many blocks
+  of a fiber are its own.
 * Single rows whose schedule is repeated, and blocks of such rows: ``dealing``, without runs.
 * ``REPLAYED``: one machine repeats the schedule: it keeps the end of every machine's stream, gives
-  the next fibre to the first machine to end, and passes it down the line of decoders.
+  the next fiber to the first machine to end, and passes it down the line of decoders.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from t2s.graph.build import (
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Choice, Loop, Put
 from t2s.reduction.circuits import LANE, STEP
-from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob, MatrixDimension
+from t2s.sparse_repr.representation.chain_layout import BlockJob, FiberJob, MatrixDimension
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.own_runs import (
     END,
-    FIBRE,
-    fibre_code,
-    fibre_count,
+    FIBER,
+    fiber_code,
+    fiber_count,
     fills_up,
     lengths_loader,
     link_runs,
@@ -74,14 +74,14 @@ SLOT, JOB, UNIT, PART = "slot", "job", "unit", "part"
 that are handled in one step."""
 
 
-def decode_fibres(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """Add what sends the fibre of every slot to ``sink``, the same into all of ``outs``.
+def decode_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
+    """Add what sends the fiber of every slot to ``sink``, the same into all of ``outs``.
 
     Where rows are dealt, the wires are those of the machines.
     """
     mapping = product.mapping
     if mapping.order is Order.FREE:
-        _load_fibres(parts, product, sink, outs)
+        _load_fibers(parts, product, sink, outs)
         return
     if product.dealt:
         deal_rows(parts, product, sink, outs)
@@ -102,9 +102,9 @@ def _link_all(
         link(parts, out, source, sink, product.lanes, capacity=64 + product.slack)
 
 
-def _load_fibres(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """Fibres are in memory: that of a block of slots is the one of its first slot."""
-    name = product.mapping.fibre
+def _load_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
+    """Fibers are in memory: that of a block of slots is the one of its first slot."""
+    name = product.mapping.fiber
     assert name is not None
     tensor, node = product.stream_name(name), loader_name(product, name)
     together = product.slots_decoded_at_once
@@ -120,7 +120,7 @@ def _load_fibres(parts: GraphParts, product: Product, sink: str, outs: tuple[Out
 
 
 def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """From runs to the fibres of slots, one in each firing."""
+    """From runs to the fibers of slots, one in each firing."""
     decoder, (row_wire, length_wire) = product.nodes.decoder, run_wires(product)
     machine = ProductMachine(decoder.name, Role.RELAY, product.lanes, decoder.location)
     runs = [machine.input(row_wire, "next_row"), machine.input(length_wire, "length")]
@@ -161,15 +161,15 @@ def decode_coordinates(parts: GraphParts, product: Product) -> None:
     """
     decoder, mapping = product.nodes.decoder, product.mapping
     node = f"{decoder.name}_coordinates"
-    units, fibres = _taken(product, node, "unit"), _taken(product, node, "fibre")
+    units, fibers = _taken(product, node, "unit"), _taken(product, node, "fiber")
     if mapping.unit is not None:
         _load_units(parts, product, node, mapping.unit, units)
-        if _has_fibres(product):
-            decode_fibres(parts, product, node, fibres)
+        if _has_fibers(product):
+            decode_fibers(parts, product, node, fibers)
     loops = (*_slot_loops(product), *_part_loops(product))
     unit = ArrayDraft(node, Role.RELAY, product.places, loops, decoder.location)
-    fibre, place = _slot(unit, product, units, fibres)
-    row, column = _arithmetic(unit, product, fibre, place)
+    fiber, place = _slot(unit, product, units, fibers)
+    row, column = _arithmetic(unit, product, fiber, place)
     values = product.block // product.rows_at_once
     for number, out in enumerate(product.row_wires):
         unit.send(out, row, equals(index(ELEMENT), number * values) if product.block > 1 else None)
@@ -182,9 +182,9 @@ def decode_coordinates(parts: GraphParts, product: Product) -> None:
     link(parts, product.places_wire, node, to, product.places, capacity=capacity)
 
 
-def _has_fibres(product: Product) -> bool:
-    """Whether there is more than one fibre."""
-    return product.mapping.fibre is not None or product.mapping.order is not Order.FREE
+def _has_fibers(product: Product) -> bool:
+    """Whether there is more than one fiber."""
+    return product.mapping.fiber is not None or product.mapping.order is not Order.FREE
 
 
 def _taken(product: Product, node: str, what: str) -> tuple[Out, ...]:
@@ -212,7 +212,7 @@ def _parts_of_a_unit(product: Product) -> int:
 def _load_units(
     parts: GraphParts, product: Product, sink: str, structure: str, outs: tuple[Out, ...]
 ) -> None:
-    """A load unit for each machine: where the unit of each slot is in its fibre."""
+    """A load unit for each machine: where the unit of each slot is in its fiber."""
     tensor, node = product.stream_name(structure), loader_name(product, structure)
     input_tensor(parts, product, tensor, INT32, (product.machines, product.slots))
     slots, location = (loop(SLOT, product.slots),), product.nodes.matrix_loader.location
@@ -226,17 +226,17 @@ def _load_units(
 
 
 def _slot(
-    unit: ArrayDraft, product: Product, units: tuple[Out, ...], fibres: tuple[Out, ...]
+    unit: ArrayDraft, product: Product, units: tuple[Out, ...], fibers: tuple[Out, ...]
 ) -> tuple[Expr, Expr]:
-    """The fibre of a slot and the place of its unit there; both are negative in padding."""
+    """The fiber of a slot and the place of its unit there; both are negative in padding."""
     if product.mapping.unit is None:
         job = simplify(index(JOB) * product.machines + index(LANE))
-        return unit.let("fibre", job), unit.let("unit_place", index(UNIT))
+        return unit.let("fiber", job), unit.let("unit_place", index(UNIT))
     place = unit.let("unit_place", _once_a_slot(unit, product, units, "unit"))
-    if not _has_fibres(product):
-        return unit.let("fibre", const(0)), place
-    number = _once_a_slot(unit, product, fibres, "fibre") - 1
-    return unit.let("fibre", number), place
+    if not _has_fibers(product):
+        return unit.let("fiber", const(0)), place
+    number = _once_a_slot(unit, product, fibers, "fiber") - 1
+    return unit.let("fiber", number), place
 
 
 def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Out, ...], what: str) -> Expr:
@@ -259,14 +259,14 @@ def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Out, ...], wha
     return now
 
 
-def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) -> tuple[Expr, Expr]:
-    """The row from 1, and the column, of the fibre and the unit.
+def _arithmetic(unit: ArrayDraft, product: Product, fiber: Expr, place: Expr) -> tuple[Expr, Expr]:
+    """The row from 1, and the column, of the fiber and the unit.
 
     The row is that of the values of a row that begin here: 0 if all of them are outside.
     """
     mapping, (rows, columns) = product.mapping, product.storage.shape
     coordinates = {
-        mapping.major: _coordinate(product, mapping.major, fibre),
+        mapping.major: _coordinate(product, mapping.major, fiber),
         mapping.minor: _coordinate(product, mapping.minor, place),
     }
     row = unit.let("row", coordinates[MatrixDimension.ROWS])
@@ -276,7 +276,7 @@ def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) ->
         column = unit.let(
             "column", simplify(row + (coordinates[MatrixDimension.DIAGONALS] - (rows - 1)))
         )
-    exists = (const(-1) < fibre) & (const(-1) < place)
+    exists = (const(-1) < fiber) & (const(-1) < place)
     starts = unit.let("starts", exists & (row < rows) & (column < columns))
     valid = unit.let("valid", starts & (const(-1) < column))
     values = product.block // product.rows_at_once
@@ -334,11 +334,11 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
     lengths = wire(f"{scheduler}_length", kind=StreamKind.CONTROL)
     numbers = wire(f"{scheduler}_number", kind=StreamKind.CONTROL)
     loader, entry = lengths_loader(parts, product)
-    exists = index(FIBRE) < fibre_count(product)
+    exists = index(FIBER) < fiber_count(product)
     loader.send(lengths, select(exists, steps_of(product, entry), END))
     parts.nodes.append(loader.node())
     sources = {lengths: loader.name}
-    if product.mapping.fibre is not None:
+    if product.mapping.fiber is not None:
         loader, number = numbers_loader(parts, product)
         loader.send(numbers, number)
         parts.nodes.append(loader.node())
@@ -362,11 +362,11 @@ def _scheduler(
 ) -> None:
     """The end of every machine's stream; the next job is for the machine that ends first.
 
-    ``taken`` bring the length of every fibre and, where empty ones are left out, its number.  All
-    fibres of a job go to the machine of the first one.
+    ``taken`` bring the length of every fiber and, where empty ones are left out, its number.  All
+    fibers of a job go to the machine of the first one.
     """
     machines, job = product.machines, product.mapping.job
-    fibres = job.fibres if isinstance(job, FibreJob) else 1
+    fibers = job.fibers if isinstance(job, FiberJob) else 1
     machine = ProductMachine(name, Role.RELAY, (), product.nodes.decoder.location)
     names = ("next_length", "next_number")
     heads = [machine.input(each, known) for each, known in zip(taken, names, strict=False)]
@@ -376,18 +376,18 @@ def _scheduler(
     ends = [body.read(ends_file, f"end_{n}", const(n)) for n in range(machines)]
     first = _earliest(body, ends)
     job_state = None
-    if fibres > 1:
+    if fibers > 1:
         job_state = machine.register("member"), machine.register("machine_of_job")
         first = select(equals(job_state[0], 0), first, job_state[1])
     winner = body.let("winner", first)
     number = heads[1].value if len(heads) > 1 else row
-    code = fibre_code(product, number, beyond=fills_up(product) and number is row)
+    code = fiber_code(product, number, beyond=fills_up(product) and number is row)
     for n, end in enumerate(ends):
         body.write(ends_file, select(equals(winner, n), end + length, end), const(n))
     body.statements.append(count_up(row))
     if job_state is not None:
         member, of_job = job_state
-        following = select(equals(member, fibres - 1), 0, member + 1)
+        following = select(equals(member, fibers - 1), 0, member + 1)
         body.statements += [write(member, following), write(of_job, winner)]
     next_job, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
     free = "row to the first machine that is free"

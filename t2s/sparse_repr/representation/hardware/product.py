@@ -224,7 +224,7 @@ class Product:
 
     @property
     def direct(self) -> bool:
-        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        """Whether fibers are rows and units are values: rows and columns need no arithmetic."""
         return self.storage.layout.rows_of_values
 
     @property
@@ -239,7 +239,7 @@ class Product:
 
     @property
     def decoded(self) -> int:
-        """What the decoder sends to each machine: the row of every step, or the fibre of a slot."""
+        """What the decoder sends to each machine: the row of every step, or the fiber of a slot."""
         return self.steps if self.direct else self.slots
 
     @property
@@ -256,13 +256,13 @@ class Product:
     def dealt(self) -> bool:
         """Whether one decoder deals the rows, or blocks of rows, to all machines in each step."""
         order, job, lengths = self.mapping.order, self.mapping.job, self.mapping.lengths
-        if lengths is None or self.mapping.fibre is not None:
+        if lengths is None or self.mapping.fiber is not None:
             return False
         if not (self.direct and self.plain_rows):
             return False
-        if lengths.fibres not in (None, 1) or order not in (Order.STRIDED, Order.REPLAYED):
+        if lengths.fibers not in (None, 1) or order not in (Order.STRIDED, Order.REPLAYED):
             return False
-        return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibres == 1)
+        return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibers == 1)
 
     @property
     def rows(self) -> int:
@@ -298,7 +298,7 @@ class Product:
 
     @property
     def plain_rows(self) -> bool:
-        """Whether fibres are single rows, of single values."""
+        """Whether fibers are single rows, of single values."""
         mapping = self.mapping
         grouped = bool(mapping.tiles) or bool(self.storage.layout.groups)
         return mapping.major is MatrixDimension.ROWS and not grouped

@@ -18,7 +18,7 @@ from t2s.graph.graph import Graph, ScalarParameter
 from t2s.graph.nodes import Head, Loop
 from t2s.reduction.circuits import reduce_lanes
 from t2s.sparse_repr.representation.hardware.banks import load_banks, look_up
-from t2s.sparse_repr.representation.hardware.decoders import decode_coordinates, decode_fibres
+from t2s.sparse_repr.representation.hardware.decoders import decode_coordinates, decode_fibers
 from t2s.sparse_repr.representation.hardware.loaders import (
     feed_vector,
     load_slots,
@@ -58,7 +58,7 @@ def product_graph(product: Product) -> Graph:
     find = look_up if product.banks else feed_vector
     find(parts, product, words)
     if product.direct:
-        decode_fibres(parts, product, product.rows_node, product.row_wires)
+        decode_fibers(parts, product, product.rows_node, product.row_wires)
     else:
         decode_coordinates(parts, product)
     if product.continuous:
@@ -95,10 +95,10 @@ def product_arrays(product: Product) -> dict[str, Array]:
     slots = positions if product.direct else product.slots
     arrays = {product.values_name: _widened(storage.values, positions, 0)}
     for name in mapping.streams():
-        if name == mapping.job_index and mapping.fibre is not None:
+        if name == mapping.job_index and mapping.fiber is not None:
             continue  # rows are numbered already
         data = storage.streams[name].data
-        if name == mapping.unit or (name == mapping.fibre and mapping.fibre_by_slot):
+        if name == mapping.unit or (name == mapping.fiber and mapping.fiber_by_slot):
             data = _widened(data, slots, -1)
         arrays[product.stream_name(name)] = _not_empty(data)
     return {name: made_array(array, product.origin) for name, array in arrays.items()}
