@@ -1,8 +1,8 @@
-"""Joins of many sides as joins of two, one behind the other, for machines of small cells.
+"""Split joins of many sides into chains of binary joins, for machines with small cells.
 
-``a ∩ b ∩ c`` becomes ``(a ∩ b) ∩ c``: the references of the first join go through the second one
-beside its coordinates.  In a union a reference is empty where its side has no coordinate, and what
-is empty stays so.  Values do not change; coordinates pass more blocks.
+``a ∩ b ∩ c`` becomes ``(a ∩ b) ∩ c``: the references of the first join are payloads of the second
+one.  In a union, the reference of a side without the coordinate is empty, and empty references stay
+empty.  Values do not change; coordinates pass through more blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 
 
 def with_joins_of_two(diagram: Diagram) -> Diagram:
-    """The diagram with every join of more sides taken apart."""
+    """The diagram with every join of more than two sides split."""
     wires = [wire.number for block in diagram.blocks for wire in (*block.inputs, *block.outputs)]
     fresh = count(max(wires, default=0) + 1)
     blocks = [part for block in diagram.blocks for part in _apart(block, fresh)]

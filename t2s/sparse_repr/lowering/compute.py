@@ -1,4 +1,4 @@
-"""Computation: arrays that load the operands, ALUs, reductions, and what cleans after them."""
+"""Computation: loads of operands, ALUs, reductions, and the droppers after them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from t2s.sparse_repr.semiring import Semiring, TypedNumber
 
 
 def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
-    """The values of an expression at the depth of the scope, for a result.
+    """The values of an expression at the depth of the scope.
 
-    In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
+    In lanes these are vectors if the result has the variable of the lanes, else sums of vectors.
     """
     computed = _value(scope, value).operand
     if not isinstance(computed, DiagramWire):
@@ -45,9 +45,10 @@ def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The values of an expression, or a constant; ``optional`` if N may be among them.
+    """The stream of an expression's values, or a constant; ``optional`` if it may contain N.
 
-    N stands for what the expression is where nothing of it is stored: ``absent``, or zero.
+    N stands for the value of the expression where none of its operands is stored: ``absent``, or
+    zero.
     """
 
     operand: DiagramWire | float | int
@@ -56,10 +57,10 @@ class _Value:
 
 
 def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
-    """The values of an expression; ``marked`` with N where nothing of it is stored.
+    """The values of an expression; ``marked``: with N where none of its operands is stored.
 
-    That matters for a factor and for a dividend: what is not stored is neither multiplied nor
-    divided, so a product of N and infinity is nothing, not NaN.
+    Factors and dividends need the mark: elements that are not stored are neither multiplied nor
+    divided, so the product of N and infinity is N, not NaN.
     """
     semiring = scope.program.semiring
     match value:
@@ -92,7 +93,7 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
 
 
 def _absent(value: Expression, semiring: Semiring) -> TypedNumber | None:
-    """What an expression is where nothing of it is stored, if that is not zero."""
+    """The value of an expression where none of its operands is stored, if that is not zero."""
     known = elsewhere(value, None, semiring)
     return known if isinstance(known, TypedNumber) else None
 
@@ -137,7 +138,7 @@ def _alu(
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
-    """An ALU, for which N is nothing only where that matters: in a product and in a dividend."""
+    """Add an ALU, which treats N as empty only where that matters: in products and dividends."""
     streams = [operand for operand in operands if isinstance(operand.operand, DiagramWire)]
     may_lack = [stream.optional for stream in streams]
     matters = {
@@ -169,9 +170,9 @@ def _alu(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """What a nest computes: its loops, outermost first, and the values.
+    """The result of a nest: its loops, outermost first, and the values.
 
-    ``optional``: where there is nothing the value is N.  ``without_zeros``: they were dropped.
+    ``optional``: empty values are N.  ``without_zeros``: zeros were dropped.
     """
 
     loops: tuple[LoopLevel, ...]
@@ -187,9 +188,10 @@ class Computed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The loops around a nest: the coordinates of the innermost one, and whether all are filled.
+    """The loops around a nest: the coordinates of the innermost one, and whether all fibers are
+    filled.
 
-    ``items``: each of these coordinates has to get an item, be it N.
+    ``items``: each of these coordinates needs an item, if only N.
     """
 
     coordinate: DiagramWire | None
@@ -207,20 +209,22 @@ def reduce_loops(
     whole: frozenset[str] = frozenset(),
     zeros: bool = True,
 ) -> Computed:
-    """The levels of the variables that are kept, the others summed out, innermost first.
+    """Sum out all loops but those of the result, innermost first.
 
-    With ``clean`` coordinates without values are dropped, as long as that leaves coordinates and
-    values of the same shape: outside of the outermost reducer that keeps coordinates itself.
-    Without it every fiber that a scalar reducer sums gives a value, zero if it is empty.
-    ``around`` are the loops around the nest; the coordinates of ``whole`` variables all stay.
-    Without ``zeros`` those are dropped as soon as values are final.
+    With ``clean``, coordinates without values are dropped, if coordinates and values then still
+    have the same shape: that is, outside the outermost reducer that keeps coordinates.  Otherwise
+    every fiber that a scalar reducer sums gives a value, zero if it is empty.  ``around`` are the
+    loops around the nest; variables in ``whole`` keep all coordinates.  Unless ``zeros``, zeros are
+    dropped as soon as values are final.
     """
     levels = list(computed.loops)
     value, optional = computed.value, False
     if computed.optional and clean and levels:
         levels[-1], value = _drop_missing(blocks, levels[-1], value)
     inner: list[LoopLevel] = []  # the levels that are kept, outermost first
-    below: LoopLevel | None = None  # the level whose fibers hang on the coordinates of the next one
+    below: LoopLevel | None = (
+        None  # the level whose fibers belong to the coordinates of the next one
+    )
     vectors = outermost_vector(computed.variables, result_loops)
     zeros = zeros or computed.without_zeros
     for at in range(len(levels) - 1, -1, -1):
@@ -257,7 +261,7 @@ def reduce_loops(
 def _drop_zeros(
     blocks: Blocks, inner: list[LoopLevel], value: DiagramWire
 ) -> tuple[list[LoopLevel], DiagramWire]:
-    """The levels without values that are zero, and without coordinates with nothing else below."""
+    """Drop zeros, and coordinates that have nothing else below them."""
     levels = list(inner)
     coordinate, remaining = blocks.like(levels[-1].coordinate), blocks.like(value)
     inputs = [levels[-1].coordinate, value]
@@ -269,14 +273,14 @@ def _drop_zeros(
 
 
 def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
-    """The coordinates of the loop above, if a fiber of the loops above may be empty."""
+    """The coordinates of the next outer loop, if its fibers may be empty."""
     if around.filled and all(level.filled for level in outer):
         return None
     return outer[-1].coordinate if outer else around.coordinate
 
 
 def outermost_vector(variables: Sequence[str], result_loops: frozenset[str]) -> int:
-    """The place of the outermost variable that is summed out above one that is kept."""
+    """The index of the outermost variable that is summed out above a variable of the result."""
     for at, name in enumerate(variables):
         if name not in result_loops and any(other in result_loops for other in variables[at + 1 :]):
             return at
@@ -284,7 +288,7 @@ def outermost_vector(variables: Sequence[str], result_loops: frozenset[str]) -> 
 
 
 def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel, LoopLevel]:
-    """Both levels without the coordinates of ``outer`` that have an empty fiber."""
+    """Drop the coordinates of ``outer`` that have an empty fiber."""
     new_outer = blocks.like(outer.coordinate)
     new_inner = blocks.like(inner.coordinate)
     inputs = [outer.coordinate, inner.coordinate]
@@ -298,7 +302,7 @@ def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel
 def _drop_missing(
     blocks: Blocks, level: LoopLevel, value: DiagramWire
 ) -> tuple[LoopLevel, DiagramWire]:
-    """The innermost level and the values, without the coordinates whose value is N."""
+    """Drop the coordinates of the innermost level whose value is N."""
     coordinate, present = blocks.like(level.coordinate), blocks.like(value)
     block = ValueDropper(missing_only=True)
     blocks.add(block, [level.coordinate, value], [coordinate, present], level.region)

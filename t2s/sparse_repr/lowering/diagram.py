@@ -2,8 +2,7 @@
 
 The blocks are those of the Sparse Abstract Machine [SAM, sec. 3], classes of
 ``sparse_repr/blocks``.  A stream of depth d is a list of lists, d deep, of tokens: coordinates,
-references or values; depth 0 is a single token.  A reference may be empty (N): there is nothing
-below it.
+references or values; depth 0 is a single token.  A reference may be empty (N).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordin
 
 
 class TokenKind(Enum):
-    """What the tokens of a stream are."""
+    """The kind of the tokens of a stream."""
 
     COORDINATE = "coordinate"
     REFERENCE = "reference"
@@ -39,7 +38,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagramWire(Term):
-    """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
+    """A stream: its number in the diagram, the kind of its tokens, and its depth.
 
     Values of several ``lanes`` are vectors.
     """
@@ -55,7 +54,7 @@ class DiagramWire(Term):
 class Wired(Term):
     """A block and its wires.
 
-    ``loop`` is the loop that the block belongs to, the innermost one; ``""`` outside of loops.
+    ``loop`` is the innermost loop around the block; ``""`` outside loops.
     """
 
     block: DiagramBlock
@@ -67,10 +66,10 @@ class Wired(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram(Term):
-    """The blocks of a stage, sources first, its loops, the tensor that it writes, the semiring.
+    """The blocks of a stage, sources first, with its loops, its result and its semiring.
 
-    A loop is a region of the graph, whose index is its variable.  Reducers and sums of lanes add as
-    the semiring does, and an empty reference is its zero.
+    A loop is a region of the graph, whose index is its variable.  Reducers and sums of lanes use
+    the addition of the semiring, and an empty reference is its zero.
     """
 
     blocks: tuple[Wired, ...]
@@ -110,7 +109,7 @@ _MEMORY = (BlockKind.SCAN, BlockKind.ARRAY, BlockKind.LOCATE)
 
 
 def diagram_picture(diagram: Diagram) -> SvgPicture | None:
-    """The blocks in layers, with their wires; ``None`` where there are too many."""
+    """The blocks in layers, with their wires; ``None`` if there are too many to draw."""
     senders = {
         wire.number: str(number)
         for number, wired in enumerate(diagram.blocks)
@@ -138,9 +137,9 @@ def diagram_picture(diagram: Diagram) -> SvgPicture | None:
     return layered_chart(f"the blocks that write {diagram.result}", boxes, arrows)
 
 
-# What a diagram computes, on streams as nested lists: no tokens, no time.
+# The meaning of a diagram, on streams as nested lists, without timing.
 #
-# This is the meaning that the machines of the blocks have to agree with.
+# The machines of the blocks have to agree with it.
 
 
 def interpret_diagram(
@@ -151,10 +150,10 @@ def interpret_diagram(
     format: Format,
     kind: np.dtype[Any],
 ) -> SparseTensor:
-    """The tensor of that shape and format that a diagram writes.
+    """Evaluate a diagram; returns its result as a tensor of the given shape and format.
 
-    ``tensors`` are those that it reads, by name, ``extents`` those of all variables;
-    ``kind`` is the type of the values.
+    ``tensors`` are its inputs by name, ``extents`` those of all variables; ``kind`` is the type of
+    the values.
     """
     run, fill = _Meaning(diagram, tensors, extents, kind), diagram.semiring.zero
     if run.stored is not None:
@@ -172,7 +171,7 @@ def interpret_diagram(
         columns = [_flat(run.levels[level]) for level in sorted(run.levels)]
         table = np.array(columns, np.int64).reshape(len(columns), len(data)).T
         return from_coordinates(table[:, np.argsort(format.modes)], data, shape, format, fill=fill)
-    first = min(run.levels)  # the levels above are dense, and all their coordinates are there
+    first = min(run.levels)  # the levels above are dense, so all of their coordinates exist
     levels = [_counted(run.levels[first], depth) for depth in range(first)]
     levels += [_pruned(run.levels[n], first) for n in sorted(run.levels)]
     points = _points_of(levels, ())
@@ -243,7 +242,9 @@ class _Meaning:
 
 
 def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:
-    """The fiber of a list of coordinates: what has the coordinates above of position ``at``."""
+    """The fiber of a coordinate list: the run with the same outer coordinates as position
+    ``at``.
+    """
     same = np.ones(len(tensor.values), bool)
     for arrays in tensor.levels[:level]:
         same &= arrays["crd"] == arrays["crd"][at]
@@ -259,14 +260,14 @@ def _flat(nested: Nested) -> list[Any]:
 
 
 def _counted(nested: Nested, depth: int) -> Nested:
-    """The numbers of the parts at a depth, as a stream of that depth plus one."""
+    """Number the parts at a depth, as a stream of that depth plus one."""
     if depth == 0:
         return list(range(len(nested)))
     return [_counted(part, depth - 1) for part in nested]
 
 
 def _pruned(nested: Nested, keep: int) -> Nested:
-    """Without the empty lists inside, but for those at the outermost ``keep`` levels."""
+    """Remove inner empty lists, except at the outermost ``keep`` levels."""
     if not isinstance(nested, list):
         return nested
     parts = [_pruned(part, keep - 1) for part in nested]

@@ -96,7 +96,7 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
 
 @dataclass
 class _Root:
-    """Makes the root when it is first needed."""
+    """Creates the root on first use."""
 
     blocks: Blocks
     stream: DiagramWire | None = None
@@ -109,9 +109,9 @@ class _Root:
 
 
 def _numbered(stage: Statement) -> Statement:
-    """The stage with a number of its own for every access that reads a tensor.
+    """The stage with a unique number for every access that reads a tensor.
 
-    Also where one object stands for several accesses: each is a stream.
+    Accesses may share an object, but each needs a stream of its own.
     """
     results = {assign.result.tensor for assign in assigns_of(stage)}
     count = 0
@@ -129,11 +129,10 @@ def _numbered(stage: Statement) -> Statement:
 def _lower(
     scope: NestScope, statement: Statement, *, top: bool, items: bool = False, clean: bool = True
 ) -> Computed:
-    """Blocks for a statement; what it computes, over the loops inside of ``scope``.
+    """Make the blocks of a statement; returns its result over the loops inside ``scope``.
 
-    ``top``: it is the stage, or with ``items`` the part of it inside of a loop whose coordinates
-    have to get an item each, since it is computed in lanes or in fused loops.  Without ``clean`` no
-    coordinates are dropped.
+    ``top``: it is the stage, or with ``items`` the body of a loop that is computed in lanes or
+    fused, so that each coordinate needs an item.  Without ``clean`` no coordinates are dropped.
     """
     outside, result = scope.depth, result_of(statement)
     inner: Computed | None = None
@@ -172,10 +171,10 @@ def _lower(
 def _body(
     scope: NestScope, statement: Statement, result: Access, top: bool
 ) -> Callable[[NestScope], Computed]:
-    """What is inside of a loop that is computed in lanes or fused.
+    """The body of a loop that is computed in lanes or fused.
 
-    Inside of a loop that a reducer of coordinates sums out, empty fibers stay: it needs coordinates
-    and values of one shape.
+    Inside a loop that a reducer of coordinates sums out, empty fibers stay: the reducer needs
+    coordinates and values of the same shape.
     """
     around = [level.variable for level in scope.loops]
     loops = [term.variable for term in walk(statement) if isinstance(term, Forall)]
@@ -184,10 +183,10 @@ def _body(
 
 
 def _kept_whole(program: ConcreteProgram, result: Access) -> frozenset[str]:
-    """Variables that keep their coordinates also where nothing is inside of them.
+    """Variables that keep coordinates even if nothing is stored below them.
 
-    The result stores every coordinate of a dense level.  In a list of coordinates those of the
-    outer loops are repeated for each entry, and so for none of an empty fiber.
+    The result stores every coordinate of a dense level.  A coordinate list repeats outer
+    coordinates for each entry, and so omits those of empty fibers.
     """
     format = program.format_of(result.tensor)
     variables = [result.variables[mode] for mode in format.modes]
@@ -216,10 +215,10 @@ def in_lanes(
     body: Callable[[NestScope], Computed],
     run: int = 1,
 ) -> Computed:
-    """What ``body`` computes in the innermost loop of a scope, by copies of it.
+    """Compute ``body`` in the innermost loop of a scope by parallel copies.
 
-    The coordinates of the loop, and the operands of ``value`` with them, are dealt to the copies in
-    turn, ``run`` at a time, and what comes out is joined in the order of the coordinates.
+    The coordinates of the loop, with the operands of ``value``, are distributed over the copies in
+    turn, ``run`` at a time; the results are merged in the order of the coordinates.
     """
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
     innermost = scope.loops[-1]
@@ -233,7 +232,9 @@ def in_lanes(
         operands = dict(scope.operands)
         for access, stream in zip(needed, own[1:], strict=True):
             operands[access] = replace(operands[access], stream=stream)
-        lane = replace(innermost, coordinate=own[0], filled=False)  # it may get nothing of a fiber
+        lane = replace(
+            innermost, coordinate=own[0], filled=False
+        )  # a lane may get no item of a fiber
         copies.append(body(replace(scope, loops=(*scope.loops[:-1], lane), operands=operands)))
     first = copies[0]
 
@@ -252,10 +253,10 @@ def in_lanes(
 def in_fused(
     scope: NestScope, loop: Forall, value: Expression, body: Callable[[NestScope], Computed]
 ) -> Computed:
-    """What ``body`` computes in the two innermost loops of a scope, the last of them ``loop``.
+    """Compute ``body`` in the two innermost loops of a scope, fused; the inner one is ``loop``.
 
-    The coordinates of both, and the operands of ``value`` with them, are flattened; what comes of
-    them is put into the lists of the inner loop again.  So around the loops nothing changes.
+    The coordinates of both, with the operands of ``value``, are flattened; the results are
+    regrouped into the lists of the inner loop, so nothing changes outside the loops.
     """
     around, within = scope.loops[-2:]
     outer, inner = around.coordinate, within.coordinate
@@ -298,9 +299,9 @@ def in_fused(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Joined:
-    """Coordinates one loop further in, and the operands that go with them.
+    """The coordinates of the next inner loop, with their operands.
 
-    ``full``: all coordinates of the variable are there, in every fiber.
+    ``full``: every fiber has all coordinates of the variable.
     ``filled``: no fiber is empty.
     """
 
@@ -311,7 +312,7 @@ class _Joined:
 
 
 def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
-    """The scope inside of a loop around ``value``."""
+    """The scope inside a loop around ``value``."""
     variable = loop.variable
     merge = merge_of(value, variable, scope.program.semiring)
     located = tuple(a for a in accesses(value) if _is_located(scope, loop, a))
@@ -349,7 +350,7 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
 
 
 def _is_located(scope: NestScope, loop: Forall, access: Access) -> bool:
-    """Whether an operand is located into; by default only dense levels of a tensor are."""
+    """Whether an operand is located; by default only dense levels are."""
     if access.tensor not in loop.located or loop.variable not in access.variables:
         return False
     if access.tensor not in loop.by_default:
@@ -373,7 +374,7 @@ def _check_located(scope: NestScope, access: Access) -> None:
 
 
 def enter_lanes(scope: NestScope, loop: Forall) -> NestScope:
-    """The scope inside of the loop over the lanes of vectors: references are those of vectors."""
+    """The scope inside the loop over the lanes of vectors, where references number vectors."""
     operands = dict(scope.operands)
     for access, operand in scope.operands.items():
         if operand.stream.kind is TokenKind.REFERENCE and loop.variable in access.variables:
@@ -395,7 +396,7 @@ def _kind(scope: NestScope, merge: Merge) -> RegionKind:
 
 
 def _without(merge: Merge, located: set[Access]) -> Merge:
-    """The merge where operands that are located, being dense, are there at every coordinate."""
+    """Simplify the merge: located operands are dense, so they exist at every coordinate."""
     match merge:
         case Leaf(access=access):
             return Everything() if access in located else merge
@@ -434,7 +435,7 @@ def _lower_merge(scope: NestScope, merge: Merge, variable: str, region: str) -> 
 def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Joined:
     operand = scope.operands[access]
     depth = scope.depth + 1
-    if operand.pending is not None:  # a temporary that comes as a fiber
+    if operand.pending is not None:  # a temporary that arrives as a fiber
         inside = replace(operand, pending=None)
         return _Joined(
             coordinate=operand.pending, operands={access: inside}, full=False, filled=False
@@ -456,7 +457,7 @@ def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Join
 
 
 def _solid(scope: NestScope, access: Access) -> bool:
-    """Whether the next level has a coordinate in every fiber: what is stored is not empty."""
+    """Whether the next level has a coordinate in every fiber."""
     operand = scope.operands[access]
     format = scope.program.format_of(access.tensor)
     return operand.level > 0 and not format.levels[operand.level - 1].full
@@ -470,10 +471,11 @@ def _count(scope: NestScope, variable: str, region: str) -> _Joined:
 
 
 def _intersect(scope: NestScope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
-    """The coordinates of all members; those that go on without an end are looked up at the others.
+    """Intersect members; members that exist at every coordinate are located at the others'
+    coordinates.
 
-    Such a member, as ``1 + b``, is there wherever the others are, so its operands are united with
-    the coordinates of these alone.
+    Such a member, for example ``1 + b``, does not restrict the coordinates, so its operands are
+    united with those of the other members.
     """
     bounded = tuple(member for member in members if not is_unbounded(member))
     sides = _sides(scope, BlockKind.INTERSECT, bounded, variable, region)
@@ -502,7 +504,7 @@ def _optional(scope: NestScope, member: Either, variable: str, region: str) -> l
 def _sides(
     scope: NestScope, kind: BlockKind, members: tuple[Merge, ...], variable: str, region: str
 ) -> list[_Joined]:
-    """The sides of a joiner; levels that are joined as they are scanned are one side."""
+    """The sides of a joiner; levels that are joined while scanning count as one side."""
     strategy, together = _together(scope, kind, members)
     if strategy is None:
         return [_lower_merge(scope, member, variable, region) for member in members]
@@ -514,7 +516,7 @@ def _sides(
 def _together(
     scope: NestScope, kind: BlockKind, members: tuple[Merge, ...]
 ) -> tuple[JoinStrategy | None, tuple[Leaf, ...]]:
-    """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
+    """The levels that can be joined while scanning: bit vectors, and those that the user skips."""
     leaves = [member for member in members if isinstance(member, Leaf)]
     present = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
     skips = scope.skip and kind is BlockKind.INTERSECT
@@ -576,7 +578,9 @@ def _unite(scope: NestScope, sides: list[_Joined], region: str) -> _Joined:
 
 
 def _one_is_there(scope: NestScope, sides: Iterable[_Joined]) -> bool:
-    """Whether these operands were united in the loop around, and each that is there has a fiber."""
+    """Whether these operands were united in the enclosing loop, and those that exist have a
+    fiber.
+    """
     single = [next(iter(side.operands)) for side in sides if len(side.operands) == 1]
     before = {access: scope.operands[access] for access in single}
     return any(

@@ -1,4 +1,4 @@
-"""From a diagram to the graph: every block by its machines, for given extents and types."""
+"""From a diagram to the graph: the machines of every block, for given extents and types."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from t2s.sparse_repr.semiring import Semiring
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, level_extents, misfit
 
 LOOK_AHEAD = 1
-"""Cycles for which a block may hold a token until it has seen the next one."""
+"""Cycles for which a block may hold a token until it has received the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageGraph:
-    """The graph of a stage, and what its tensors are: ``reads`` to fill, ``writes`` to take."""
+    """The graph of a stage, with its tensors: ``reads`` are inputs, ``writes`` results."""
 
     graph: Graph
     reads: tuple[ArrayOf, ...]
@@ -57,9 +57,8 @@ def diagram_to_graph(
 ) -> StageGraph:
     """The graph of a stage for variables of these extents and values of this type.
 
-    Coordinates and references are of the type ``index``.
-    ``capacity`` and ``latency`` are those of all channels; with ``balance``, those that join ways
-    of different length hold more.
+    Coordinates and references are of the type ``index``.  ``capacity`` and ``latency`` are those of
+    all channels; ``balance`` deepens channels on the shorter of several reconvergent paths.
     """
     streams = Connections(name, index=index, capacity=capacity, latency=latency)
     writer = _StageWriter(streams, program, diagram, extents, values)
@@ -73,15 +72,14 @@ def diagram_to_graph(
 
 
 def balanced(graph: Graph) -> Graph:
-    """The same graph; a channel on a short way holds more, by the cycles of the longest beside it.
+    """Deepen channels on short reconvergent paths by the latency of the longest path beside them.
 
-    A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the
-    values that were computed at them.  The tokens of the short way wait until those of the long way
-    arrive: its channel has to hold one for every cycle that the long way takes more, or the long
-    way is never full.  (The channels of [SAM] have no bounds.)
+    A stream often reaches a block on two paths, for example the coordinates that a reducer takes
+    with the values that were computed from them.  Tokens of the short path wait for those of the
+    long one, so its channel has to hold one for every cycle of the difference, or the long path
+    never fills.  (The channels of [SAM] are unbounded.)
 
-    The graph has no cycles, other than from a node to itself and through the wishes of an
-    intersecter that skips.
+    The graph must be acyclic, except for self-loops and the skip requests of intersecters.
     """
     channels = [
         channel
@@ -115,7 +113,7 @@ def balanced(graph: Graph) -> Graph:
 
 @dataclass
 class _StageWriter:
-    """The streams of the wires so far, and where the next block is put (see ``Placing``)."""
+    """Writes the blocks of a stage; the context of the next block is that of ``Placing``."""
 
     streams: Connections
     program: ConcreteProgram
@@ -202,7 +200,7 @@ def construct(scope: NestScope, result: Access, computed: Computed) -> None:
     region = loops[-1].region if loops else ""
     if not all(level.full for level in format.levels):
         for number, loop in enumerate(loops):
-            if format.levels[number].full:  # its loop visits everything
+            if format.levels[number].full:  # the loop visits every coordinate
                 continue
             written = loop.coordinate
             if format.coordinate_list:
@@ -224,7 +222,7 @@ def construct(scope: NestScope, result: Access, computed: Computed) -> None:
 
 
 def _for_each_entry(blocks: Blocks, loops: Sequence[LoopLevel]) -> DiagramWire:
-    """The coordinates of the first loop, once for every coordinate of the innermost one."""
+    """Repeat the coordinates of the first loop for every coordinate of the innermost one."""
     stream = loops[0].coordinate
     for loop in loops[1:]:
         repeated = blocks.like(stream, loop.coordinate.depth)
@@ -239,14 +237,14 @@ def program_levels(result: Access, program: ConcreteProgram) -> tuple[str, ...]:
 
 
 def _looped(levels: tuple[str, ...], computed: Computed) -> tuple[str, ...]:
-    """The levels without the one over the lanes of vectors, which is the innermost one."""
+    """The levels without the innermost one, over the lanes of vectors."""
     return levels[:-1] if computed.value.lanes > 1 else levels
 
 
 def _address(
     blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed
 ) -> DiagramWire:
-    """The place of every value in a dense tensor, from the coordinates of its loops."""
+    """The address of every value in a dense tensor, from the coordinates of its loops."""
     levels = _looped(program_levels(result, program), computed)
     in_order = levels == computed.variables
     address: DiagramWire | None = None
@@ -283,7 +281,7 @@ class ArrayOf(Term):
 
 
 class ArrayNames:
-    """Hands out the graph's name of every array that a stage uses."""
+    """The graph's names of the arrays that a stage uses."""
 
     def __init__(self, values: Type, index: Type, taken: tuple[str, ...] = ()) -> None:
         self.values = values
@@ -292,7 +290,7 @@ class ArrayNames:
         self._names = NameSupply(taken)
 
     def of(self, tensor: str, level: int | None, array: str, *, words: bool = False) -> ArrayOf:
-        """The array; the same one every time.  ``words``: it holds words of bits."""
+        """The name of an array, equal on every call.  ``words``: it holds words of bits."""
         key = tensor, level, array
         if key not in self.found:
             suffix = array if level is None else f"{array}{level}"
@@ -318,7 +316,7 @@ def tensor_of(
     format: Format,
     fill: float | int = 0,
 ) -> SparseTensor:
-    """The tensor that a stage wrote.  Arrays that it left short are filled with ``fill``."""
+    """The tensor that a stage wrote; arrays that are too short are padded with ``fill``."""
     levels: list[Arrays] = []
     count = 1
     extents = level_extents(shape, format)

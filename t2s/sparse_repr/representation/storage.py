@@ -1,8 +1,7 @@
-"""The arrays that a representation of a matrix consists of, what they cost, and undoing them.
+"""The arrays of a matrix in a representation: their cost, and decoding them with numpy.
 
-``decode`` finds the row and the column of every stored value from values and structure alone: the
-inverse map for all positions at once, with numpy.  The decoders in hardware compute the same one
-value after the other.
+``decode`` computes the row and the column of every stored value from the structure: the inverse map
+of all positions at once.  The decoders in hardware compute the same, value by value.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 class StructureScope(Enum):
-    """Who reads a stream of structure."""
+    """Which machines read a stream of structure."""
 
     SHARED = "shared"
     MACHINE = "machine"
@@ -45,7 +44,7 @@ class StructureScope(Enum):
 class StructureStream:
     """A part of the structure: one row for each machine, or one sequence for all of them.
 
-    Entries that stand for nothing are -1 in a stream of indices and 0 in a stream of lengths.
+    Padding is -1 in a stream of indices and 0 in a stream of lengths.
     """
 
     scope: StructureScope
@@ -87,12 +86,12 @@ class Storage(HasEntries, NotebookDisplay):
 
     @property
     def padding(self) -> float:
-        """The fraction of all stored values that stand for no entry of the matrix."""
+        """The fraction of stored values that are padding."""
         return 1 - self.nnz / self.values.size if self.values.size else 0.0
 
     @property
     def balance(self) -> float:
-        """Mean over largest load of a machine: 1 where all machines work equally long."""
+        """Mean divided by largest load of a machine: 1 if all machines have equal loads."""
         largest = int(self.loads.max())
         return float(self.loads.mean()) / largest if largest else 1.0
 
@@ -111,13 +110,13 @@ class Storage(HasEntries, NotebookDisplay):
     def coordinates(self) -> Coordinates:
         """The entries of the matrix, decoded, by rows.
 
-        Zeros inside of dense blocks, and of matrices that are not packed, are not entries; other
-        zeros that were stored are.
+        Zeros in dense blocks, and in matrices that are not packed, are not entries; other stored
+        zeros are.
         """
         return coordinates(self)
 
     def entries(self) -> Coordinates:
-        """The same: a ``Storage`` is taken wherever a matrix is."""
+        """The same as ``coordinates``, so that a ``Storage`` can be used like a matrix."""
         return self.coordinates()
 
     def to_scipy(self) -> Any:
@@ -126,7 +125,7 @@ class Storage(HasEntries, NotebookDisplay):
 
     @property
     def table(self) -> Table:
-        """What is stored: values and structure, with shapes and bytes."""
+        """The stored arrays with shapes and bytes."""
         machines, positions = self.values.shape
         rows = [("values", f"{self.type}", f"{machines:,} x {positions:,}", self.values.nbytes)]
         rows += [
@@ -159,7 +158,7 @@ class Storage(HasEntries, NotebookDisplay):
         return NotebookCard(title="Storage of a matrix", summary=summary, parts=parts)
 
     def _pictures(self) -> tuple[SvgPicture | None, ...]:
-        """The matrix and the streams; none of a matrix that is too large to draw."""
+        """Pictures of the matrix and the streams; none if the matrix is too large to draw."""
         if self.values.size > MOST_VALUES:
             return ()
         down, across = decode(self)
@@ -170,7 +169,7 @@ class Storage(HasEntries, NotebookDisplay):
 
 
 def decode(storage: Storage) -> tuple[Array, Array]:
-    """Row and column of every value, machines x positions; -1 where there is padding."""
+    """Row and column of every value, machines x positions; -1 for padding."""
     mapping = inverse_map(storage.layout)
     units = units_of(storage.layout, storage.shape)
     fiber, place = _slots(mapping, storage, units)
@@ -193,8 +192,8 @@ def decode(storage: Storage) -> tuple[Array, Array]:
 def coordinates(storage: Storage) -> Coordinates:
     """The entries of the matrix again, by rows.
 
-    Zeros inside of dense units and of matrices that are not packed are not entries; all other
-    stored zeros are.
+    Zeros in dense units, and in matrices that are not packed, are not entries; all other stored
+    zeros are.
     """
     rows, columns = decode(storage)
     entries = _is_entry(storage, rows)
@@ -214,7 +213,7 @@ def _is_entry(storage: Storage, rows: Array) -> Array:
 
 
 def _jobs(storage: Storage) -> Array:
-    """The job of every slot, machines x slots, -1 behind the last one of a machine."""
+    """The job of every slot, machines x slots, -1 after the last one of a machine."""
     mapping = inverse_map(storage.layout)
     if isinstance(mapping.job, BlockJob):
         blocks = np.arange(storage.slots) // mapping.job.slots
@@ -224,7 +223,7 @@ def _jobs(storage: Storage) -> Array:
 
 
 def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[Array, Array]:
-    """Fiber, and place in the fiber, of every slot; -1 after the last job of a machine."""
+    """Fiber, and position in the fiber, of every slot; -1 after the last job of a machine."""
     machines, slots = storage.values.shape[0], storage.slots
     if mapping.fiber_by_slot and mapping.fiber is not None:
         fiber = storage.streams[mapping.fiber].data
@@ -247,7 +246,7 @@ def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[A
 def _deal_blocks(
     block: int, numbers: Array, lengths: Array, shape: tuple[int, int]
 ) -> tuple[Array, Array]:
-    """Blocks of slots in turn, block k to machine k modulo their number."""
+    """Blocks of slots round-robin: block k belongs to machine k modulo their number."""
     machines, slots = shape
     result = []
     for data, empty in ((np.repeat(numbers, lengths), -1), (_count(lengths), 0)):
@@ -268,7 +267,7 @@ def _count(lengths: Array) -> Array:
 def _fibers(
     mapping: InverseMap, storage: Storage, units: MatrixUnits
 ) -> tuple[Array, Array, Array]:
-    """The number, the slots and the machine of every fiber, in an order right for each machine."""
+    """The number, the slots and the machine of every fiber, in the order of each machine."""
     machines = mapping.machines
     if mapping.order is Order.RECORDED or _local(mapping, storage):
         return _local_fibers(mapping, storage)
@@ -293,7 +292,7 @@ def _local(mapping: InverseMap, storage: Storage) -> bool:
 
 
 def _local_fibers(mapping: InverseMap, storage: Storage) -> tuple[Array, Array, Array]:
-    """As ``_fibers``, from streams that each machine has of its own."""
+    """As ``_fibers``, from per-machine streams."""
     assert isinstance(mapping.job, FiberJob)
     machines, fibers = mapping.machines, mapping.job.fibers
     table = _local_lengths(mapping, storage)

@@ -1,12 +1,12 @@
-"""The dense operand once on the chip, its elements dealt to banks in turn.
+"""A single on-chip copy of the dense operand, with elements interleaved over banks.
 
-Element ``j`` is in bank ``j % banks``.  The column indices of a step pass the banks one after the
-other, each with the element that was found for it.  A bank looks up the elements that it has, as
-many in a cycle as its memory has ports, and passes the step on when all are found: where more of a
-step's columns are in one bank, that is a conflict, and a cycle more for each further pair.  Steps
-wait between the banks, so that conflicts of different banks fall together.
+Element ``j`` is in bank ``j % banks``.  The column indices of a step pass through the banks in
+order, each with the element found for it so far.  A bank looks up its own elements, as many per
+cycle as its memory has ports, and passes the step on when all are found.  More columns of a step in
+one bank are a conflict, which costs a cycle for each further pair.  Queues between the banks let
+conflicts of different banks overlap.
 
-Which columns of a step are whose depends on their values alone, so no arbiter looks at time.
+The bank of a column depends on its value only, so results do not depend on arbitration.
 """
 
 from __future__ import annotations
@@ -60,19 +60,21 @@ BANK = "bank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """What brings the place, and the element found so far, of a multiplier to the next node."""
+    """The wires that carry a multiplier's column index, and the element found so far, to the
+    next node.
+    """
 
     place: Out
     found: Out
 
 
 def load_banks(parts: GraphParts, product: Product, lines: tuple[Out, ...]) -> tuple[Out, ...]:
-    """From the loader to the banks: each takes its own elements from the lines that pass.
+    """From the loader to the banks: each bank picks its own elements from the passing lines.
 
     Returns the wires that bring a bank its words of a line.
     """
     words, banks, type = len(lines), product.banks, product.vector.type
-    groups = max(1, banks // words)  # lines until it is a bank's turn again
+    groups = max(1, banks // words)  # lines from one turn of a bank to its next
     outs = tuple(wire(f"{_bank(product)}_word_{n}", type) for n in range(max(1, words // banks)))
 
     def sends(body: Statements, words_of_line: tuple[Expr, ...]) -> None:
@@ -95,7 +97,7 @@ def load_banks(parts: GraphParts, product: Product, lines: tuple[Out, ...]) -> t
 
 
 def look_up(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> None:
-    """From the column indices of all multipliers to their elements of the dense operand."""
+    """Map the column indices of all multipliers to elements of the dense operand."""
     node, hops, feeder = _bank(product), _hops(product), product.nodes.vector_feeder.name
     asking, numbers = product.place_taker, range(product.multipliers)
     asked = [wire(f"{asking}_{n}", INT32, StreamKind.COORDINATE) for n in numbers]
@@ -148,7 +150,7 @@ def _pass_on(
     back: list[_Column],
     passed: list[_Column],
 ) -> None:
-    """The ways between the banks: to the first one, from each to the next, and to the end."""
+    """The connections between banks: to the first, from each to the next, and out of the last."""
     node, bank, feeder = _hops(product), _bank(product), product.nodes.vector_feeder.name
     banks, hop, type = product.banks, index(HOP), product.vector.type
     first, last, behind, ahead = equals(hop, 0), equals(hop, banks), const(0) < hop, hop < banks
@@ -182,7 +184,7 @@ def _banks(
     asked: list[_Column],
     answers: list[_Column],
 ) -> None:
-    """The banks: machines that are filled, and then look up what is theirs of every step."""
+    """The banks: machines that are filled, then look up their own elements in every step."""
     type, location = product.vector.type, product.nodes.vector_feeder.location
     machine = ProductMachine(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
     line_words = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
@@ -200,13 +202,13 @@ def _banks(
 
 
 class _BankSearch:
-    """Which columns of the step are of this bank, and those that the ports look up now.
+    """The lookup of a firing: the columns in this bank, and those that the ports read now.
 
     Attributes
     ----------
-    mine: whether a column is of this bank; ``got`` what was found for it before.
-    ports: for each port, whose column it looks up, whether any, and what it reads.
-    conflict, following: whether columns are left, and the first that may be.
+    mine: whether a column is in this bank; ``got`` is the element found in an earlier firing.
+    ports: for each port, the multiplier it serves, whether it serves any, and the element read.
+    conflict, following: whether columns remain, and the first one that may.
     """
 
     def __init__(
@@ -240,7 +242,7 @@ class _BankSearch:
     def _look_up(
         self, port: int, waits: list[Local], words: RegisterFile, banks: int
     ) -> list[Local]:
-        """The first column that waits, for a port; returns which columns wait behind it."""
+        """Assign the first waiting column to a port; returns which columns wait after it."""
         first: Expr = const(0)
         at: Expr = const(0)
         any_waits: Expr = const(False, BOOL)
@@ -258,7 +260,7 @@ class _BankSearch:
         ]
 
     def value(self, number: int) -> Expr:
-        """What is known of the element of a column behind this bank."""
+        """The element of a column as known after this bank."""
         value = select(self.mine[number], self.got[number], self.values[number].value)
         for who, any_column, read in self.ports:
             value = select(any_column & equals(who, number), read, value)
@@ -272,7 +274,7 @@ def _serve(
     answers: list[_Column],
     count: Local,
 ) -> None:
-    """Look up the next elements of this step that are here; with the last ones it leaves."""
+    """Look up the next elements of this step; pass the step on with the last ones."""
     heads = [head for pair in zip(search.places, search.values, strict=True) for head in pair]
     puts: list[Put] = []
     for number, answer in enumerate(answers):
@@ -293,7 +295,7 @@ def _serve(
 
 
 def _give(parts: GraphParts, product: Product, passed: list[_Column]) -> None:
-    """What was found, to each multiplier."""
+    """Send the found elements to the multipliers."""
     feeder = product.nodes.vector_feeder
     unit = _array(product, feeder.name, product.places)
     place: Expr = const(0)

@@ -1,19 +1,19 @@
-"""Dealing rows to all machines in one step, from the lengths of the rows alone.
+"""Assign rows to all machines in every step, from the lengths of the rows only.
 
-One decoder serves all machines.  It keeps a *window* of the lengths that come next, which a load
-unit brings several at a time, and in one firing gives every machine the row of its step, counted
-from 1; behind the last row that is 0.  So it never falls behind the machines, however short the
-rows are.  Two schedules are repeated so:
+One decoder serves all machines.  It keeps a *window* of the next lengths, which a load unit brings
+several at a time, and in one firing gives every machine the row of its step, counted from 1, or 0
+after the last row.  It therefore keeps up with the machines however short the rows are.  Two
+schedules are replayed in this way:
 
-* Rows as jobs, to the machine that is free first (the lowest numbered of those).  Machines run in
-  step, so the free ones are those whose row has ended; they take the next rows in the order of
-  their numbers.  A machine that meets an empty row is free again at once, before the ones behind
-  it: that firing sends nothing, and an empty row costs a cycle.
-* Blocks as jobs, in turn.  Block ``b`` is of the first row that ends behind it; a unit of its own
-  sums the lengths to ends.  Empty rows cost a cycle only where they fill the window.
+* Rows as jobs, to the first free machine, the lowest numbered on ties.  Machines run in lockstep,
+  so the free ones are those whose row has ended; they take the next rows in the order of their
+  numbers.  A machine that gets an empty row is free again at once, before higher numbered ones:
+  that firing sends nothing, so an empty row costs a cycle.
+* Blocks as jobs, round-robin.  Block ``b`` belongs to the first row that ends after it; a separate
+  unit sums the lengths to ends.  Empty rows cost a cycle only if they fill the window.
 
-Numbers that count machines are small; the sums of them that a firing needs are as combinational as
-a priority encoder of so many inputs is.
+The sums that a firing needs count machines, so they are narrow: as deep as a priority encoder with
+that many inputs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from t2s.sparse_repr.representation.hardware.wires import (
 
 
 def deal_rows(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """Add the decoder, and what brings it lengths.
+    """Add the decoder, and the units that bring it lengths.
 
     The rows of machine m leave over ``outs[m]`` to ``sink``.
     """
@@ -79,7 +79,7 @@ def deal_rows(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, .
 
 
 def _rest(machine: ProductMachine, window: Window) -> None:
-    """Lines that come when no more steps do: of rows that are empty, and ends."""
+    """Drop the lines that arrive after the last step: empty rows, and the padding of the window."""
     drop = rule("drop a line", "rest", takes=window.inputs, body=[count_up(window.taken)])
     machine.mode(
         "rest",
@@ -90,10 +90,11 @@ def _rest(machine: ProductMachine, window: Window) -> None:
 
 
 class _Dealing(ABC):
-    """The mode in which rows are dealt; what depends on the kind of job is in the subclasses.
+    """The mode that assigns rows; the subclasses implement the kinds of job.
 
-    ``current`` is the row of each machine, ``served`` whether it has it from a firing without a
-    step.  What a firing finds out: ``used`` lengths, whether it is ``whole``, the row of each.
+    ``current`` is the row of each machine, ``served`` whether it got it in a firing without a step.
+    A firing computes how many lengths are ``used``, whether the step is ``whole``, and each
+    ``row``.
     """
 
     rows: Local
@@ -113,14 +114,16 @@ class _Dealing(ABC):
 
     @abstractmethod
     def step(self) -> list[Statement]:
-        """What changes in a step."""
+        """Register updates of a step."""
 
     @abstractmethod
     def skip(self) -> list[Statement]:
-        """What changes in a firing without a step."""
+        """Register updates of a firing without a step."""
 
     def deal(self, machine: ProductMachine, outs: tuple[Out, ...]) -> None:
-        """The mode: with a line where there is room for it, and without."""
+        """Add the mode: rules that also take a line of lengths, where the window has room, and
+        rules that don't.
+        """
         window = self.window
         low = window.level < window.ahead + window.words
         asks = low & (window.taken < window.lines)
@@ -158,10 +161,11 @@ class _Dealing(ABC):
 
 
 class _Rows(_Dealing):
-    """Rows are jobs: the machines whose row has ended take the next ones, in their order.
+    """Rows are jobs: machines whose row has ended take the next rows, in the order of their
+    numbers.
 
-    ``left`` are the steps of a machine's row behind this one; ``served`` says that it has taken
-    its row before, in a firing without a step.
+    ``left`` are the remaining steps of a machine's row; ``served`` says that it took its row
+    earlier, in a firing without a step.
     """
 
     def __init__(self, machine: ProductMachine, product: Product, window: Window) -> None:
@@ -189,7 +193,9 @@ class _Rows(_Dealing):
         self.whole = self.found.let("whole", _not(held))
 
     def _ask(self, m: int, used: Expr, held: Expr) -> tuple[Expr, Expr]:
-        """Whether a machine takes the next row; lengths used then, and whether one was empty."""
+        """Whether a machine takes the next row; returns the lengths used so far, and whether one
+        was empty.
+        """
         body = self.found
         self.ahead.append(self.window.read(body, m, used))
         waits = equals(self.left[m], 0) & _not(self.served[m])
@@ -224,9 +230,9 @@ class _Rows(_Dealing):
 
 
 class _Blocks(_Dealing):
-    """Blocks are jobs: block ``block + m`` is machine m's, for ``job_steps`` steps.
+    """Blocks are jobs: block ``block + m`` belongs to machine m, for ``job_steps`` steps.
 
-    ``served`` says that a machine has found its row before, in a firing without a step.
+    ``served`` says that a machine found its row earlier, in a firing without a step.
     """
 
     def __init__(
@@ -257,7 +263,7 @@ class _Blocks(_Dealing):
         self.used = self.found.let("used", last)
 
     def _passed(self, m: int, ends: list[Local]) -> Local:
-        """Rows that end in front of the block of a machine."""
+        """The number of rows that end before the block of a machine."""
         block = simplify(self.block + m)
         ended: list[Expr] = [select(block < end, 0, 1) for end in ends]
         while len(ended) > 1:
@@ -292,28 +298,28 @@ def _not(condition: Expr) -> Expr:
     return equals(condition, False)
 
 
-# Lengths on their way to a decoder: loaded line by line, and kept in a window.
+# Loading lengths: line by line into a window.
 
 END = -2
-"""What stands behind the last length (less one, so that an empty row is -1)."""
+"""Marks the end of the lengths.  Stored lengths are less one, so an empty row is -1."""
 
 FAR = 2**30
-"""Blocks of the row that stands for padding: it never ends."""
+"""Blocks of the pseudo row for padding: it never ends."""
 
 MOST_WORDS = 16
-"""Lengths that are loaded in a cycle: a line of memory."""
+"""The most lengths that are loaded in a cycle: a line of memory."""
 
 
 class Window:
-    """The lengths that a decoder sees: ``words`` come together, ``ahead`` may be looked at.
+    """The window of lengths: ``words`` arrive together, ``ahead`` of them can be read.
 
     Attributes
     ----------
-    fibers: lengths that there are; ``lines`` are loaded: these, and ends that keep it full.
-    size: places of the window, a power of two.
+    fibers: the number of lengths; ``lines`` are loaded, padded with ends that keep the window full.
+    size: entries of the window, a power of two.
     inputs: the heads of the wires that bring a line.
-    first, last, level, taken: the place of the first length, that behind the last one, how many
-        lengths there are, and the lines that have come.
+    first, last, level, taken: the index of the first length, the one after the last, the number of
+        lengths in the window, and the number of lines taken.
     """
 
     def __init__(self, machine: ProductMachine, product: Product, ahead: int) -> None:
@@ -330,15 +336,15 @@ class Window:
         self.first, self.last, self.level, self.taken = map(machine.register, names)
 
     def place(self, start: Local, offset: Number) -> Expr:
-        """The place of the window that is ``offset`` behind another one."""
+        """The index ``offset`` after another one, modulo the size of the window."""
         return (start if offset == 0 else start + offset) & (self.size - 1)
 
     def read(self, body: Statements, number: int, offset: Number) -> Local:
-        """The length ``offset`` behind the first, as the local ``ahead_<number>``."""
+        """Read the length ``offset`` after the first, as the local ``ahead_<number>``."""
         return body.read(self._kept, f"ahead_{number}", self.place(self.first, offset))
 
     def moved(self, used: Number, line: bool) -> list[Statement]:
-        """Drop ``used`` lengths, and take a line."""
+        """Statements that drop ``used`` lengths, and add a line if ``line``."""
         more = (self.words if line else 0) - used
         body: list[Statement] = [
             write(self.first, self.place(self.first, used)),
@@ -356,13 +362,13 @@ class Window:
 
 
 def _length_wires(node: str, words: int) -> tuple[Out, ...]:
-    """What brings a node the words of a line of lengths."""
+    """The wires that bring a node the words of a line of lengths."""
     names = (f"{node}_length_{word}" for word in range(words))
     return tuple(wire(name, INT32, StreamKind.CONTROL) for name in names)
 
 
 def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
-    """The load unit of the lengths; where blocks are dealt also the unit that sums them."""
+    """Add the load unit of the lengths, and for blocks the unit that sums them."""
     lengths, decoder, job = product.mapping.lengths, product.nodes.decoder.name, product.mapping.job
     assert lengths is not None
     node, tensor = (
@@ -399,7 +405,7 @@ def load_lines(parts: GraphParts, product: Product, window: Window) -> None:
 def _sum_lengths(
     parts: GraphParts, product: Product, window: Window, node: str, taken: tuple[Out, ...]
 ) -> None:
-    """From the lengths of rows to their ends, a line in a firing."""
+    """Sum the lengths of rows to their ends, a line per firing."""
     decoder = product.nodes.decoder
     unit = ArrayDraft(node, Role.RELAY, (), (loop("line", window.lines),), decoder.location)
     sums = [unit.receive(each, f"length_{word}") for word, each in enumerate(taken)]

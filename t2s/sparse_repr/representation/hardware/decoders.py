@@ -1,21 +1,21 @@
-"""Decoders: the inverse map in hardware, which gives every slot its fiber.
+"""Decoders: the inverse map in hardware, which computes the fiber of every slot.
 
-A *run* is a fiber and a number of slots.  Machines take their runs one after the other and send the
-fiber of every slot, counted from 1; behind their last run they send 0.  Where fibers are rows and
-slots are values that is the row of every step; else ``decode_coordinates`` computes it: a value is
-at some place in its unit, a unit at some place in its fiber, and a diagonal begins at some column.
-A slot that is padding, and an element of a unit beyond the edge of the matrix, have no row (0) and
-no column (-1).  That is the last part of the inverse map, and the only one that is arithmetic.
+A *run* is a fiber and a number of slots.  Each machine takes its runs in order and sends the fiber
+of every slot, counted from 1, and 0 after its last run.  If fibers are rows and slots are values,
+that is the row of every step; otherwise ``decode_coordinates`` computes it from the offset of a
+value in its unit, the position of the unit in its fiber, and the first column of a diagonal.
+Padding, and elements of a unit beyond the edge of the matrix, have row 0 and column -1.  That is
+the last part of the inverse map, and the only one with arithmetic.
 
-Where the runs come from depends on the order of jobs:
+The source of the runs depends on the order of jobs:
 
-* ``FREE``: every slot has its fiber in memory, or there is one fiber only; nothing is decoded.
+* ``FREE``: the fiber of every slot is stored, or there is a single fiber; nothing is decoded.
 * ``STRIDED``, ``RECORDED`` fibers: each machine loads the lengths of its own fibers.
-* ``STRIDED`` blocks: all machines see the lengths of all fibers, and each finds out how many blocks
-  of a fiber are its own.
-* Single rows whose schedule is repeated, and blocks of such rows: ``dealing``, without runs.
-* ``REPLAYED``: one machine repeats the schedule: it keeps the end of every machine's stream, gives
-  the next fiber to the first machine to end, and passes it down the line of decoders.
+* ``STRIDED`` blocks: all machines receive the lengths of all fibers, and each computes how many
+  blocks of a fiber are its own.
+* Single rows whose schedule is replayed, and blocks of such rows: ``dealing``, without runs.
+* ``REPLAYED``: one scheduler replays the schedule: it tracks the end of every machine's stream,
+  assigns the next fiber to the machine that ends first, and sends it along the chain of decoders.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ that are handled in one step."""
 
 
 def decode_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """Add what sends the fiber of every slot to ``sink``, the same into all of ``outs``.
+    """Add the units that send the fiber of every slot to ``sink``, the same into all of ``outs``.
 
-    Where rows are dealt, the wires are those of the machines.
+    If one decoder assigns rows to all machines, there is a wire for each machine.
     """
     mapping = product.mapping
     if mapping.order is Order.FREE:
@@ -103,7 +103,7 @@ def _link_all(
 
 
 def _load_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """Fibers are in memory: that of a block of slots is the one of its first slot."""
+    """Load the fibers; a block of slots has the fiber of its first slot."""
     name = product.mapping.fiber
     assert name is not None
     tensor, node = product.stream_name(name), loader_name(product, name)
@@ -120,7 +120,7 @@ def _load_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out
 
 
 def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
-    """From runs to the fibers of slots, one in each firing."""
+    """Expand runs to the fibers of slots, one per firing."""
     decoder, (row_wire, length_wire) = product.nodes.decoder, run_wires(product)
     machine = ProductMachine(decoder.name, Role.RELAY, product.lanes, decoder.location)
     runs = [machine.input(row_wire, "next_row"), machine.input(length_wire, "length")]
@@ -155,9 +155,9 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ..
 
 
 def decode_coordinates(parts: GraphParts, product: Product) -> None:
-    """Send the rows of every step to what takes them, and the column of every value to the feeders.
+    """Send the rows of every step to the reduction, and the column of every value to the feeders.
 
-    Adds the decoder, and what loads the structure.
+    Adds the decoder, and the loaders of the structure.
     """
     decoder, mapping = product.nodes.decoder, product.mapping
     node = f"{decoder.name}_coordinates"
@@ -212,7 +212,7 @@ def _parts_of_a_unit(product: Product) -> int:
 def _load_units(
     parts: GraphParts, product: Product, sink: str, structure: str, outs: tuple[Out, ...]
 ) -> None:
-    """A load unit for each machine: where the unit of each slot is in its fiber."""
+    """A load unit for each machine: the position of each slot's unit in its fiber."""
     tensor, node = product.stream_name(structure), loader_name(product, structure)
     input_tensor(parts, product, tensor, INT32, (product.machines, product.slots))
     slots, location = (loop(SLOT, product.slots),), product.nodes.matrix_loader.location
@@ -228,7 +228,7 @@ def _load_units(
 def _slot(
     unit: ArrayDraft, product: Product, units: tuple[Out, ...], fibers: tuple[Out, ...]
 ) -> tuple[Expr, Expr]:
-    """The fiber of a slot and the place of its unit there; both are negative in padding."""
+    """The fiber of a slot and the position of its unit in it; both are negative for padding."""
     if product.mapping.unit is None:
         job = simplify(index(JOB) * product.machines + index(LANE))
         return unit.let("fiber", job), unit.let("unit_place", index(UNIT))
@@ -260,9 +260,9 @@ def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Out, ...], wha
 
 
 def _arithmetic(unit: ArrayDraft, product: Product, fiber: Expr, place: Expr) -> tuple[Expr, Expr]:
-    """The row from 1, and the column, of the fiber and the unit.
+    """The row (counted from 1) and the column, from the fiber and the unit.
 
-    The row is that of the values of a row that begin here: 0 if all of them are outside.
+    The row belongs to the values of a row that begin here; it is 0 if all of them are outside.
     """
     mapping, (rows, columns) = product.mapping, product.storage.shape
     coordinates = {
@@ -286,7 +286,7 @@ def _arithmetic(unit: ArrayDraft, product: Product, fiber: Expr, place: Expr) ->
 
 
 def _coordinate(product: Product, dimension: MatrixDimension, outer: Expr) -> Expr:
-    """The coordinate of a value: that of its unit, and how far it is from there."""
+    """The coordinate of a value: that of its unit plus its offset in the unit."""
     units = product.units
     at: Expr = index(PART) if _parts_of_a_unit(product) > 1 else const(0)
     if product.block > 1:
@@ -300,12 +300,12 @@ def _coordinate(product: Product, dimension: MatrixDimension, outer: Expr) -> Ex
     return result
 
 
-# Repeating a schedule: rows to the first machine that is free, from their lengths alone.
+# Replaying a schedule: rows to the first free machine, from their lengths only.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deal:
-    """What brings a dealer its jobs: a machine, and a run for it."""
+    """The wires that bring a dealer its jobs: a machine, and a run for it."""
 
     machine: Out
     row: Out
@@ -328,7 +328,7 @@ def _deal(dealer: str, suffix: str = "") -> _Deal:
 
 
 def runs_replayed(parts: GraphParts, product: Product) -> None:
-    """One scheduler repeats the schedule; dealers pass the rows down the line of machines."""
+    """One scheduler replays the schedule; dealers pass the rows along the chain of machines."""
     decoder, machines = product.nodes.decoder, product.machines
     scheduler, dealer = f"{decoder.name}_scheduler", f"{decoder.name}_dealer"
     lengths = wire(f"{scheduler}_length", kind=StreamKind.CONTROL)
@@ -360,9 +360,9 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
 def _scheduler(
     parts: GraphParts, product: Product, name: str, taken: tuple[Out, ...], out: _Deal
 ) -> None:
-    """The end of every machine's stream; the next job is for the machine that ends first.
+    """Track the end of every machine's stream; the next job goes to the machine that ends first.
 
-    ``taken`` bring the length of every fiber and, where empty ones are left out, its number.  All
+    ``taken`` bring the length of every fiber and, if empty ones are left out, its number.  All
     fibers of a job go to the machine of the first one.
     """
     machines, job = product.machines, product.mapping.job
@@ -408,7 +408,7 @@ def _scheduler(
 
 
 def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
-    """The machine whose stream ends first, the lowest number of those."""
+    """The machine whose stream ends first, the lowest numbered on ties."""
     best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
     round = 0
     while len(best) > 1:
@@ -423,7 +423,7 @@ def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
 
 
 def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Deal) -> None:
-    """Keep the runs of this machine, pass on those of the machines behind it."""
+    """Keep the runs of this machine, pass on those of later machines."""
     machines, lane = product.machines, index(LANE)
     location = product.nodes.decoder.location
     machine = ProductMachine(name, Role.RELAY, product.lanes, location)
@@ -436,7 +436,7 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
         ]
 
     def from_either(make: Callable[[list[In], str], list[Choice]]) -> list[Choice]:
-        """The first machine listens to the scheduler, the others to the machine before."""
+        """The first machine listens to the scheduler, each other one to the machine before it."""
         choices = make(first, "from the scheduler")
         if machines == 1:
             return [when(None, choices, needs=first)]
@@ -461,7 +461,7 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
         return rules
 
     def after(heads: list[In], label: str) -> list[Choice]:
-        """The ends of the machines behind this one still come through."""
+        """The ends of later machines still pass through."""
         puts, last = passed(heads), equals(heads[0].value, machines - 1)
         return [
             when(last, rule(f"pass the last end {label}", None, takes=heads, puts=puts)),

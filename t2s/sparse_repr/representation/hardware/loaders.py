@@ -1,4 +1,6 @@
-"""What brings the streams of the matrix and the dense operand to the machines."""
+"""Loaders of the streams of the matrix and of the dense operand, and the feeders of the
+machines.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from t2s.sparse_repr.representation.hardware.wires import (
 )
 
 HOP = "hop"
-"""The space dimension of what passes lines on."""
+"""The space dimension of the relay of lines."""
 
 
 def place_number(product: Product) -> Expr:
@@ -64,7 +66,7 @@ def input_tensor(
 def operand_tensor(
     parts: GraphParts, operand: ProductOperand, shape: tuple[int, ...], role: TensorRole
 ) -> None:
-    """Declare a dense operand or the result; in memory it has one element at least."""
+    """Declare a dense operand or the result, padded to at least one element in memory."""
     parts.tensors.append(
         Tensor(
             name=operand.name,
@@ -86,7 +88,7 @@ def load_slots(
     sink: str,
     to: Out,
 ) -> None:
-    """A load unit for each multiplier, and a wire from each: one element in every step."""
+    """A load unit and a wire for each multiplier: one element per step."""
     at = simplify(index(STEP) * product.block + (index(ELEMENT) if product.block > 1 else 0))
     positions = product.steps * product.block
     input_tensor(parts, product, tensor, type, (product.machines, positions))
@@ -98,9 +100,9 @@ def load_slots(
 
 
 def load_vector(parts: GraphParts, product: Product) -> tuple[Out, ...]:
-    """Load the dense operand, some lines in each cycle; returns the wires of the words of a line.
+    """Load the dense operand, several words per cycle; returns the wires of the words of a line.
 
-    They lead to what passes lines on.
+    The wires lead to the relay of lines.
     """
     loader, words, type = product.nodes.vector_loader, product.vector_words, product.vector.type
     at = simplify(index("line") * words + index(WORD))
@@ -127,7 +129,7 @@ def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:
 def relay_to_feeders(
     parts: GraphParts, product: Product, lines: tuple[Out, ...]
 ) -> tuple[Out, ...]:
-    """From the loader to the first feeder, and from each to the next.
+    """Relay lines from the loader to the first feeder, and from each feeder to the next.
 
     Returns the wires that bring a feeder the words of a line.
     """
@@ -154,7 +156,7 @@ def relay_lines(
     count: int,
     sends: Callable[[Statements, tuple[Expr, ...]], None],
 ) -> None:
-    """Pass lines on over ``count`` hops, each of which sends what ``sends`` says of the words."""
+    """Relay lines over ``count`` hops; ``sends`` adds the sends of each hop, given the words."""
     loader, feeder = product.nodes.vector_loader.name, product.nodes.vector_feeder
     relay, hop = f"{feeder.name}_relay", index(HOP)
     unit = ArrayDraft(
@@ -180,10 +182,10 @@ def relay_lines(
 
 
 def feed_vector(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> None:
-    """The feeders: each keeps the whole dense operand, and sends the elements that it is asked for.
+    """The feeders: each stores the whole dense operand, and sends the requested elements.
 
-    A feeder first takes all lines, then, for every column index that comes, sends the elements of
-    that row of the operand.  A negative index is padding: it gets the first row, marked invalid.
+    A feeder first takes all lines; then, for every column index, it sends the elements of that row
+    of the operand.  A negative index is padding: it gets the first row, marked invalid.
     """
     feeder, type = product.nodes.vector_feeder, product.vector.type
     machine = ProductMachine(feeder.name, Role.RELAY, product.places, feeder.location)
@@ -206,7 +208,7 @@ def fill(
     lines: int,
     after: str,
 ) -> None:
-    """The mode in which a machine keeps the words of lines as they come, in ``kept``."""
+    """Add the mode in which a machine stores the words of arriving lines in the file ``words``."""
     body: list[Statement] = [
         words.write(head.value, simplify(line * len(heads) + word))
         for word, head in enumerate(heads)
@@ -236,7 +238,7 @@ def _sending(
     count: Local,
     side: Local | None,
 ) -> None:
-    """The mode in which a feeder sends what it is asked for, for all right-hand sides."""
+    """Add the mode in which a feeder sends the requested elements, for all right-hand sides."""
     width = product.width
     row = select(place.value < 0, 0, place.value)
     at = simplify(row * width + (0 if side is None else side))

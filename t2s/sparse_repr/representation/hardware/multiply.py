@@ -17,7 +17,9 @@ from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, link, wire
 
 
 def multiply(parts: GraphParts, product: Product, sink: str, fused: int) -> None:
-    """The multipliers, and what sums the products of a block; the lanes go to ``sink``."""
+    """Add the multipliers, and the adder tree over the products of a block; the lanes go to
+    ``sink``.
+    """
     multiplier, type = product.nodes.multiplier, product.result.type
     unit = _compute(product, multiplier, product.places)
     once_a_step(unit, product, MATRIX, product.values_wire)
@@ -41,7 +43,7 @@ def multiply(parts: GraphParts, product: Product, sink: str, fused: int) -> None
 
 
 def lanes_of(product: Product, node: str, fused: int = 1) -> Lanes:
-    """The lanes of a node: one for each machine, and for each row that it handles at once."""
+    """The lanes of a node: one for each machine and each row that it handles at once."""
     return Lanes(
         node=node,
         count=product.machines * fused,
@@ -72,7 +74,7 @@ def once_a_step(unit: ArrayDraft, product: Product, target: str, source: Out) ->
 def _row(unit: ArrayDraft, product: Product) -> None:
     """Receive the row of a step as the local ``out_target_0``.
 
-    It comes from the decoder of this machine, or from one that has a wire to each machine.
+    It comes from this machine's decoder, or from one decoder with a wire to each machine.
     """
     target, wires = "out_target_0", product.row_wires
     if not product.dealt or product.machines == 1:
@@ -134,10 +136,10 @@ def tree(terms: list[Expr]) -> Expr:
 
 
 def combine(parts: GraphParts, product: Product, sink: str) -> None:
-    """Combine the sums of two machines: into one if they are of one row.
+    """Combine the sums of two machines into one if they belong to the same row.
 
-    The first lane that leaves has the row of the first machine in every step; the second one has
-    the row of the second machine where it is another one.
+    The first output lane has the row of the first machine in every step; the second has the row of
+    the second machine if it differs.
     """
     combiner, type = product.nodes.combiner, product.result.type
     lanes = both_lanes(product, combiner.name)
@@ -156,7 +158,7 @@ def combine(parts: GraphParts, product: Product, sink: str) -> None:
 
 
 def both_lanes(product: Product, node: str) -> Lanes:
-    """Two machines that are combined, as two lanes of one PE."""
+    """Two combined machines, as two lanes of one PE."""
     return Lanes(
         node=node, count=2, fused=2, steps=product.steps, width=product.width,
         type=product.result.type,

@@ -1,9 +1,9 @@
-"""Runs, each a fiber and its steps, and where decoders get them from.
+"""Sources of runs (a fiber and its steps) for the decoders.
 
-* Structure that each machine has of its own: lengths, and numbers (``runs_of_machines``).
-* Lengths of all fibers, whose blocks of slots are dealt out in turn: each machine counts its own
+* Per-machine structure: lengths, and numbers (``runs_of_machines``).
+* Lengths of all fibers, with blocks of slots assigned round-robin: each machine counts its own
   (``runs_of_blocks``).
-* Lengths alone, where a schedule has to be repeated: ``decoders.py``.
+* Lengths only, from which the schedule is replayed: ``decoders.py``.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, RegisterFile, link, wire
 
 END = -1
-"""The length of a run behind the last one."""
+"""The length that marks the end of the runs."""
 
 AHEAD = 256
-"""Tokens that may wait for a loaded one: more than the cycles that a memory takes."""
+"""Tokens that a channel holds beside a load: more than the latency of memory in cycles."""
 
 FIBER = "fiber"
-"""The loop over fibers, one more than there are."""
+"""The loop over fibers, plus one iteration for the end."""
 
 
 def loader_name(product: Product, structure: str) -> str:
-    """The unit that loads a part of the structure."""
+    """The name of the unit that loads a part of the structure."""
     known = product.structure_loaders.get(structure)
     return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
 def run_wires(product: Product) -> tuple[Out, Out]:
-    """What brings a decoder its runs: rows, and their lengths."""
+    """The wires that bring a decoder its runs: rows, and their lengths."""
     decoder = product.nodes.decoder.name
     row = wire(f"{decoder}_run_row", INT32, StreamKind.COORDINATE)
     return row, wire(f"{decoder}_run_length", INT32, StreamKind.CONTROL)
@@ -45,9 +45,9 @@ def run_wires(product: Product) -> tuple[Out, Out]:
 def link_runs(
     parts: GraphParts, product: Product, rows_from: str, lengths_from: str, *, counted: bool = False
 ) -> None:
-    """Lead the wires of runs to the decoder.
+    """Link the wires of runs to the decoder.
 
-    Fibers that are ``counted`` where lengths are loaded are there a memory's latency earlier.
+    ``counted`` fibers arrive earlier than loaded lengths, by the latency of memory.
     """
     decoder, (row, length) = product.nodes.decoder.name, run_wires(product)
     early = AHEAD if counted else 32
@@ -74,9 +74,9 @@ def _slots_over(product: Product, entry: Expr, slots: int) -> Expr:
 
 
 def fiber_code(product: Product, number: Expr, *, beyond: bool) -> Expr:
-    """What runs say of a fiber: its number from 1; 0 for one that is not in the matrix.
+    """The code of a fiber in runs: its number from 1; 0 for one beyond the matrix.
 
-    ``beyond`` says whether there may be fibers that fill up the last block of fibers.
+    ``beyond`` says whether padding fibers may complete the last block of fibers.
     """
     code = number + 1
     if not beyond:
@@ -85,7 +85,7 @@ def fiber_code(product: Product, number: Expr, *, beyond: bool) -> Expr:
 
 
 def fills_up(product: Product) -> bool:
-    """Whether some fibers may fill up the last block of fibers."""
+    """Whether padding fibers may complete the last block of fibers."""
     return product.storage.layout.group_size > 1
 
 
@@ -100,9 +100,9 @@ def structure_tensor(
 
 
 def lengths_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Expr]:
-    """A draft of one load unit for the lengths of all fibers in order, and what it loads.
+    """The draft of a single load unit for the lengths of all fibers, and the loaded length.
 
-    What it sends is for the caller to say.
+    The caller adds the sends.
     """
     lengths = product.mapping.lengths
     assert lengths is not None
@@ -111,7 +111,7 @@ def lengths_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Exp
 
 
 def numbers_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Expr]:
-    """A draft of one load unit for the numbers of all fibers, and what it loads."""
+    """The draft of a single load unit for the numbers of all fibers, and the loaded number."""
     assert product.mapping.fiber is not None
     return _loader_of_all(parts, product, product.mapping.fiber, "number", index(FIBER))
 
@@ -119,7 +119,7 @@ def numbers_loader(parts: GraphParts, product: Product) -> tuple[ArrayDraft, Exp
 def _loader_of_all(
     parts: GraphParts, product: Product, structure: str, target: str, at: Expr
 ) -> tuple[ArrayDraft, Expr]:
-    """A load unit that reads an entry for each fiber, and fires once more behind the last one."""
+    """A load unit that reads an entry for each fiber, and fires once more after the last one."""
     tensor = structure_tensor(parts, product, structure, flat=True)
     count, location = fiber_count(product), product.nodes.matrix_loader.location
     name = loader_name(product, structure)
@@ -128,7 +128,7 @@ def _loader_of_all(
 
 
 def fiber_count(product: Product) -> int:
-    """Fibers in the structure, those included that fill up a block of fibers."""
+    """The number of fibers in the structure, including padding fibers of a block of fibers."""
     mapping = product.mapping
     if mapping.fiber is not None:
         return int(product.storage.streams[mapping.fiber].data.size)
@@ -137,7 +137,7 @@ def fiber_count(product: Product) -> int:
 
 
 def runs_of_machines(parts: GraphParts, product: Product) -> None:
-    """Each machine loads the lengths of its own fibers, and their numbers if they are recorded."""
+    """Load the lengths of fibers for each machine, and their numbers if they are recorded."""
     mapping = product.mapping
     lengths, job, (row, length) = mapping.lengths, mapping.job, run_wires(product)
     assert lengths is not None
@@ -162,12 +162,12 @@ def runs_of_machines(parts: GraphParts, product: Product) -> None:
 
 
 def _entry(fibers: int) -> Expr:
-    """The place of the entry for a fiber, where each is for several."""
+    """The index of the entry for a fiber, if each entry is for several."""
     return simplify(index(FIBER) // fibers)
 
 
 def _fibers_of_a_machine(product: Product) -> int:
-    """The most fibers that any machine gets."""
+    """The largest number of fibers of any machine."""
     mapping, streams = product.mapping, product.storage.streams
     assert isinstance(mapping.job, FiberJob)
     assert mapping.lengths is not None
@@ -182,7 +182,9 @@ def _fibers_of_a_machine(product: Product) -> int:
 
 
 def _loader(product: Product, node: str, count: int) -> ArrayDraft:
-    """A load unit for each machine: it fires for each of its fibers, and once more behind them."""
+    """A load unit for each machine, which fires for each of its fibers, and once more at the
+    end.
+    """
     location = product.nodes.matrix_loader.location
     return ArrayDraft(node, Role.LOAD, product.lanes, (loop(FIBER, count + 1),), location)
 
@@ -205,10 +207,10 @@ def _load_numbers(parts: GraphParts, product: Product, name: str, count: int) ->
 
 
 def runs_of_blocks(parts: GraphParts, product: Product) -> None:
-    """Blocks are dealt in turn: of the blocks of a row, each machine takes every m-th.
+    """Blocks are assigned round-robin: each machine takes every m-th block of a row.
 
     A row of ``q * m + r`` blocks whose first block is for machine ``phase`` has ``q`` or ``q + 1``
-    of them on each machine.  The lengths go from machine to machine, divided already.
+    of them on each machine.  Quotient and remainder are passed from machine to machine.
     """
     job, machines, fibers = product.mapping.job, product.machines, fiber_count(product)
     assert isinstance(job, BlockJob)
@@ -253,7 +255,7 @@ def runs_of_blocks(parts: GraphParts, product: Product) -> None:
 
 
 def _share(product: Product, unit: ArrayDraft, phase_register: RegisterFile, rest: Expr) -> Expr:
-    """1 if a block of the rest of a fiber is that of this machine; moves on to the next fiber."""
+    """1 if one of the remaining blocks of a fiber is this machine's; advances to the next fiber."""
     machines, lane = product.machines, index(LANE)
     phase = unit.read(phase_register, "phase")
     after = phase + rest

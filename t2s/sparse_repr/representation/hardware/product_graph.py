@@ -1,4 +1,4 @@
-"""The whole graph of a product, and the arrays that it takes."""
+"""The complete graph of a product, and its input arrays."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ Array = np.ndarray[Any, Any]
 
 
 def product_graph(product: Product) -> Graph:
-    """The graph of a product; nodes in the order in which values pass them."""
+    """The graph of a product, with nodes in the order of the data flow."""
     parts, nodes = GraphParts(), product.nodes
-    # first: of units that ask at once, memory serves the first one
+    # first, because memory serves simultaneous requests in the order of nodes
     lines = load_vector(parts, product)
     into = load_banks if product.banks else relay_to_feeders
     words = into(parts, product, lines)
@@ -63,7 +63,7 @@ def product_graph(product: Product) -> Graph:
         decode_coordinates(parts, product)
     if product.continuous:
         _reduce(parts, product)
-    else:  # rows in no order: a memory of sums on each machine
+    else:  # rows are not grouped, so each machine keeps a memory of sums
         multiply(parts, product, nodes.reduction.name, 1)
         scatter(parts, product)
     graph = parts.graph(product.result.name, product.location)
@@ -71,7 +71,7 @@ def product_graph(product: Product) -> Graph:
 
 
 def _reduce(parts: GraphParts, product: Product) -> None:
-    """Rows one after the other: a reduction circuit for each lane."""
+    """Rows are grouped: a reduction circuit for each lane."""
     nodes, circuit = product.nodes, product.circuit
     names = tuple(
         nodes.reduction.name if not level else f"{nodes.reduction.name}_level_{level}"
@@ -115,7 +115,7 @@ def _not_empty(data: Array) -> Array:
 
 
 def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:
-    """The graph with its parameters; what is named like one of them in a node gets a new name.
+    """The graph with its parameters; locals of the same names are renamed.
 
     ``Let(a = ...), Send(a * Parameter a)`` becomes ``Let(a_2 = ...), Send(a_2 * Parameter a)``.
     """
@@ -128,7 +128,7 @@ def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:
 
 
 def _names(node: Term) -> tuple[str, ...]:
-    """The names that a term has, or gives, within a node."""
+    """The names that a term uses or binds within a node."""
     match node:
         case Local(name=name) | Index(name=name) | Loop(name=name):
             return (name,)

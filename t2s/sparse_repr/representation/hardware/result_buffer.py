@@ -1,7 +1,7 @@
-"""The result: kept on the chip until all lanes are behind a line of it, then stored line by line.
+"""The result: buffered on the chip until all lanes have passed a line, then stored line by line.
 
-Where lanes take rows in no order, or several lanes add to one row, that is when all have ended.
-What the result starts from is loaded beside the sums, and added to them where they are stored.
+If rows are not ordered, or several lanes add to one row, that is when all lanes have ended.  A
+start value is loaded in parallel, and added to the sums when they are stored.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ from t2s.sparse_repr.representation.hardware.wires import (
 )
 
 WAITING = 16
-"""Lines of a start value that wait for the sums that they belong to."""
+"""Lines of a start value that are buffered until their sums arrive."""
 
 
 def unload(parts: GraphParts, product: Product, lanes: Lanes) -> None:
-    """The buffer of the result, which takes a pair of every lane in each step, and its store unit.
+    """Add the buffer of the result, which takes a pair from every lane in each step, and its store
+    unit.
 
-    Where no row is on two lanes there is one buffer; else one for each lane, summed at the end.
-    Row 0, that of no value, has a place of its own in front.
+    If no row is on two lanes there is one buffer; otherwise one for each lane, summed at the end.
+    Row 0, the target of padding, has a dummy entry in front.
     """
     unloader = product.nodes.unloader
     lines = lines_of(product)
@@ -62,14 +63,14 @@ def unload(parts: GraphParts, product: Product, lanes: Lanes) -> None:
 
 
 def lines_of(product: Product) -> int:
-    """Lines of the result."""
+    """The number of lines of the result."""
     return -(-product.rows * product.width // product.words)
 
 
 def pair_inputs(
     machine: ProductMachine, product: Product, node: str, count: int
 ) -> list[tuple[In, In]]:
-    """The lanes that a node takes: a target and a value for each, as ``send_lanes`` names them."""
+    """The inputs of a node from lanes: a target and a value each, named as by ``send_lanes``."""
     return [
         (
             machine.input(wire(f"{node}_target_{n}"), f"target_{n}"),
@@ -81,7 +82,9 @@ def pair_inputs(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Buffer:
-    """The buffer: ``kept`` in one bank or in several; ``last`` where lines are sent early."""
+    """The buffer: ``kept`` are its banks; ``last`` the latest row of each lane, if lines are
+    sent early.
+    """
 
     product: Product
     lanes: Lanes
@@ -118,7 +121,9 @@ class _Buffer:
         )
 
     def collecting(self, machine: ProductMachine) -> None:
-        """Keep pairs; where lines are complete early also send them, one at a time."""
+        """Add the mode that stores pairs, and sends lines that are complete early, one at a
+        time.
+        """
         heads = [head for pair in self.pairs for head in pair]
         body = self._keep()
         more = unequal(self.count, self.lanes.steps * self.product.width - 1)
@@ -137,7 +142,7 @@ class _Buffer:
         machine.mode("collect", when(None, choices, body=search.statements), needs=heads)
 
     def _keep(self) -> list[Statement]:
-        """A pair of each lane into the buffer."""
+        """Store a pair of each lane."""
         width, body = self.product.width, Statements()
         for lane, (target, value) in enumerate(self.pairs):
             at = simplify(target.value * width + (0 if self.side is None else self.side))
@@ -154,7 +159,9 @@ class _Buffer:
         return body.statements
 
     def _complete(self, body: Statements, last: RegisterFile) -> Expr:
-        """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
+        """Whether the next line is complete: every lane is at a row after it.  The last line
+        waits.
+        """
         least: list[Expr] = [
             body.read(last, f"last_{lane}", const(lane)) for lane in range(self.lanes.count)
         ]
@@ -181,7 +188,7 @@ class _Buffer:
         return body.statements, puts
 
     def draining(self, machine: ProductMachine) -> None:
-        """The lines that are left when the streams have ended."""
+        """Add the mode that sends the remaining lines when the streams have ended."""
         body, puts = self._send()
         send = rule("send", "drain", puts=puts, body=[*body, count_up(self.line)])
         machine.mode(
@@ -196,13 +203,13 @@ def _store_name(product: Product) -> str:
 
 
 def line_wires(product: Product) -> tuple[Out, ...]:
-    """What brings the store unit the words of a line."""
+    """The wires that bring the store unit the words of a line."""
     name, type = _store_name(product), product.result.type
     return tuple(wire(f"{name}_word_{word}", type) for word in range(product.words))
 
 
 def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
-    """The store unit: lines of the result from the unloader to memory."""
+    """Add the store unit, which moves lines of the result to memory."""
     name, words, unloader = _store_name(product), product.words, product.nodes.unloader
     at = simplify(index("line") * words + index(WORD))
     subscripts = (at,) if product.flat else flat_subscripts(at, product.width)
@@ -234,10 +241,10 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
 def load_start(
     parts: GraphParts, product: Product, unit: ArrayDraft, sink: str, at: Expr, lines: int
 ) -> Expr | None:
-    """Loaders of what the start value reads, with wires to the store unit that ``unit`` drafts.
+    """Add loaders of the operands of the start value, with wires to the store unit ``unit``.
 
-    ``at`` is the flat place of an element of the result in both.  Returns the value over locals of
-    the store unit; ``None`` if results start from 0.
+    ``at`` is the flat index of an element of the result in both.  Returns the value as an
+    expression over locals of the store unit; ``None`` if results start from 0.
     """
     start = product.start
     if start is None:
@@ -285,7 +292,7 @@ def _load(
     inside: Expr,
     lines: int,
 ) -> None:
-    """A load unit, and a wire of its words, one for each element of a line."""
+    """A load unit with a wire, one place for each element of a line."""
     assert product.start is not None
     location, words = product.start.location, (space(WORD, product.words),)
     unit = ArrayDraft(loader, Role.LOAD, words, (loop("line", lines),), location)
@@ -294,21 +301,20 @@ def _load(
     link(parts, out, loader, sink, words, capacity=WAITING, location=location)
 
 
-# Sums of rows whose values come in no order: in a memory of the result on each machine.
+# Sums of rows whose values are not grouped: a memory of partial results on each machine.
 #
-# The slot of a row is read, added to and written again in each step.  An addition of floats takes
-# several cycles, and the next value may be of the same row, so a memory holds ``2 ** levels``
-# partial sums of every row, which take turns ([Sparse T2S, sec. 2.2] leaves this case open): each
-# is read again that many steps later at the earliest, whatever the matrix is, so that no step waits
-# and none reads an old sum.  Right-hand sides take turns anyway, so with several of them there are
-# fewer.
+# Each step reads a row's entry, adds to it, and writes it back.  A float addition takes several
+# cycles, and the next value may belong to the same row, so a memory holds ``2 ** levels`` partial
+# sums of every row, used in turn ([Sparse T2S, sec. 2.2] leaves this case open): each is read again
+# no earlier than that many steps later, whatever the matrix is, so no step stalls and none reads a
+# stale sum.  Several right-hand sides take turns anyway, and need fewer partial sums.
 #
-# When the streams have ended, the partial sums of a row are added, by a tree or one after the
-# other, and a line of the result goes down the line of machines, each of which adds its own to it.
+# When the streams have ended, the partial sums of a row are added, by a tree or sequentially, and
+# each line of the result travels along the chain of machines, each of which adds its own sums.
 
 
 def scatter(parts: GraphParts, product: Product) -> None:
-    """Add the memories of sums, one for each row of a step, and what unloads them."""
+    """Add the memories of sums, one for each row of a step, and their unloader."""
     node, lines = product.nodes.reduction, lines_of(product)
     machines = product.lanes if product.machines > 1 else ()
     machine = ProductMachine(node.name, Role.COMPUTE, machines, node.location)
@@ -328,9 +334,9 @@ def scatter(parts: GraphParts, product: Product) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Sums:
-    """The memories of a machine: ``size`` elements in each of ``copies`` partial sums.
+    """The memories of a machine: ``copies`` partial sums of ``size`` elements each.
 
-    ``distance`` are the firings from a write of an element to the next read of it, at least.
+    ``distance`` is the least number of firings from a write of an element to the next read of it.
     """
 
     product: Product
@@ -369,7 +375,9 @@ class _Sums:
         )
 
     def adding(self, machine: ProductMachine, pairs: list[tuple[In, In]]) -> None:
-        """Each target of a step is added to in the memory of its place in the step."""
+        """Add the mode that adds each value of a step to its target, in the memory of its place
+        in the step.
+        """
         heads, width, body = (
             [head for pair in pairs for head in pair],
             self.product.width,
@@ -399,9 +407,9 @@ class _Sums:
         )
 
     def _place(self, target: Expr) -> Expr:
-        """Where the sum of a target is; target 0, that of no value, has a place in front.
+        """The address of the sum of a target; target 0, padding, has a dummy entry in front.
 
-        Of ``n`` rows in a step, each memory has every n-th row of the result.
+        With ``n`` rows per step, each memory holds every n-th row of the result.
         """
         rows = self.product.rows_at_once
         place = simplify((target + (rows - 1)) // rows) if rows > 1 else target
@@ -409,7 +417,9 @@ class _Sums:
         return at if self.copy is None else simplify(self.copy * self.size + at)
 
     def settling(self, machine: ProductMachine) -> None:
-        """Wait until the last sums are in the memory, as long as before any other read of them."""
+        """Add the mode that waits until the last sums are written, for as long as any other read
+        would.
+        """
         if self.settled is None:
             return
         wait = [count_up(self.settled)]
@@ -420,7 +430,7 @@ class _Sums:
         )
 
     def draining(self, machine: ProductMachine, lines: int, own: list[Out]) -> None:
-        """The sums of a line, word by word."""
+        """Add the mode that sends the sums of a line, word by word."""
         body, puts = Statements(), list[Put]()
         for word, out in enumerate(own):
             starts = range(0, self.copies * self.size, self.size)
@@ -450,7 +460,7 @@ class _Sums:
         return value
 
     def _total(self, terms: list[Expr]) -> Expr:
-        """The sum of partial sums: a balanced tree, or one addition after the other."""
+        """The sum of partial sums: a balanced tree, or sequential additions."""
         if self.product.circuit.structure is Tree:
             return tree(terms)
         total = terms[0]
@@ -460,7 +470,7 @@ class _Sums:
 
 
 def _unload(parts: GraphParts, product: Product, own: list[Out], lines: int) -> None:
-    """Lines from machine to machine; each adds its own, and the last one sends them to memory."""
+    """Add the chain of machines that adds up lines; the last one sends them to memory."""
     unloader, node, count = product.nodes.unloader, product.nodes.reduction, product.machines
     machines, lane = product.lanes if count > 1 else (), index(LANE)
     unit = ArrayDraft(

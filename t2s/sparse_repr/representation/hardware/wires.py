@@ -47,9 +47,9 @@ def link(
     capacity: int = 2,
     location: SourceLocation | None = None,
 ) -> None:
-    """Lead a wire from one node to another: an element for each point of ``over``.
+    """Link a wire from one node to another: a channel for each point of ``over``.
 
-    The element at each end is that of its place, unless ``source_at`` or ``sink_at`` says else.
+    The index at each end is that of its place, unless ``source_at`` or ``sink_at`` is given.
     """
     place = tuple(index(dimension.name) for dimension in over)
     parts.link(
@@ -68,7 +68,7 @@ def link(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterFile:
-    """A register file; one element, without a place, is a register."""
+    """A register file; with a single element and no index, a register."""
 
     name: str
     type: Type
