@@ -19,10 +19,10 @@ Notes = tuple[tuple[SourceLocation | None, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """What an input has to be: a row-major array of a shape (``()`` for a scalar) and type.
+    """The specification of an input: a row-major array of a shape (``()`` for a scalar) and type.
 
-    An extent of ``None`` may be any number.  ``origin`` says how the array has to have been made,
-    where that is known of it: see ``MadeArray``.
+    An extent of ``None`` may be any number.  ``origin`` is the required origin of an array that
+    knows its origin: see ``MadeArray``.
     """
 
     name: str
@@ -33,9 +33,9 @@ class ArraySpec:
 
 
 class MadeArray(np.ndarray[Any, Any]):
-    """An array that knows how it was made: ``origin`` names that, and what was promised of it.
+    """An array that knows its ``origin``: how it was made, and what was promised about it.
 
-    Whatever is computed from it, and what was written to a file and read again, knows it no more.
+    Arrays computed from it, or read back from a file, have no origin.
     """
 
     origin: tuple[str, ...]
@@ -60,8 +60,8 @@ def check_inputs(
 ) -> dict[str, Any]:
     """The inputs as C-contiguous numpy arrays (numpy scalars for scalars), by name.
 
-    Only the names in ``required`` have to be given, or all of them if it is ``None``.
-    ``computed`` is what the program computes itself, for the hint to leave it out.
+    Only the names in ``required`` are mandatory, or all if it is ``None``.  ``computed`` are names
+    that the program computes itself, for a hint to leave them out.
 
     Raises ``UserError`` for a missing, an unknown or a wrongly shaped or typed input.  Arrays must
     have exactly the declared dtype; so must numpy scalars, but Python numbers only have to fit.
@@ -89,7 +89,7 @@ def check_inputs(
 
 
 def named_inputs(given: object) -> Mapping[str, Any]:
-    """The inputs of a call; ``UserError`` for what is not a dictionary of names."""
+    """The inputs of a call; ``UserError`` unless they are a dictionary of names."""
     names = list(given) if isinstance(given, Mapping) else [None]
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in names):
         raise UserError(
@@ -178,7 +178,7 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
 
 
 def _check_origin(spec: ArraySpec, given: tuple[str, ...]) -> None:
-    """What was made in another way, or without what the program was promised, is refused."""
+    """Refuse an array of another origin, or without the promises that the program relies on."""
     if not spec.origin or not given:
         return
     missing = [promise for promise in spec.origin[1:] if promise not in given[1:]]
@@ -220,10 +220,10 @@ def _as_array(spec: ArraySpec, value: Any) -> Any:
 
 
 def is_array_like(value: object) -> bool:
-    """Whether a value says what array it is: a number, a list, or an object with a protocol.
+    """Whether a value can be an array: a number, a list, or an object with an array protocol.
 
-    numpy takes any other object that has a length for the list of its keys, a graph for that of its
-    nodes: those are not arrays.  What has no length is a single element.
+    numpy would convert any other object with a length to a list of its keys; those are refused.  An
+    object without a length is a single element.
     """
     if isinstance(value, list | tuple | range | str | bytes) or not hasattr(value, "__len__"):
         return True

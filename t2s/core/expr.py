@@ -1,7 +1,7 @@
 """Scalar and vector expressions, shared by the temporal program and by the bodies of PEs.
 
-Expressions are frozen and compare by structure.  They carry their types; the places where they
-were written are kept in the definitions and statements that hold them, and in ``Read``.
+Expressions are frozen and compare by structure.  They carry their types; source locations are in
+the definitions and statements that hold them, and in ``Read``.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ Number = Expr | int | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Const(Expr):
-    """A literal.  Of floats 0.0 and -0.0 are two, and NaN is one."""
+    """A literal.  0.0 and -0.0 are different constants, and all NaNs are equal."""
 
     value: int | float | bool
 
@@ -122,7 +122,7 @@ class Index(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter(Expr):
-    """A scalar that is given when the design runs."""
+    """A scalar argument of a run."""
 
     name: str
 
@@ -222,17 +222,17 @@ class BitOperator(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountBits(BitOperator):
-    """How many bits are set: an int32."""
+    """The number of set bits: an int32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowestBits(BitOperator):
-    """The numbers of the first bits that are set, as int32 lanes; -1 behind the last one."""
+    """The numbers of the first set bits, as int32 lanes; -1 after the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankBits(BitOperator):
-    """For each int32 lane of ``bits`` how many bits below that number are set.
+    """For each int32 lane of ``bits``, the number of set bits below that bit.
 
     A lane that is negative gives -1.
     """
@@ -244,7 +244,7 @@ class RankBits(BitOperator):
 class SetBits(BitOperator):
     """The words with the bits set that the int32 lanes of ``bits`` number.
 
-    A number that is negative, or behind the last bit, sets none.
+    A number that is negative, or beyond the last bit, sets none.
     """
 
     bits: Expr
@@ -369,7 +369,7 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
 def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
     """The row-major position ``flat`` as one index for each extent.
 
-    Outside of the range that is counted the indices stay within their extents.
+    Indices stay within their extents even if ``flat`` is out of range.
     """
     result: list[Expr] = []
     for at, extent in enumerate(extents):
@@ -389,7 +389,7 @@ def is_static(expr: Term) -> bool:
 
 
 def reads(expr: Term) -> tuple[Read, ...]:
-    """All element reads, in the order they are written; an object that is shared comes once."""
+    """All element reads in program order; a shared object occurs once."""
     return tuple(node for node in distinct(expr) if isinstance(node, Read))
 
 

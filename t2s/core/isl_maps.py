@@ -1,4 +1,4 @@
-"""What transformations and dependences need of isl: cases, translations, equalities, new loops.
+"""Transformations and dependences with isl: cases, translations, equalities, new loops.
 
 All of it works on the iterations of a ``LoopDomain`` and gives expressions of its loops.
 """
@@ -30,7 +30,7 @@ from t2s.core.walk import walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Where expressions have these values: ``where`` over the loops, ``None`` for everywhere.
+    """Where expressions have the given values: a condition ``where``, ``None`` for everywhere.
 
     ``points`` is isl's set of those iterations.
     """
@@ -50,7 +50,7 @@ class Span:
 
 
 def cases(domain: LoopDomain, exprs: Sequence[Expr], limit: int) -> list[Case] | None:
-    """The combinations of values that expressions have, with where; ``None`` if above ``limit``.
+    """The combinations of values of expressions, with conditions; ``None`` if more than ``limit``.
 
     Sorted by value.
     """
@@ -76,7 +76,7 @@ def _coordinates(point: Any, size: int) -> tuple[int, ...]:
 def condition(domain: LoopDomain, points: Any) -> Expr | None:
     """The condition under which an iteration of the domain is one of ``points``.
 
-    ``None`` where it always is; the condition is only right inside of the domain.
+    ``None`` if it always is; the condition is only valid inside the domain.
     """
     if domain.points.is_subset(points):
         return None
@@ -92,15 +92,15 @@ def condition(domain: LoopDomain, points: Any) -> Expr | None:
 
 
 def project(domain: LoopDomain, names: Sequence[str]) -> Any:
-    """isl's set of the values that some loops have together, in the order of the names."""
+    """isl's set of the joint values of some loops, in the order of the names."""
     return domain.image([Index(name=name) for name in names]).range()
 
 
 def ends(domain: LoopDomain, fixed: int, *, first: bool) -> Any:
     """isl's set of the first, or last, iterations for every value of the ``fixed`` outermost loops.
 
-    First and last are in the order of the nest, which bounds of inner loops that have no iteration
-    do not stop: the first iteration need not be where every loop starts.
+    First and last are in execution order.  Inner loops may be empty, so the first iteration is not
+    always that at which every loop starts.
     """
     return _end_of(domain.points, fixed, lower=first).wrap().flatten()
 
@@ -137,7 +137,7 @@ class Transformation:
         self.image = self._map.range().coalesce()
 
     def clash(self) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Two old iterations that become one new iteration, or ``None`` if there are none."""
+        """Two old iterations that map to the same new one, or ``None``."""
         islpy = islpy_module()
         pairs = self._map.apply_range(self._map.reverse())
         identity = islpy.Map.identity(pairs.get_space())

@@ -1,9 +1,8 @@
-"""What code that writes graphs is written with: an accumulator of parts, and drafts of machines.
+"""The kit for code that writes graphs: an accumulator of parts, and drafts of machines.
 
-A machine is written by its *ports*: ``In`` has the head of an input as expressions, and ``Out``
-names an output.  A port may have the name of a channel; or a machine is drafted once for many
-places, or before all who listen to it are known, and ``with_channels`` puts channels in the place
-of its ports.
+A machine is written in terms of its *ports*: ``In`` has the head of an input as expressions, and
+``Out`` names an output.  A port may have the name of a channel.  If a machine is drafted once for
+many uses, or before its listeners are known, ``with_channels`` replaces ports by channels.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def index(name: str) -> Index:
 
 
 def local(name: str, type: Type = INT32) -> Local:
-    """A value bound before."""
+    """The value of a local, bound by an earlier statement."""
     return Local(name=name, type=type)
 
 
@@ -65,7 +64,7 @@ def space(name: str, extent: int) -> SpaceDimension:
 
 @dataclass(kw_only=True)
 class GraphParts:
-    """The parts of a graph that is being written."""
+    """The parts of a graph under construction."""
 
     nodes: list[Node] = field(default_factory=list)
     channels: list[Channel] = field(default_factory=list)
@@ -126,7 +125,7 @@ def register(
 class In:
     """An input port of a machine: its stream, and its head as expressions.
 
-    Only a stream of nested lists has tags; ``tag`` means nothing for any other.
+    Only streams of nested lists have tags; ``tag`` is unused for all others.
     """
 
     port: str
@@ -256,8 +255,8 @@ def with_channels(
 ) -> Machine:
     """The machine with channels in place of its ports.
 
-    An output may lead to any number of channels: one firing puts the token into all of them, into
-    none if nobody listens.  Without ``inputs`` the input ports are channels already.
+    An output may lead to any number of channels, including none: a firing puts the token into all
+    of them.  Without ``inputs`` the input ports are channels already.
     """
 
     def taken(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -348,7 +347,7 @@ def put(output: Out, value: Number | None = None, tag: Number | None = None) -> 
 
 
 def copy(output: Out, source: In) -> Put:
-    """The head of an input as it is."""
+    """Pass the head of an input on."""
     tag = source.tag if source.stream.nesting else None
     return Put(channel=output.port, value=source.value, tag=tag)
 

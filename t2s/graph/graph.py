@@ -31,7 +31,7 @@ _COLORS = MappingProxyType(
 
 
 class StreamKind(Enum):
-    """What the tokens of a stream stand for."""
+    """The meaning of the tokens of a stream."""
 
     VALUE = "value"
     CONTROL = "control"
@@ -45,7 +45,7 @@ class StreamType(Term):
     """The tokens of a channel: their element type (lanes included), kind and nesting depth.
 
     A dense channel has nesting 0: values alone.  On a channel of nesting n >= 1 every token has a
-    tag (see ``graph.machine``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
+    tag (see ``graph.nodes``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
     innermost list, ``stop(n - 2)`` one of the lists in the outermost, and ``DONE`` the outermost.
 
     The value of a token with another tag than ``VALUE`` is zero, unless the tag is data beside the
@@ -92,7 +92,7 @@ class Channel(Term):
 
 
 class TensorRole(Enum):
-    """Who fills and who reads a tensor in memory."""
+    """Whether the host fills or reads a tensor."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -102,10 +102,10 @@ class TensorRole(Enum):
 class MemorySpace(Enum):
     """Where a tensor is while a design runs.
 
-    Accesses to the device's memory take its latency and share its bandwidth.  A tensor on the chip
-    is in a memory of the node that uses it: each access takes no time beyond that of the firing.
-    A shared one is in banks on the chip that machines reach through a network; where the device has
-    none, its accesses take no time either.
+    Accesses to the device's memory take its latency and share its bandwidth.  An on-chip tensor is
+    in a memory of the node that uses it: an access takes no time beyond that of the firing.  A
+    shared tensor is in on-chip banks that machines access through a network; on a device without
+    banks, its accesses take no time either.
     """
 
     MEMORY = "memory"
@@ -150,15 +150,15 @@ class Tensor(Term):
     ``ascending`` names a tensor of positions: between two of them the elements of this one have to
     increase.  Both are inputs; runs check it.
 
-    An input on the chip may be a ``copy_of`` an input in memory: one machine loads that one, and
-    tells others, by a token, that they may read the copy.  It has its elements from the start.
+    An on-chip input may be a ``copy_of`` an input in memory: one machine loads the latter, and
+    tells others by a token that they may read the copy, which has its elements from the start.
 
-    Of a tensor of single assignment (``once``) each element is stored at most once, by any machine,
-    and a machine loads it only if a token told it that it is there.  So values do not depend on
-    time, although several machines use the tensor.  It is open; the plain engine checks that.
+    Each element of a tensor of single assignment (``once``) is stored at most once, by any machine,
+    and loaded only after a token that announces it, so values do not depend on timing although
+    several machines use the tensor.  It is open; the reference engine checks single assignment.
 
-    ``origin`` says what an input is a part of, and what was promised of it, where a program is
-    right for such arrays only.
+    ``origin`` names what an input is part of, and the promises about it, if the program is correct
+    for such arrays only.
     """
 
     name: str
@@ -203,7 +203,7 @@ class Tensor(Term):
 
     @property
     def place_text(self) -> str:
-        """Where it is, unless that is the device's memory; begins with a space."""
+        """Its memory space, unless that is the device's memory; begins with a space."""
         match self.place:
             case MemorySpace.MEMORY:
                 return " streamed" * self.streamed + " stored in parts" * self.in_parts
@@ -408,7 +408,7 @@ def located(graph: Graph, location: SourceLocation | None) -> Graph:
     )
 
 
-# The depths of a graph's channels: reading them, checking new ones, and putting them in.
+# The depths of a graph's channels: checking and setting them.
 
 MOST_DEPTH = 1 << 40
 """Largest depth and latency of a channel that may be asked for."""
@@ -428,8 +428,8 @@ def checked_per_channel(
 ) -> dict[str, int]:
     """Positive integers by channel name, as given by a user.
 
-    ``what`` says in the error what they are (``"depth"``).  ``UserError`` for a channel that is not
-    there and for anything but an integer from 1 to ``MOST_DEPTH``.
+    ``what`` names them in errors (``"depth"``).  ``UserError`` for an unknown channel and for
+    anything but an integer from 1 to ``MOST_DEPTH``.
     """
     names = [channel.name for channel in graph.channels]
     if not isinstance(values, Mapping):

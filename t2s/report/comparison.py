@@ -25,7 +25,7 @@ from t2s.simulator.report.result import NodeStatistics, SimResult
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(NotebookDisplay):
-    """What ``t2s.compare`` found.
+    """The result of ``t2s.compare``.
 
     Attributes
     ----------
@@ -42,12 +42,12 @@ class Comparison(NotebookDisplay):
 
     @property
     def change(self) -> int:
-        """Cycles that B takes more than A; negative where it takes less."""
+        """Cycles of B minus those of A."""
         return self.after.cycles - self.before.cycles
 
     @property
     def banners(self) -> tuple[str, ...]:
-        """What has to be said first, of runs that did not come to their end."""
+        """Warnings about runs that did not finish."""
         return tuple(side.banner for side in (self.before, self.after) if side.banner)
 
     @property
@@ -67,7 +67,7 @@ class Comparison(NotebookDisplay):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Headlines, cycles by cause, and the nodes and channels that differ, where some do."""
+        """Headline numbers, cycles by cause, and the nodes and channels that differ, if any."""
         a, b = self.before, self.after
         tables = [side_table(a, b), cause_table(a, b, self.causes)]
         if self.nodes:
@@ -81,7 +81,7 @@ class Comparison(NotebookDisplay):
         return waterfall_picture(self.before, self.after, self.causes)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for a browser into a folder that is there, and return its path.
+        """Write a page for a browser into an existing folder, and return its path.
 
         Raises ``UserError`` for a file that cannot be written.
         """
@@ -130,7 +130,7 @@ class Comparison(NotebookDisplay):
         return f"<Comparison of {a.design} and {b.design}: {a.cycles:,} -> {b.cycles:,} cycles>"
 
     def _card(self) -> NotebookCard:
-        """What has to be said first, the change, its waterfall, and the tables."""
+        """Warnings, the change, its waterfall, and the tables."""
         lines = (*self.banners, self.sentence)
         texts = (Preformatted(title=text) for text in lines)
         return NotebookCard(title=self._title, parts=(*texts, self.svg(), *self.tables))
@@ -139,7 +139,7 @@ class Comparison(NotebookDisplay):
 def comparison_of(
     before: Sequence[SimResult], after: Sequence[SimResult], labels: tuple[str, str]
 ) -> Comparison:
-    """The comparison of two designs by their runs, which came one after the other."""
+    """Compare two designs by the runs of their stages."""
     several = max(len(before), len(after)) > 1
     a = side_of(labels[0], before, several=several)
     b = side_of(labels[1], after, several=several)
@@ -152,10 +152,10 @@ def comparison_of(
     )
 
 
-# Two designs side by side: cycles by cause, and what differs in nodes, channels and resources.
+# Two designs side by side: cycles by cause, and differences in nodes, channels and resources.
 
 MOST_ROWS = 50
-"""Rows of a table; a comparison has all of them as values."""
+"""The most rows of a table; the comparison's values are not limited."""
 
 _NONE = "-"
 _UNBOUNDED = 1 << 30
@@ -172,16 +172,16 @@ class CycleChange:
 
     @property
     def change(self) -> int:
-        """Cycles that B has more; negative where it has less."""
+        """Cycles of B minus those of A."""
         return self.after - self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedChannel:
-    """A channel of one side: depth, and peak occupancy and PE-cycles that somebody waited for it.
+    """A channel of one side: depth, peak occupancy, and PE-cycles that PEs waited for it.
 
-    ``peak`` is the fullest FIFO at the cycles that were looked at, as on the report page; ``None``
-    where nobody can look.
+    ``peak`` is that of the fullest FIFO at the sampled cycles, as on the report page; ``None`` if
+    the run cannot be sampled.
     """
 
     depth: int
@@ -225,15 +225,15 @@ class ComparedSide:
 
     Attributes
     ----------
-    label: how the comparison calls it.
+    label: its name in the comparison.
     design, device: names.
     cycles, seconds, firings: of all stages.
     utilization: firings / (PEs x cycles) of the main arrays of all stages.
     compute_pes: the most that a stage has.
-    dsp_blocks, ram_blocks: the most that a stage takes; ``None`` on a device without such blocks,
-        and where there is no estimate.
+    dsp_blocks, ram_blocks: the most that a stage uses; ``None`` on a device without such blocks,
+        or if there is no estimate.
     ending: why the run ended.
-    banner: what has to be said of a run that did not come to its end; empty for one that did.
+    banner: a warning about a run that did not finish; else empty.
     """
 
     label: str
@@ -253,7 +253,7 @@ class ComparedSide:
 
 
 def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> ComparedSide:
-    """One side, of runs that came one after the other; ``several`` gives stages their numbers."""
+    """One side, from the runs of its stages; ``several`` numbers the stages."""
     channels: dict[str, ComparedChannel] = {}
     nodes: dict[str, ComparedNode] = {}
     blocks: list[ResourceReport | None] = []
@@ -328,7 +328,9 @@ def _nodes(run: SimResult, estimate: ResourceReport | None) -> dict[str, Compare
 def cycle_changes(
     before: Sequence[SimResult], after: Sequence[SimResult], *, several: bool
 ) -> tuple[CycleChange, ...]:
-    """All causes of both, the largest change first; the changes add up to that of the cycles."""
+    """The causes of both sides, the largest change first; the changes add up to that of the
+    cycles.
+    """
     a, b = (cycle_uses(runs, staged=several) for runs in (before, after))
     changes = [
         CycleChange(use=use, before=a.get(use, 0), after=b.get(use, 0)) for use in {**a, **b}
@@ -339,7 +341,7 @@ def cycle_changes(
 
 
 def channel_changes(a: ComparedSide, b: ComparedSide) -> tuple[ChannelChange, ...]:
-    """The channels that differ, that with the largest change of stalls first."""
+    """The channels that differ, the one with the largest change of stalls first."""
 
     def stalls(channel: ComparedChannel | None) -> int:
         return 0 if channel is None else channel.stalls
@@ -455,12 +457,12 @@ def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def number(value: int | None) -> str:
-    """A number, or ``-`` for none."""
+    """A number, or ``-`` for ``None``."""
     return _NONE if value is None else f"{value:,}"
 
 
 def changed(before: int | None, after: int | None) -> str:
-    """The difference with its sign, and its share; empty for none."""
+    """The difference with its sign, and its share; empty for ``None``."""
     if before is None or after is None or before == after:
         return ""
     share = f" ({(after - before) / before:+.1%})" if before else ""
@@ -475,14 +477,15 @@ def _pair(before: int | None, after: int | None) -> str:
 
 # The cycles of runs by their cause, in whole cycles that add up to those of the runs.
 #
-# Each run is taken apart as the mean of the PEs of its main array: firing, waiting for a token or
-# for space in a channel, for memory, for the initiation interval, for an empty slot of a schedule,
-# and idle before the first and after the last firing.  So the share of firing is the utilization.
-# Means are fractions; they are rounded by largest remainders, so that nothing is lost.
+# The cycles of each run are attributed by the mean over the PEs of its main array: firing, waiting
+# for a token or for space in a channel, for memory, for the initiation interval, for an empty slot
+# of a schedule, and idle before the first and after the last firing.  The share of firing is
+# therefore the utilization.  Means are fractions; they are rounded by largest remainders to keep
+# their sum.
 
 
 class CauseKind(Enum):
-    """What cycles go into."""
+    """A cause of cycles."""
 
     FIRING = "firing"
     STARVED = "starved by"
@@ -495,7 +498,7 @@ class CauseKind(Enum):
 
     @property
     def state(self) -> str:
-        """What a PE is meanwhile, one of ``core.tables.KINDS``."""
+        """The state of a PE meanwhile, one of ``core.display.KINDS``."""
         match self:
             case CauseKind.FIRING:
                 return "busy"
@@ -511,7 +514,7 @@ class CauseKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleUse:
-    """What some cycles of a stage went into; ``channel`` is the one that was waited for.
+    """A cause of cycles in a stage; ``channel`` is the one that was waited for.
 
     ``stage`` is 0 where there is only one.
     """
@@ -522,17 +525,17 @@ class CycleUse:
 
     @property
     def text(self) -> str:
-        """As tables say it."""
+        """The text for tables."""
         return staged(f"{self.kind.value} {self.channel}".rstrip(), self.stage)
 
 
 def staged(name: str, stage: int) -> str:
-    """A name with the number of its stage, where there are several."""
+    """A name, with the number of its stage if there are several."""
     return f"stage {stage}: {name}" if stage else name
 
 
 def cycle_uses(runs: Sequence[SimResult], *, staged: bool) -> dict[CycleUse, int]:
-    """The cycles of runs that came one after the other; they add up to those of the runs."""
+    """The cycles of consecutive runs by cause; they add up to those of the runs."""
     uses: dict[CycleUse, int] = {}
     for number, run in enumerate(runs, 1):
         uses |= _of_run(run, number if staged else 0)
@@ -540,7 +543,7 @@ def cycle_uses(runs: Sequence[SimResult], *, staged: bool) -> dict[CycleUse, int
 
 
 def main_nodes(run: SimResult) -> list[NodeStatistics]:
-    """The main array; of a run that computes nothing, all nodes."""
+    """The main array; all nodes if the run has no compute nodes."""
     return list(run.nodes.values()) if run.main_array is None else [run.main_array]
 
 
@@ -577,7 +580,7 @@ def _of_node(node: NodeStatistics, stage: int) -> dict[CycleUse, int]:
 
 
 def _rounded(means: Mapping[CycleUse, Fraction]) -> dict[CycleUse, int]:
-    """Integers with the sum of the fractions, which is one: each is rounded down or up."""
+    """Round fractions with an integer sum up or down, so that the sum stays the same."""
     rounded = {use: floor(mean) for use, mean in means.items()}
     missing = int(sum(means.values(), Fraction())) - sum(rounded.values())
     for use in sorted(means, key=lambda use: rounded[use] - means[use])[:missing]:
@@ -644,7 +647,7 @@ def _total(side: ComparedSide) -> WaterfallStep:
 def waterfall_picture(
     a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]
 ) -> SvgPicture:
-    """The picture; the same bytes for the same comparison."""
+    """The picture; equal comparisons give the same bytes."""
     steps = steps_of(a, b, causes)
     ends = [cycles for step in steps for cycles in _ends(step)]
     top = max(max(ends), 1)

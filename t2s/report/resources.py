@@ -1,7 +1,7 @@
 """``ResourceReport``: the DSP and RAM blocks of a design, node by node and PE by PE.
 
-An estimate before synthesis, by the rules of ``report.arithmetic`` and ``report.memory``.  Logic
-elements are not estimated.
+An estimate before synthesis, by the rules stated below in this file.  Logic elements are not
+estimated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from t2s.simulator.devices import DEVICES, Device, Fabric, find_device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResources:
-    """What all PEs of a node take.
+    """The blocks of all PEs of a node.
 
     ``memory_blocks`` are the RAM blocks of its register files and buffers, ``fifo_blocks`` those of
     the channels it receives from, ``unit_blocks`` those of its load and store units.
@@ -51,7 +51,7 @@ class NodeResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrun:
-    """A kind of block of which the device has too few, and the node that takes most of them."""
+    """A kind of block of which the device has too few, and the node that uses most of them."""
 
     blocks: str
     needed: int
@@ -114,7 +114,7 @@ class ResourceReport(NotebookDisplay):
 
     @property
     def overruns(self) -> tuple[Overrun, ...]:
-        """What the device has too few of; empty if the design fits."""
+        """The kinds of block that the device has too few of; empty if the design fits."""
         overruns: list[Overrun] = []
         dsps = [(node.dsp_blocks, node) for node in self.nodes]
         overruns += _overrun("DSP", dsps, self.device.dsp_blocks, _fewer_operators)
@@ -206,7 +206,7 @@ def _estimated(graph: Graph, device: Device, fabric: Fabric) -> ResourceReport:
 
 
 def _check_memories(graph: Graph, machine: Machine) -> None:
-    """All that the machine keeps on the chip has a size that is known before the run."""
+    """Check that all on-chip memories of a machine have sizes that are known before the run."""
     parts = [f"the sorted memory {memory.name!r}" for memory in machine.memories]
     for statement in machine.statements():
         match statement:
@@ -285,18 +285,18 @@ def _of(needed: int, available: int | None) -> str:
 #
 # The rules, all of them estimates:
 #
-# * Operators take blocks; selections, conversions and what else moves bits are logic and wires. *
-# Every operator that a body computes is built once, however often it is used; a value that no
-# statement uses is not built. * Expressions over indices and parameters only (subscripts,
-# conditions) are counters and logic. * A multiplication by a constant power of two is a shift, or
-# an addition to the exponent. * An integer multiplier is as wide as what its operands were before
-# they were widened: a product of two int8 in int32 takes half a block, as synthesis finds that the
-# upper bits repeat the sign. * For the types in ``Fabric.fused`` a block has a multiplier and an
-# adder.  A *sum of products* is a tree of additions, subtractions and sums of lanes, with
-# multiplications at its leaves that nothing else uses.  With p products and a additions it takes
-# max(p, a) blocks: each product's block lends its adder, and additions beyond these take a block
-# each.  A dot product of 16 lanes with its accumulator has p = a = 16 and takes 16 blocks. * The
-# alternatives of a machine have their own operators, and conditions are logic.
+# * Operators take blocks; selections, conversions and other bit movement are logic and wires.  *
+# Every operator of a body is built once, however often its value is used, unless it is unused.  *
+# Expressions over indices and parameters only (subscripts, conditions) are counters and logic.  * A
+# multiplication by a constant power of two is a shift, or an addition to the exponent.  * An
+# integer multiplier is as wide as its operands were before they were widened: a product of two
+# int8 in int32 takes half a block, because synthesis finds that the upper bits repeat the sign.  *
+# For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is a
+# tree of additions, subtractions and sums of lanes over multiplications that nothing else uses.
+# With p products and a additions it takes max(p, a) blocks: each product's block lends its adder,
+# and further additions take a block each.  A dot product of 16 lanes with its accumulator has   p =
+# a = 16 and takes 16 blocks.  * Each alternative of a machine has its own operators; conditions are
+# logic.
 
 _ADDITIVE = (Op.ADD, Op.SUBTRACT)
 

@@ -1,4 +1,4 @@
-"""A deadlock: the circle of waiting PEs, drawn, and the capacities that free it."""
+"""A deadlock: the cycle of waiting PEs as a picture, and the capacities that resolve it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RADIUS = 170
 
 
 def deadlock_view(report: DeadlockReport) -> str:
-    """The circle, or the chain, of waits; and what to do."""
+    """The cycle, or the chain, of waits, and the remedy."""
     shown = report.waits[:_MOST_DRAWN]
     items = [
         tag("li", tag("span", text=f"{wait} "), source_link(source_lines(wait.channel_location)))

@@ -1,9 +1,9 @@
-"""A DRAM over time: bandwidth and row hits in the bins of the whole run; the view and its tables.
+"""A DRAM over time: bandwidth and row hits in bins of the whole run, with tables.
 
-Bytes are those of whole bursts, and beside them those that load and store units use in their
-firings, by cycle.  A burst, and the row hits, are in the bin in which the memory's controller has
-taken it up, before a unit has its data.  Controllers look ahead; so bytes of bursts are moved to
-later bins where there are more than the buses can carry: this is when they pass at the earliest.
+Bytes are counted in whole bursts, and separately as used by firings of load and store units.  A
+burst and its row hits are in the bin in which the memory controller accepts it, before a unit has
+its data.  Because controllers look ahead, a bin may have more bytes than the buses can carry; the
+excess is moved to later bins, the earliest time at which it can pass.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def dram_of(result: SimResult, observed: Observed | None) -> DramOverTime | None
 
 
 def _passed(taken: Counts, lengths: Counts, peak: float) -> list[float]:
-    """Bytes by bin when none has more than ``peak`` a cycle; what is left is in the last one."""
+    """Bytes by bin, limited to ``peak`` per cycle; the rest is in the last bin."""
     ends, remaining = [], 0.0
     for count, length in zip(taken.tolist(), lengths.tolist(), strict=True):
         remaining += count
@@ -104,14 +104,14 @@ _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 16, 620, 110
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bars:
-    """The bars of a color: the share of the height in each bin, and what is said of it."""
+    """The bars of a color: the share of the height in each bin, and its title."""
 
     color: str
     shares: tuple[tuple[DramBin, float, str], ...]
 
 
 def dram_view(model: DramOverTime) -> str:
-    """The pictures, if somebody looked over time, and the tables."""
+    """The pictures, if the run was sampled over time, and the tables."""
     head = tag(
         "p",
         text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s; "
@@ -133,7 +133,7 @@ def dram_view(model: DramOverTime) -> str:
 
 
 def _keys() -> str:
-    """What the colors are."""
+    """The legend."""
     items = ((MOVED, "in whole bursts, at the earliest"), (USED, "used by load and store units"))
     return tag(
         "ul",
@@ -186,7 +186,7 @@ def _hits(model: DramOverTime) -> str:
 
 
 def _chart(model: DramOverTime, title: str, series: Sequence[_Bars], top: str, line: str) -> str:
-    """Bars over the cycles of the run; ``top`` is what its height means."""
+    """Bars over the cycles of the run; ``top`` labels the full height."""
     first, last = model.bins[0].first, model.bins[-1].last
     length = last - first + 1
     bars = []

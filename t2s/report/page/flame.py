@@ -1,4 +1,4 @@
-"""The stall flame graph: node, then what its PEs did, then what they waited for; model and view."""
+"""The stall flame graph: nodes, then the states of their PEs, then the channels they waited for."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WHOLE = "all PEs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlamePart:
-    """A part of the cycles, in PE-cycles; its own parts add up to it, or there are none.
+    """A part of the PE-cycles; its own parts, if any, add up to it.
 
-    ``kind`` is one of ``core.tables.KINDS``, or empty for a node and for the whole.
+    ``kind`` is one of ``core.display.KINDS``, or empty for a node and for the whole.
     """
 
     name: str

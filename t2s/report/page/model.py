@@ -1,4 +1,4 @@
-"""The whole page as a value: a part for each run of a design, with the values of single firings."""
+"""The model of the whole page: a part for each run, with the values of single firings."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from t2s.simulator.report.result import SimResult
 
 @dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """What a page is to show beside the run itself.
+    """What a page shows beyond the run itself.
 
     Attributes
     ----------
     windows: windows of cycles, the first and the last one of each.
     inputs: the arrays that the run had, for the values of single firings.
-    free_depths: the smallest depths that cost nothing, by channel.
-    reasons: why loops are there, by node and loop.
-    ladder: the design with its first directives, one more each time.
-    units: what the run takes of a chip that has other resources than DSP and RAM blocks.
+    free_depths: the smallest depths that cost no cycles, by channel.
+    reasons: the origin of loops, by node and loop.
+    ladder: the ablation of directives: the design with its first ones, one more each time.
+    units: resource counts of a chip without DSP and RAM blocks.
     """
 
     windows: Sequence[tuple[int, int]] = ()
@@ -62,7 +62,7 @@ class PageOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunModel:
-    """A run on the page.  ``unseen`` says why there is no space-time diagram."""
+    """A run on the page.  ``unseen`` is the reason if there is no space-time diagram."""
 
     name: str
     summary: tuple[tuple[str, str], ...]
@@ -88,14 +88,14 @@ class RunModel:
 
 @dataclass(frozen=True, kw_only=True)
 class PageModel:
-    """A page: its title, and the runs on it, which ran one after the other."""
+    """A page: its title, and its consecutive runs."""
 
     title: str
     runs: tuple[RunModel, ...]
 
 
 def run_model(result: SimResult, options: PageOptions) -> RunModel:
-    """A run as the page shows it; ``UserError`` for windows that are not in the run."""
+    """The model of a run; ``UserError`` for windows outside the run."""
     windows = checked_windows(options.windows, result.cycles)
     observed = observe(result, windows)
     space_time = None
@@ -128,7 +128,7 @@ def run_model(result: SimResult, options: PageOptions) -> RunModel:
 
 
 def _banner(result: SimResult) -> str:
-    """What has to be said first, of a run that did not come to its end."""
+    """The warning about a run that did not finish."""
     if result.finished and not result.tokens_left:
         return ""
     measured = f"all numbers are of the {counted(result.cycles, 'cycle')} until then"
@@ -160,7 +160,7 @@ def _resources(result: SimResult) -> tuple[ResourceReport | None, str]:
 
 
 def _shares(report: ResourceReport) -> Table:
-    """What is used of what there is, by node."""
+    """Used and available resources, by node."""
     dsp, ram = report.device.dsp_blocks, report.device.ram_blocks
 
     def share(taken: int, available: int | None) -> str:
@@ -189,17 +189,17 @@ def _shares(report: ResourceReport) -> Table:
 
 # Values of single firings: the tokens that a PE took, and the values that it sent.
 #
-# Results keep no values of firings, so they are computed again by the plain engine, from the
-# inputs, for windows near the beginning of a run.
+# Results store no values of firings, so the reference engine recomputes them from the inputs, for
+# windows near the beginning of a run.
 
 MOST_STEPS = 40_000
-"""PEs times cycles that are computed again."""
+"""The most PEs times cycles that are recomputed."""
 
 _MOST_LANES = 4
 
 
 def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTexts:
-    """Texts of the firings in windows that end early, by PE and cycle; none without inputs.
+    """Texts of the firings in early windows, by PE and cycle; none without inputs.
 
     Raises ``UserError`` if an array of the graph is not among the inputs.
     """

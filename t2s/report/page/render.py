@@ -1,4 +1,4 @@
-"""The page as text: the views of all runs in one template, with the style and the script inside."""
+"""The page as HTML: the views of all runs in one template, with style and script included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Section = tuple[str, str, str]
 
 
 def page_text(model: PageModel) -> str:
-    """The page; the same text for the same model."""
+    """The page; equal models give the same text."""
     shelf: dict[str, int] = {}
     runs = [
         {
@@ -54,7 +54,7 @@ def page_text(model: PageModel) -> str:
 
 
 def stage_table(model: PageModel) -> Table:
-    """What each of several stages takes of the cycles, and what limits it."""
+    """The cycles of each of several stages, and its limit."""
     total = sum(run.cycles for run in model.runs)
     rows = [
         (
@@ -76,7 +76,9 @@ def _share(part: int, total: int) -> str:
 
 
 def _shelved(html: str, shelf: dict[str, int]) -> str:
-    """A view whose lines of the user are on the page's shelf, once each, and here by number."""
+    """A view with its source lines replaced by numbers into the page's list, which has each
+    once.
+    """
 
     def number(match: re.Match[str]) -> str:
         return f'data-source="{shelf.setdefault(unescape(match[1]), len(shelf))}"'

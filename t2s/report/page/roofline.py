@@ -1,8 +1,8 @@
 """The roofline of a run: operations per second over operations per byte; model and plot.
 
-Operations are those of ``traffic.py``, of all nodes that compute.  Each level of memory has its own
-bytes, hence its own point: memory outside of the chip, the channels between nodes, and those from
-PE to PE.  A channel's roof is a token in each cycle through each of its FIFOs.
+Operations are those of ``traffic.py``, of all compute nodes.  Each level of memory has its own
+bytes, hence its own point: off-chip memory, channels between nodes, and channels from PE to PE.
+The roof of channels is one token per cycle through each FIFO.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class MemoryLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineModel:
-    """The roofs and the points of a run; ``rate`` is what it achieved, in operations per second."""
+    """The roofs and the points of a run; ``rate`` is the achieved rate, in operations per
+    second.
+    """
 
     device: str
     operations: int
@@ -195,7 +197,7 @@ def _color(number: int) -> str:
 
 
 def _slope(model: RooflineModel, number: int, axes: LogPlot) -> str:
-    """The roof of a level of memory; nothing where it has no limit."""
+    """The roof of a level of memory; empty if it has no limit."""
     level = model.levels[number]
     if level.bandwidth is None:
         return ""
@@ -214,9 +216,9 @@ def _ends(bandwidth: float, axes: LogPlot) -> tuple[tuple[float, float], tuple[f
 
 
 def _names(model: RooflineModel, axes: LogPlot) -> Iterator[tuple[float, float, str]]:
-    """Where the names of roofs are, and what they say: at the end of each line, none on another.
+    """Place the names of roofs at the ends of their lines, without overlaps.
 
-    Those of lines that end at the top stand there, and share a text where they are close.
+    Lines that end at the top are named there; close ones share a text.
     """
     right = [(axes.place((1.0, ceiling.rate))[1], _said(ceiling)) for ceiling in model.ceilings]
     top: list[tuple[float, str]] = []

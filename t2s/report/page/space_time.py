@@ -1,7 +1,7 @@
-"""The space-time diagram: what every PE did, in bins of the run and in windows cycle by cycle.
+"""The space-time diagram: the state of every PE, in bins of the run and in windows by cycle.
 
-All windows come from one repetition of the run.  Where a design has more PEs than a page has rows,
-neighboring PEs of a node share a row, which then has the sum of their cycles.
+All windows are sampled in one repetition of the run.  If a design has more PEs than the page has
+rows, neighboring PEs of a node share a row with the sum of their cycles.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ Windows = Sequence[Window]
 
 MOST_ROWS = 512
 MOST_PES = 1 << 18
-"""PEs of a design that is drawn over time."""
+"""The most PEs of a design that is drawn over time."""
 
 _BINS = 256
 _CELLS = 12_000
 _LONGEST, _SHORTEST = 128, 16
 _EARLY = 20_000
-"""The cycle until which a steady window begins: finding it later breaks what the run skips."""
+"""A steady window begins before this cycle: a later one would have to simulate skipped
+repetitions.
+"""
 
 _MOST_WINDOWS = 16
 _MOST_EXACT = 1 << 18
-"""PEs times cycles of a window of the user that is drawn cycle by cycle."""
+"""The most PEs times cycles of a user's window that is drawn cycle by cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceTimeRow:
-    """A row of the diagram: the number of its node, and the PEs in it, as a label says them.
+    """A row of the diagram: the number of its node, and the label of its PEs.
 
     Places of the space domain without a PE are in no row.
     """
@@ -58,10 +60,10 @@ class SpaceTimeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringPoints:
-    """Loop indices of the firings of a node in a window, one after the other, row by row.
+    """Loop indices of the firings of a node in a window, row by row.
 
-    ``points`` has shape (loops, firings); ``rules`` are the names of a machine's rules, to which
-    the only index points.  ``values`` are texts of what went in and out, where inputs were given.
+    ``points`` has shape (loops, firings); ``rules`` are the names of a machine's rules, which its
+    only index selects.  ``values`` are texts of the received and sent values, if inputs are given.
     """
 
     node: int
@@ -75,9 +77,9 @@ class FiringPoints:
 class Strip:
     """A window of the diagram.
 
-    ``edges`` are those of a ``Timeline``.  ``cycles`` has the cycles busy, waiting, starved and
-    blocked of each row and bin, the others are idle; ``causes`` the channel waited for most, as in
-    a ``Timeline``, of rows with one PE; ``before`` the firings of each row before the window.
+    ``edges`` are those of a ``Timeline``.  ``cycles`` has the busy, waiting, starved and blocked
+    cycles of each row and bin, all others are idle; ``causes`` the channel waited for most, as in a
+    ``Timeline``, for rows with one PE; ``before`` the firings of each row before the window.
     """
 
     name: str
@@ -116,7 +118,7 @@ class Observed:
 
 
 def checked_windows(windows: object, of_run: int) -> list[Window]:
-    """Windows of the user; ``UserError`` for what is not a list of windows in the run."""
+    """Check the user's windows; ``UserError`` unless they are a list of windows in the run."""
     location = user_location()
     expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
     given = (
@@ -145,16 +147,18 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
 
 
 def observe(result: SimResult, windows: Windows) -> Observed | None:
-    """The whole run in bins, and windows cycle by cycle; ``None`` where nobody can say.
+    """Sample the whole run in bins, and windows by cycle; ``None`` if that is not possible.
 
-    That is a run without cycles, one of machines by the plain engine, which keeps no trace, and one
-    of more than ``MOST_PES`` PEs.
+    That is the case for a run without cycles, for machines on the reference engine, which keeps no
+    trace, and for more than ``MOST_PES`` PEs.
     """
     program, count = result.program, result.program.pe_count
     untraced = bool(program.graph.machines) and program.trace is None
     if untraced or not result.cycles or not 0 < count <= MOST_PES:
         return None
-    most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
+    most = (
+        _BINS if result.kernel != "array" else _BINS // 2
+    )  # half of the budget suffices for repetitions
     named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
     fitting = max(1, (1 << 21) // count)
     asked = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
@@ -172,9 +176,10 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
 
 
 def _chosen(result: SimResult) -> list[tuple[str, Window]]:
-    """Windows that every page has: how a run begins, goes on and ends; or all of a short one.
+    """The default windows: the begin, the steady state and the end of a run; a short run is shown
+    whole.
 
-    The whole run has a bin for each cycle of a very short one.
+    A very short run has a bin for each cycle.
     """
     cycles = result.cycles
     if cycles <= min(_BINS, (1 << 21) // result.program.pe_count):
@@ -194,17 +199,17 @@ def _chosen(result: SimResult) -> list[tuple[str, Window]]:
 
 
 FiringTexts = Mapping[tuple[int, int], str]
-"""What was taken and sent by a PE in a cycle."""
+"""The values that a PE received and sent in a cycle."""
 
 
 def _computes_from(result: SimResult) -> int:
-    """The cycle of the first firing of a node that computes; 1 if none does."""
+    """The cycle of the first firing of a compute node; 1 if there is none."""
     nodes = (node for node in result.nodes.values() if node.role is Role.COMPUTE)
     return min((node.first_firing for node in nodes if node.first_firing is not None), default=1)
 
 
 def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
-    """The diagram; windows in which ``values`` has texts of firings show them."""
+    """The diagram, with the texts of firings in ``values``."""
     program = observed.program
     rows = _rows(program)
     shared = any(row.count > 1 for row in rows)
@@ -254,7 +259,7 @@ def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
 
 
 def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
-    """The loop indices of all busy cells; empty slots are not among them."""
+    """The loop indices of all busy cells, without empty slots."""
     program = line.program
     fires = line.cycles[PEState.BUSY] > 0
     points: list[FiringPoints] = []
@@ -292,13 +297,12 @@ def _texts(
     return known if len(known) == len(texts) else ()
 
 
-# Where single firings are in their loop nests: indices by the number of a firing.
+# Loop indices of single firings, by the number of a firing.
 #
-# Of a machine it is the rule that it took.  Values of loop nests with inputs are in
-# ``model.py``.
+# For a machine, the index is the number of its rule.  Values of firings are in ``model.py``.
 
 RULE = "rule"
-"""The name under which the number of a machine's rule stands."""
+"""The name of the index of a machine's rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +315,7 @@ class FiringPlaces:
 
     @staticmethod
     def of(program: SimProgram, timing: NodeTiming) -> FiringPlaces:
-        """Those of a node; a machine has rules in place of loops."""
+        """For the PEs of a node; a machine has rules in place of loops."""
         parts: tuple[Domain, ...] = ()
         if isinstance(timing.node, PEArray):
             parts = domains(timing.node, program.parameters, divided=True)
@@ -341,16 +345,15 @@ class FiringPlaces:
 
 # Arrays of integers as text for a page: differences, planes of bytes, deflated, in base64.
 #
-# What a run does repeats itself, so neighboring columns are alike and most differences are zero.
-# The page undoes it with the browser's own ``DecompressionStream``; ``unpacked`` is the same in
-# Python.
+# Runs are repetitive, so neighboring columns are similar and most differences are zero.  The page
+# unpacks them with the browser's ``DecompressionStream``; ``unpacked`` does the same in Python.
 
 _BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedIntegers:
-    """An array of 64-bit integers, of which the differences along the last axis are packed."""
+    """An array of 64-bit integers, packed as differences along the last axis."""
 
     shape: tuple[int, ...]
     text: str
@@ -361,7 +364,7 @@ class PackedIntegers:
 
 
 def packed(values: Integers) -> PackedIntegers:
-    """An array as text; the same text for the same numbers."""
+    """Pack an array; equal numbers give the same text."""
     numbers = np.asarray(values, np.int64)
     steps = np.diff(numbers, axis=-1, prepend=0) if numbers.size else numbers
     planes = np.ascontiguousarray(steps).astype("<i8").view(np.uint8).reshape(-1, _BYTES).T
@@ -371,7 +374,7 @@ def packed(values: Integers) -> PackedIntegers:
 
 
 def unpacked(text: str, shape: tuple[int, ...]) -> Integers:
-    """The array of a text that ``packed`` has made."""
+    """The array that ``packed`` encoded."""
     planes = np.frombuffer(inflated(text), np.uint8).reshape(_BYTES, -1)
     steps = np.ascontiguousarray(planes.T).view("<i8").astype(np.int64).reshape(shape)
     return np.asarray(np.cumsum(steps, axis=-1), np.int64) if steps.size else steps
