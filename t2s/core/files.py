@@ -37,7 +37,7 @@ def write_texts(
         raise UserError(
             f"{os.fspath(folder)!r} cannot be written",
             location=location,
-            expected="a folder on a disk with room, in which files can be made",
+            expected="a writable folder on a disk with free space",
             given=error.strerror or str(error),
         ) from None
 
@@ -63,7 +63,7 @@ def _refuse(path: Path, why: str, location: SourceLocation | None) -> NoReturn:
     raise UserError(
         f"the file {os.fspath(path)!r} cannot be written",
         location=location,
-        expected="a name in a folder on a disk with room, in which files can be made",
+        expected="a name in a writable folder on a disk with free space",
         given=why,
     )
 

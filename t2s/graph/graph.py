@@ -434,7 +434,7 @@ def checked_per_channel(
     names = [channel.name for channel in graph.channels]
     if not isinstance(values, Mapping):
         raise UserError(
-            f"the channels of every {what} are not named",
+            f"every {what} needs the name of its channel",
             location=location,
             expected=f"a dict from names of channels, such as {{{names[0]!r}: 4}}"
             if names
@@ -460,7 +460,7 @@ def _checked(name: str, value: SupportsIndex, what: str, location: SourceLocatio
         number = 0
     if not 1 <= number <= MOST_DEPTH:
         raise UserError(
-            f"the {what} of channel {name!r} is not possible",
+            f"the {what} of channel {name!r} is out of range",
             location=location,
             expected=f"an integer from 1 to {MOST_DEPTH}",
             given=repr(value),

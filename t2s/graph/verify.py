@@ -171,19 +171,19 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     shared banks belong to machines."""
     if tensor.swizzled and tensor.place is not MemorySpace.SHARED:
         raise subject.error(
-            "it is swizzled and in no shared banks",
+            "it is swizzled, but not in shared banks",
             expected="MemorySpace.SHARED, or a tensor that is not swizzled",
             given=str(tensor.place),
         )
     if tensor.streamed and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
-            "it is streamed and not in the device's memory",
+            "it is streamed, but not in the device's memory",
             expected="MemorySpace.MEMORY, or a tensor that is not streamed",
             given=str(tensor.place),
         )
     if tensor.in_parts and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
-            "it is stored in parts and not in the device's memory",
+            "it is stored in parts, but not in the device's memory",
             expected="MemorySpace.MEMORY, or a tensor that is not stored in parts",
             given=str(tensor.place),
         )
@@ -466,7 +466,7 @@ class BodyVerifier:
             return self.graph.channel(name)
         except KeyError:
             raise self.static.subject.error(
-                f"{what}: there is no such channel",
+                f"{what}: unknown channel",
                 expected=one_of(channel.name for channel in self.graph.channels),
                 given=repr(name),
             ) from None
@@ -476,7 +476,7 @@ class BodyVerifier:
             return self.graph.tensor(name)
         except KeyError:
             raise self.static.subject.error(
-                f"{what}: there is no such tensor",
+                f"{what}: unknown tensor",
                 expected=one_of(tensor.name for tensor in self.graph.tensors),
                 given=repr(name),
             ) from None
@@ -509,7 +509,7 @@ class BodyVerifier:
         registers = {register.name: register for register in self.node.registers}
         if name not in registers:
             raise self.static.subject.error(
-                f"{what}: there is no such register",
+                f"{what}: unknown register",
                 expected=one_of(registers),
                 given=repr(name),
             )

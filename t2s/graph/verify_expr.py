@@ -496,7 +496,7 @@ def verify_texts(graph: Graph, alike: frozenset[str]) -> None:
         for field, text, rule in wrong_texts(part):
             kind = type(part).__name__
             raise GraphError(
-                f"the {field} of a {kind} of graph {graph.name!r} is not what it has to be",
+                f"the {field} of a {kind} of graph {graph.name!r} is invalid",
                 location=getattr(part, "location", None) or graph.location,
                 expected=rule.value,
                 given=repr(text),

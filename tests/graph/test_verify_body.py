@@ -61,7 +61,7 @@ class TestRegisters:
     def test_unknown(self) -> None:
         refuse(
             with_statement(pipeline(), "sum", 3, register="other"),
-            "node 'sum': RegisterWrite of 'other': there is no such register",
+            "node 'sum': RegisterWrite of 'other': unknown register",
             "  --> design.py:2",
             "  expected: one of sofar",
             "  given:    'other'",
@@ -158,7 +158,7 @@ class TestMemory:
     def test_unknown_tensor(self) -> None:
         refuse(
             with_statement(pipeline(), "load_X", 0, tensor="Z"),
-            "node 'load_X': Load of tensor 'Z': there is no such tensor",
+            "node 'load_X': Load of tensor 'Z': unknown tensor",
             "  --> design.py:1",
             "  expected: one of X, Y",
             "  given:    'Z'",

@@ -90,7 +90,7 @@ class TestChannels:
     def test_send_to_an_unknown_channel(self) -> None:
         refuse(
             with_statement(pipeline(), "load_X", 1, channel="nowhere"),
-            "node 'load_X': Send to channel 'nowhere': there is no such channel",
+            "node 'load_X': Send to channel 'nowhere': unknown channel",
             "  --> design.py:1",
             "  expected: one of from_sum, to_sum",
             "  given:    'nowhere'",
@@ -99,7 +99,7 @@ class TestChannels:
     def test_receive_from_an_unknown_channel(self) -> None:
         refuse(
             with_statement(pipeline(), "sum", 0, channel="nowhere"),
-            "node 'sum': Receive from channel 'nowhere': there is no such channel",
+            "node 'sum': Receive from channel 'nowhere': unknown channel",
             "  --> design.py:2",
             "  expected: one of from_sum, to_sum",
             "  given:    'nowhere'",

@@ -362,7 +362,7 @@ def _loops(schedule: ProductSchedule) -> set[str]:
 
 def _meaningless(directive: Directive, func: ScheduledFunc) -> NoReturn:
     raise UnsupportedError(
-        f"{directive.text} on {func.name} means nothing for a product of a sparse matrix",
+        f"{directive.text} on {func.name} does not apply to a product of a sparse matrix",
         location=directive.location,
         expected="the directives that docs/representations.md lists for this part",
         given=directive.text,
@@ -578,7 +578,7 @@ def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoRetu
     definition = schedule.definition
     unsupported(
         directive.location,
-        f"{directive.text} on {definition.func.name} needs the values of a row one after the other",
+        f"{directive.text} on {definition.func.name} needs consecutive values of each row",
         "a chain of rows, or is_continuous_reduction where the matrix allows it",
         repr(definition.matrix.chain),
     )

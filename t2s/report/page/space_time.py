@@ -126,7 +126,7 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
     )
     if given is None or len(given) > _MOST_WINDOWS:
         raise UserError(
-            "the windows of the report are not a list of windows",
+            "windows= must be a list of (first, last) pairs",
             location=location,
             expected=f"{expected}, {_MOST_WINDOWS} of them at most",
             given=repr(windows)[:200],
@@ -137,7 +137,7 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
         first, last = as_int(pair[0]), as_int(pair[1])
         if first is None or last is None or not 1 <= first <= last <= of_run:
             raise UserError(
-                "a window of the report is not in the run",
+                "a window of the report is outside the run",
                 location=location,
                 expected=expected,
                 given=repr(window)[:200],

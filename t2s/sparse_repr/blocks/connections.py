@@ -114,7 +114,7 @@ class Connections:
         """Declare a tensor; without a shape it is open: of one dimension and of any length."""
         if name in self._tensors:
             raise UserError(
-                f"there is a tensor {name!r} already",
+                f"the tensor {name!r} is declared twice",
                 location=user_location(),
                 expected="a name of its own for each tensor",
                 given=repr(name),
@@ -225,7 +225,7 @@ class Connections:
         ports = {} if placed is None else {item.port: item.stream for item in placed.block.inputs}
         if placed is None or port not in ports:
             raise UserError(
-                f"there is no port {port!r} of a block {node!r}",
+                f"block {node!r} has no port {port!r}",
                 location=user_location(),
                 expected=f"a port of {node!r}: {', '.join(ports)}" if ports else "a block placed",
             )
@@ -409,7 +409,7 @@ def _check_unit(dense: Graph, name: str, stream: StreamType) -> None:
     notes = [(unit.location, f"{name!r} is made here")]
     if unit.space or dense.inputs_of(name):
         raise UserError(
-            f"the load unit {name!r} of {dense.name!r} cannot make room for a stream",
+            f"the load unit {name!r} of {dense.name!r} cannot be replaced by a stream",
             location=user_location(),
             expected="a single unit that waits for nothing",
             given=f"{unit.place_count} units" if unit.space else "a unit that waits for tokens",
@@ -432,7 +432,7 @@ def _check_unit(dense: Graph, name: str, stream: StreamType) -> None:
 def taken(kind: str, name: str, location: SourceLocation | None) -> UserError:
     """The error for a name that is used twice."""
     return UserError(
-        f"there is a {kind} {name!r} already",
+        f"the {kind} name {name!r} is taken",
         location=user_location(),
         expected=f"a name of its own for each {kind}",
         given=repr(name),

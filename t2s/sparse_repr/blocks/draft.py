@@ -159,7 +159,7 @@ def check_number(
     number = as_int(value)
     if number is None or number < least:
         raise UserError(
-            f"{what} is an integer, {least} or more", location=location, given=repr(value)
+            f"{what} must be an integer of at least {least}", location=location, given=repr(value)
         )
     if most is not None and number > most:
-        raise UserError(f"{what} is {most} at most", location=location, given=repr(value))
+        raise UserError(f"{what} must be at most {most}", location=location, given=repr(value))

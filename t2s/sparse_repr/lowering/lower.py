@@ -86,7 +86,7 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
     for directive in schedule.directives:
         if isinstance(directive, Skip) and directive.variable not in skipping:
             raise UserError(
-                f"there is nothing to skip at {directive.variable}",
+                f"skip has no effect at {directive.variable}",
                 location=directive.location,
                 expected=f"a product of two or more operands with a compressed level at"
                 f" {directive.variable}",
@@ -321,7 +321,7 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     rest = _without(merge, set(located))
     if is_unbounded(rest) and not is_unbounded(merge):
         raise UserError(
-            f"nothing is left at {variable} to locate with",
+            f"locate leaves no operand to iterate over at {variable}",
             location=scope.program.location,
             expected=f"an operand that is multiplied with {', '.join(loop.located)} and has "
             f"{variable}",
@@ -366,7 +366,7 @@ def _check_located(scope: NestScope, access: Access) -> None:
     if level is not None and level.locate(variable) is not None:
         return
     raise UserError(
-        f"the level of {access.tensor} at {variable} cannot be located into",
+        f"the level of {access.tensor} at {variable} cannot be located",
         location=access.location or scope.program.location,
         expected="a dense level",
         given="a temporary" if level is None else level.title,
@@ -623,7 +623,7 @@ def _locate(
     output = scope.blocks.like(operand.stream)
     block = format.levels[operand.level].locate(variable)
     if block is None:
-        raise InternalError(f"a level of {access.tensor} cannot be located into")
+        raise InternalError(f"a level of {access.tensor} cannot be located")
     inputs = [coordinate, operand.stream]
     scope.blocks.add(block, inputs, [output], region, access.location)
     return replace(operand, stream=output, level=operand.level + 1)

@@ -65,7 +65,7 @@ class StepPlace:
         wrong = next((part for part in parts if not isinstance(part, allowed)), None)
         if wrong is not None:
             self.refuse(
-                "names structure in an unknown way",
+                "has an unknown argument",
                 expected=" or ".join(f"{each.__name__}(variable)" for each in allowed),
                 given=repr(wrong),
             )
@@ -93,7 +93,7 @@ def skew(layout: ChainLayout, at: StepPlace, dimension: object) -> ChainLayout:
     if layout != ChainLayout():
         at.refuse("comes too late", expected="skew as the first step, A.dense().skew(Columns)")
     if dimension is not MatrixDimension.COLUMNS:
-        at.refuse("has no meaning", expected="skew(Columns)", given=repr(dimension))
+        at.refuse("applies to columns only", expected="skew(Columns)", given=repr(dimension))
     return replace(layout, skewed=True)
 
 
@@ -148,11 +148,11 @@ def block(
     """Blocks of a dense dimension, of the units of a fiber, or of fibers."""
     _check_open(layout, at)
     if not isinstance(padding, BlockPadding):
-        at.refuse("has no padding", expected="Zero or Longest", given=repr(padding))
+        at.refuse("needs a padding", expected="Zero or Longest", given=repr(padding))
     size = as_int(factor)
     if factor is not WholeExtent.WHOLE and (size is None or size < 1):
         at.refuse(
-            "has a factor that is not a number of elements",
+            "needs a factor of at least 1",
             expected="a positive integer, or Whole before pack",
             given=repr(factor),
         )
@@ -195,10 +195,10 @@ def schedule(
             "needs machines", expected="a number of machines, at least 1", given=repr(machines)
         )
     if not isinstance(policy, Policy):
-        at.refuse("has no policy", expected="ASAP, RoundRobin or LongestFirst", given=repr(policy))
+        at.refuse("needs a policy", expected="ASAP, RoundRobin or LongestFirst", given=repr(policy))
     if padding is not BlockPadding.ZERO:
         at.refuse(
-            "has a padding that a schedule cannot have",
+            "has the wrong padding",
             expected="Zero: the machines' streams are filled up at their ends",
             given=repr(padding),
             hint="to keep machines in step, block Rows by their number and Columns with Longest",
@@ -281,7 +281,7 @@ def _tile(
         )
     earlier = [tile for tile in layout.tiles if tile.dimension is dimension]
     if any(tile.factor is None for tile in earlier):
-        at.refuse(f"blocks {dimension!r} again, of which there is one block", expected="no block")
+        at.refuse(f"blocks {dimension!r} again, which is a single block", expected="no block")
     return replace(
         layout, tiles=(*layout.tiles, DenseTile(dimension=dimension, factor=factor, name=name))
     )
@@ -350,7 +350,7 @@ def _unknown(layout: ChainLayout, at: StepPlace, target: object) -> NoReturn:
     names += [blocking.name for blocking in layout.blocks]
     names += [group.name for group in layout.groups]
     at.refuse(
-        "names a dimension that is not there",
+        "names an unknown dimension",
         expected=f"one of {', '.join(name for name in names if name is not None)}",
         given=target.name if isinstance(target, Var) else repr(target),
     )

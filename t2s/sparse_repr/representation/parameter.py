@@ -45,7 +45,7 @@ class MatrixParam(Symbol):
         super().__init__(name)
         if isinstance(type, Type) and type.is_bool:
             raise UserError(
-                f"MatrixParam {name} is of truth values, which have no products and no sums",
+                f"MatrixParam {name} has elements of type bool, which have no products and sums",
                 location=self.location,
                 expected='numbers, for example MatrixParam(Float(32), 2, CISR, name="A")',
                 given=f"{type}",
@@ -184,7 +184,7 @@ def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
         )
     if len(entries.shape) != 2:
         raise UserError(
-            f"{what} has no rows and columns",
+            f"{what} must have two dimensions",
             location=user_location(),
             expected="two dimensions",
             given=f"{len(entries.shape)}",

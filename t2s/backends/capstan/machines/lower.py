@@ -271,7 +271,7 @@ class _UnitLowering:
             for other in self.program.body
         )
         if kind not in _WRITTEN or not outermost or memory in self._blocks:
-            refuse(statement, f"a write to {memory!r}, a {kind.value} that loops use again,")
+            refuse(statement, f"a write to {memory!r}, a {kind.value} that loops reuse")
         tensor = self._tensors.written(statement, memory)
         stored = writes(body, statement, tensor)
         name = self.draft.names.fresh(f"{memory}_complete")
@@ -297,7 +297,7 @@ class _UnitLowering:
         parts = factor if body is self._top and not innermost else 1
         if factor not in (parts, lanes):
             refuse(
-                pattern, f"a loop that takes {factor} iterations at a time, and has loops inside,"
+                pattern, f"a loop that takes {factor} iterations at a time, and has loops inside"
             )
         around = body if parts == 1 else self._parted(body, parts, pattern)
         region = "/".join([*([body.region] if body.region else []), pattern.binders[0]])
@@ -364,7 +364,7 @@ class _UnitLowering:
         if owner is body:  # the word starts from 0 in each iteration, so the sum is the value
             return value
         if owner is not None:
-            refuse(statement, f"an update of {statement.memory!r}, which is inside of a loop,")
+            refuse(statement, f"an update of {statement.memory!r}, which is inside a loop")
         return updated(body, statement, value, each=depth == 1)
 
     def _add(self, body: PatternBody, statement: Update) -> None:
@@ -663,7 +663,7 @@ def names_of(program: PatternProgram, everything: list[PatternStatement]) -> lis
 def refuse(statement: PatternStatement, what: str) -> NoReturn:
     """Raise the error for an unsupported statement, at the user's line."""
     raise UnsupportedError(
-        f"the simulator of Capstan has no unit for this: {what}",
+        f"the simulator of Capstan does not support this: {what}",
         location=statement.location,
         expected="loops that count or scan, and words that are written once or added to",
         hint="interpret(inputs) runs the patterns, without times",
