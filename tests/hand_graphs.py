@@ -206,3 +206,8 @@ def systolic_gemm(
 
 
 __all__ = ["Broadcast", "conjunction", "index", "loop", "space", "systolic_gemm"]
+
+
+def depths_of(graph: Graph) -> dict[str, int]:
+    """The capacity of every channel."""
+    return {channel.name: channel.capacity for channel in graph.channels}

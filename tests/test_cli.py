@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_made(design: Path) -> None:
     error = refuses(design, "--func", "first", "--out", design)
     assert error.splitlines() == [
         f"error: {str(design)!r} cannot be written",
-        "  expected: a folder on a disk with room, in which files can be made",
+        "  expected: a writable folder on a disk with free space",
         "  given:    File exists",
     ]
 

@@ -22,8 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stardust.runtimes import HBM, QUICK, TIMED, TimedKernel
-from t2s.backends.capstan.roofline_picture import BOTTOM, RIGHT, TOP, LogPlot, legend_line, powers
-from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
+from t2s.core.svg import PALETTE, LogPlot, SvgPicture, element, hover, picture, powers, stroke
 from t2s.simulator.memory.spec import MEMORIES, Dram
 
 BANDWIDTHS = tuple(round(float(number)) for number in np.geomspace(20, 2000, 12))
@@ -78,18 +77,19 @@ def figure_10(cycles: Mapping[str, list[int]]) -> SvgPicture:
     relative = {name: [one / row[-1] for one in row] for name, row in cycles.items()}
     rates = [rate for row in relative.values() for rate in row]
     plot = LogPlot(x=powers(map(float, BANDWIDTHS)), y=powers(rates))
+    beside = plot.right + 20
     drawn = []
     for number, (name, row) in enumerate(relative.items()):
-        color, y = PALETTE[number % len(PALETTE)], TOP + 18 * number
+        color, y = PALETTE[number % len(PALETTE)], plot.top + 18 * number
         dashed = number >= len(PALETTE)
         said = hover(f"{name}: {row[0]:.2f} at {BANDWIDTHS[0]} GB/s")
         points = [*zip(map(float, BANDWIDTHS), row, strict=True)]
         drawn.append(plot.line(points, color, said, dashed=dashed))
-        drawn.append(legend_line(RIGHT, y + 7, color, dashed=dashed))
-        drawn.append(element("text", text=name, x=RIGHT + 30, y=y + 11))
+        drawn.append(stroke(f"M{beside} {y + 7}h24", color, dashed=dashed))
+        drawn.append(element("text", text=name, x=beside + 30, y=y + 11))
     return picture(
-        RIGHT + 140,
-        BOTTOM,
+        beside + 140,
+        plot.bottom + 50,
         *plot.axes("GB/s", f"time, {BANDWIDTHS[-1]} GB/s = 1"),
         *drawn,
         title="run time over the bandwidth of the DRAM",

@@ -1,1 +1,1 @@
-"""Expressions, types, operators, locations, errors: what every layer of t2s stands on."""
+"""The base of every layer: expressions, types, operators, locations, errors."""

@@ -1,9 +1,9 @@
-"""Index arithmetic: sums and comparisons in which terms cancel, and loops that are digits of a sum.
+"""Simplify index arithmetic: cancel terms of sums and comparisons, and recognize digits of a sum.
 
 ``p + (t - p)`` is ``t``, ``i + j < j`` is ``i < 0``, and ``(8 * b + r) // 8`` is ``b + r // 8``.
-They are rewritten only if that makes them shorter; what is not a sum with integer factors (a
-quotient, a remainder, a minimum) is a term like a loop index, tidied inside.  Comparisons of data
-stay as they are: data may wrap around.
+An expression is rewritten only if that makes it shorter.  Quotients, remainders and minima are
+terms like loop indices, and are simplified inside.  Comparisons of data stay unchanged: data may
+wrap around.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
 
 MOST_TIDIED = 256
-"""Longer expressions stay as they are."""
+"""Longer expressions are not simplified."""
 
 _COMPARISONS = (
     Op.EQUAL,
@@ -65,7 +65,7 @@ def _is_tidied(node: Term) -> bool:
 
 
 def _divided(node: Apply, whole: Expr, by: int) -> Expr:
-    """A quotient or remainder with the multiples of the divisor taken out of what is divided."""
+    """A quotient or remainder without multiples of the divisor in the dividend."""
     terms: dict[Expr, int] = {}
     number = _collect(whole, 1, terms)
     rest = {term: factor for term, factor in terms.items() if factor % by}
@@ -89,7 +89,7 @@ def _positive(node: Apply) -> Expr | None:
 
 
 def _compared(node: Apply) -> Expr | None:
-    """A comparison without the terms that are on both sides."""
+    """A comparison without the terms common to both sides."""
     if any(not isinstance(part, Apply | Index | Const) for part in walk(node)):
         return None
     left, right = node.operands
@@ -129,7 +129,7 @@ def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
 
 
 def _sum(terms: dict[Expr, int], number: int, like: Expr) -> Expr:
-    """The sum of terms, positive ones first, in the order in which they were met."""
+    """The sum of terms, positive ones first, in order of appearance."""
     type = like.type
     ordered = sorted(((t, f) for t, f in terms.items() if f), key=lambda item: item[1] < 0)
     total: Expr | None = None
@@ -159,7 +159,7 @@ class _Row:
 def as_digits(intervals: Sequence[Interval], new: Mapping[str, Expr]) -> dict[str, Expr] | None:
     """Old loops over new ones, if each is a difference or a digit; ``None`` if one is not.
 
-    Right only where new loops are sums of old ones, and no digit overflows.
+    Correct only if new loops are sums of old ones, and no digit overflows.
     """
     names = [interval.name for interval in intervals]
     rows = [_row(name, expr, names) for name, expr in new.items()]
@@ -168,12 +168,12 @@ def as_digits(intervals: Sequence[Interval], new: Mapping[str, Expr]) -> dict[st
     while left:
         row = min(left, key=lambda row: len(row.factors))
         left.remove(row)
-        found = _digits(row, {interval.name: interval for interval in intervals})
-        if found is None:
+        digits = _digits(row, {interval.name: interval for interval in intervals})
+        if digits is None:
             return None
-        known |= found
+        known |= digits
         for other in left:
-            for name, value in found.items():
+            for name, value in digits.items():
                 factor = other.factors.pop(name, 0)
                 if factor:
                     term = factor * value
@@ -186,20 +186,20 @@ def _row(name: str, expr: Expr, names: Sequence[str]) -> _Row | None:
     if not isinstance(origin, Const):
         return None
     factors: dict[str, int] = {}
-    for one in names:
-        point = {other: const(int(other == one)) for other in names}
-        there = substitute(expr, dict(point))
-        if not isinstance(there, Const):
+    for interval_name in names:
+        point = {other: const(int(other == interval_name)) for other in names}
+        at_point = substitute(expr, dict(point))
+        if not isinstance(at_point, Const):
             return None
-        factor = int(there.value) - int(origin.value)
+        factor = int(at_point.value) - int(origin.value)
         if factor:
-            factors[one] = factor
+            factors[interval_name] = factor
     return _Row(Index(name=name) - origin, factors)
 
 
 def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | None:
     """The unknown loops of one sum, from the one with the largest factor on."""
-    found: dict[str, Expr] = {}
+    digits: dict[str, Expr] = {}
     rest, above = row.value, 0
     lows: dict[str, int] = {}
     for name, factor in row.factors.items():
@@ -215,6 +215,6 @@ def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | N
         digit = rest if not above else rest % above
         digit = digit // abs(factor)
         sign = Op.ADD if factor > 0 else Op.SUBTRACT
-        found[name] = apply(sign, const(lows[name]), digit)
+        digits[name] = apply(sign, const(lows[name]), digit)
         above = abs(factor)
-    return found
+    return digits

@@ -19,10 +19,10 @@ Notes = tuple[tuple[SourceLocation | None, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """What an input has to be: a row-major array of a shape (``()`` for a scalar) and type.
+    """The specification of an input: a row-major array of a shape (``()`` for a scalar) and type.
 
-    An extent of ``None`` may be any number.  ``origin`` says how the array has to have been made,
-    where that is known of it: see ``MadeArray``.
+    An extent of ``None`` may be any number.  ``origin`` is the required origin of an array that
+    knows its origin: see ``MadeArray``.
     """
 
     name: str
@@ -33,9 +33,9 @@ class ArraySpec:
 
 
 class MadeArray(np.ndarray[Any, Any]):
-    """An array that knows how it was made: ``origin`` names that, and what was promised of it.
+    """An array that knows its ``origin``: how it was made, and what was promised about it.
 
-    Whatever is computed from it, and what was written to a file and read again, knows it no more.
+    Arrays computed from it, or read back from a file, have no origin.
     """
 
     origin: tuple[str, ...]
@@ -60,19 +60,19 @@ def check_inputs(
 ) -> dict[str, Any]:
     """The inputs as C-contiguous numpy arrays (numpy scalars for scalars), by name.
 
-    Only the names in ``required`` have to be given, or all of them if it is ``None``.
-    ``computed`` is what the program computes itself, for the hint to leave it out.
+    Only the names in ``required`` are mandatory, or all if it is ``None``.  ``computed`` are names
+    that the program computes itself, for a hint to leave them out.
 
     Raises ``UserError`` for a missing, an unknown or a wrongly shaped or typed input.  Arrays must
     have exactly the declared dtype; so must numpy scalars, but Python numbers only have to fit.
     """
     given = named_inputs(given)
-    wanted = {spec.name: spec for spec in specs}
-    unknown = [name for name in given if name not in wanted]
+    expected = {spec.name: spec for spec in specs}
+    unknown = [name for name in given if name not in expected]
     if unknown:
-        raise _unknown(unknown[0], wanted, given, computed)
+        raise _unknown(unknown[0], expected, given, computed)
     result: dict[str, Any] = {}
-    for spec in wanted.values():
+    for spec in expected.values():
         if spec.name in given:
             check = _checked_array if spec.shape else _checked_scalar
             result[spec.name] = check(spec, given[spec.name])
@@ -89,7 +89,7 @@ def check_inputs(
 
 
 def named_inputs(given: object) -> Mapping[str, Any]:
-    """The inputs of a call; ``UserError`` for what is not a dictionary of names."""
+    """The inputs of a call; ``UserError`` unless they are a dictionary of names."""
     names = list(given) if isinstance(given, Mapping) else [None]
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in names):
         raise UserError(
@@ -105,21 +105,21 @@ def named_inputs(given: object) -> Mapping[str, Any]:
 
 def _unknown(
     name: str,
-    wanted: Iterable[str],
+    expected: Iterable[str],
     given: Iterable[str],
     computed: Iterable[ArraySpec],
 ) -> UserError:
     own = next((spec for spec in computed if spec.name == name), None)
-    wanted, given = list(wanted), list(given)
+    expected, given = list(expected), list(given)
     return UserError(
         f"the program has no input {name}",
         location=user_location(),
-        expected=", ".join(wanted) or "no inputs",
+        expected=", ".join(expected) or "no inputs",
         given=", ".join(given),
         notes=_declared(own) if own is not None else (),
         hint=f"the program computes {name}: leave it out"
         if own is not None
-        else did_you_mean(name, set(wanted) - set(given)),
+        else did_you_mean(name, set(expected) - set(given)),
     )
 
 
@@ -178,7 +178,7 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
 
 
 def _check_origin(spec: ArraySpec, given: tuple[str, ...]) -> None:
-    """What was made in another way, or without what the program was promised, is refused."""
+    """Refuse an array of another origin, or without the promises that the program relies on."""
     if not spec.origin or not given:
         return
     missing = [promise for promise in spec.origin[1:] if promise not in given[1:]]
@@ -220,10 +220,10 @@ def _as_array(spec: ArraySpec, value: Any) -> Any:
 
 
 def is_array_like(value: object) -> bool:
-    """Whether a value says what array it is: a number, a list, or an object with a protocol.
+    """Whether a value can be an array: a number, a list, or an object with an array protocol.
 
-    numpy takes any other object that has a length for the list of its keys, a graph for that of its
-    nodes: those are not arrays.  What has no length is a single element.
+    numpy would convert any other object with a length to a list of its keys; those are refused.  An
+    object without a length is a single element.
     """
     if isinstance(value, list | tuple | range | str | bytes) or not hasattr(value, "__len__"):
         return True
@@ -245,7 +245,7 @@ def _class(value: Any) -> str:
 
 def _fits(expected: tuple[int | None, ...], given: tuple[int, ...]) -> bool:
     return len(expected) == len(given) and all(
-        wanted in (None, extent) for wanted, extent in zip(expected, given, strict=True)
+        size in (None, extent) for size, extent in zip(expected, given, strict=True)
     )
 
 

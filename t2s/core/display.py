@@ -1,7 +1,7 @@
-"""What notebooks and terminals show: cards with numbers and pictures, tables, and tables of stalls.
+"""Display in notebooks and terminals: cards with numbers and pictures, tables, and stall tables.
 
-A class that derives from ``NotebookDisplay`` says what is on its card.  A card is a fragment of
-HTML without scripts that loads nothing; what would make it large is left out, and the card says so.
+A class that derives from ``NotebookDisplay`` defines its card.  A card is a fragment of HTML
+without scripts that loads nothing; parts that would make it large are left out, with a note.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ from typing import Any, Protocol
 
 from t2s.core.names import clipped, printable
 
-# What notebooks show: a card with numbers, pictures, tables and texts, as HTML and as plain text.
-#
-# A class that derives from ``NotebookDisplay`` says what is on its card; everything else is here.
-# A card is a fragment of HTML without scripts that loads nothing, has the page's own colors, light
-# or dark, and is small: what would make it large is left out, and the card says so.
+# Cards use the page's own colors, so that they are readable on light and dark pages.
 
 MOST_BYTES = 250_000
-"""The size of a card, but for the sentence that says that something was left out."""
+"""The most bytes of a card, without the note that something was left out."""
 
 MOST_LINES = 400
 MOST_LETTERS = 400
@@ -30,7 +26,7 @@ _LEFT_OUT = "<p>This part is too large for a notebook: print it.</p>"
 
 
 class CardPart(Protocol):
-    """What is on a card: a picture, a table, a text, another card."""
+    """A part of a card: a picture, a table, a text, another card."""
 
     def html(self) -> str:
         """A well-formed element, with everything escaped."""
@@ -38,13 +34,13 @@ class CardPart(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preformatted:
-    """Text with lines and columns of its own, under a title; or the title alone."""
+    """Preformatted text under a title; or the title alone."""
 
     title: str
     text: str = ""
 
     def html(self) -> str:
-        """The first lines, and how many follow."""
+        """The first lines, and the number of the others."""
         lines = self.text.splitlines()
         shown = [clipped(line, MOST_LETTERS) for line in lines[:MOST_LINES]]
         if len(lines) > len(shown):
@@ -57,7 +53,7 @@ class Preformatted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotebookCard:
-    """A title, numbers as (label, text), what is shown below them, and other cards."""
+    """A title, numbers as (label, text), parts below them, and further cards."""
 
     title: str
     summary: tuple[tuple[str, str], ...] = ()
@@ -65,15 +61,15 @@ class NotebookCard:
 
     def html(self) -> str:
         """The card as a ``<div>``; parts that are ``None`` are skipped."""
-        made, room = [], MOST_BYTES
+        parts, room = [], MOST_BYTES
         for piece in map(printable, self._pieces()):
             size = len(piece.encode())
             if size > room:
-                made.append(_LEFT_OUT)
+                parts.append(_LEFT_OUT)
             else:
-                made.append(piece)
+                parts.append(piece)
                 room -= size
-        return f"<div>{''.join(made)}</div>"
+        return f"<div>{''.join(parts)}</div>"
 
     def _pieces(self) -> Iterator[str]:
         yield f"<h4>{_shown(self.title)}</h4>"
@@ -92,9 +88,9 @@ def _shown(text: str) -> str:
 
 
 class NotebookDisplay:
-    """Makes notebooks show an object: as a card, and as ``str(object)`` where there is no HTML.
+    """Shows an object in notebooks as a card, and as ``str(object)`` without HTML.
 
-    A class says what its ``_card`` is, or has a ``_repr_html_`` of its own.
+    Subclasses define ``_card`` or ``_repr_html_``.
     """
 
     __slots__ = ()
@@ -111,8 +107,7 @@ class NotebookDisplay:
 
 
 MOST_ROWS = 100
-MOST_LETTERS_OF_A_CELL = 160
-"""Rows of a table in a notebook, and letters of a cell."""
+"""Rows of a table in a notebook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +137,7 @@ class Table(NotebookDisplay):
     def html(self) -> str:
         """A ``<table>`` with everything escaped and nothing loaded from elsewhere.
 
-        Of a table of more than ``MOST_ROWS`` rows it has the first ones, and says how many follow.
+        Only the first ``MOST_ROWS`` rows are shown, with the number of the others.
         """
 
         def cells(tag: str, line: Sequence[str]) -> str:

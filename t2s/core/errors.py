@@ -20,13 +20,13 @@ class T2SError(Exception):
 
 
 class UserError(T2SError):
-    """The program or its input is wrong, and the message says where and how to mend it.
+    """The program or its input is wrong; the message says where, and how to fix it.
 
     Parameters
     ----------
-    message: one sentence naming the directive or operation and the objects by the user's names.
+    message: one sentence: what is wrong with what, by the user's names.
     location: the user's line that has to change.
-    expected, given: what would have been right, and what was found instead.
+    expected, given: what is valid there, and what was found instead.
     hint: what to try.
     notes: further (location, text) pairs, for the other parties of a conflict.
     """
@@ -50,7 +50,7 @@ class UserError(T2SError):
         super().__init__(self._render())
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and notebooks show in place of a traceback."""
+        """The text that IPython and notebooks show in place of a traceback."""
         return message_of(self).splitlines()
 
     def _render(self) -> str:
@@ -77,22 +77,22 @@ class T2SWarning(UserWarning):
 
 
 def warn(message: str, *, location: SourceLocation, expected: str, given: str, hint: str) -> None:
-    """Warn the user about one of their lines; every time, not only the first."""
+    """Warn the user about a line of their program, on every occurrence."""
     text = str(UserError(message, expected=expected, given=given, hint=hint))
     warnings.warn_explicit(text, T2SWarning, location.file, location.line)
 
 
 def message_of(error: BaseException) -> str:
-    """What a user is shown of an error: the text, which names his line, and no frames of t2s."""
+    """The text of an error for users: it names their line, and shows no frames of t2s."""
     return f"error: {error}"
 
 
 def show_errors_without_frames() -> None:
-    """Have Python print a ``UserError`` that nobody catches as ``t2s run`` prints it.
+    """Make Python print an uncaught ``UserError`` without frames, as ``t2s run`` does.
 
-    An error of t2s already names the user's line; the frames above it are those of t2s.  Other
-    errors, bugs of t2s among them, keep their tracebacks, and so do programs that have set
-    ``sys.excepthook`` themselves before t2s is imported.
+    A ``UserError`` already names the user's line, and all further frames are those of t2s.  Other
+    errors, including bugs of t2s, keep their tracebacks, and so do programs that set
+    ``sys.excepthook`` before they import t2s.
     """
     if sys.excepthook is not sys.__excepthook__:
         return

@@ -1,13 +1,14 @@
 """Scalar and vector expressions, shared by the temporal program and by the bodies of PEs.
 
-Expressions are frozen and compare by structure.  They carry their types; the places where they
-were written are kept in the definitions and statements that hold them, and in ``Read``.
+Expressions are frozen and compare by structure.  They carry their types; source locations are in
+the definitions and statements that hold them, and in ``Read``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import copysign, prod
 from typing import cast
 
@@ -92,7 +93,7 @@ Number = Expr | int | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Const(Expr):
-    """A literal.  Of floats 0.0 and -0.0 are two, and NaN is one."""
+    """A literal.  0.0 and -0.0 are different constants, and all NaNs are equal."""
 
     value: int | float | bool
 
@@ -105,10 +106,10 @@ class Const(Expr):
         return hash((self.type, self.value if self.value == self.value else "NaN"))
 
 
-def _same_number(one: float, other: float) -> bool:
-    if one != one or other != other:
-        return one != one and other != other
-    return one == other and copysign(1, one) == copysign(1, other)
+def _same_number(left: float, right: float) -> bool:
+    if left != left or right != right:
+        return left != left and right != right
+    return left == right and copysign(1, left) == copysign(1, right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ class Index(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter(Expr):
-    """A scalar that is given when the design runs."""
+    """A scalar argument of a run."""
 
     name: str
 
@@ -221,17 +222,17 @@ class BitOperator(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountBits(BitOperator):
-    """How many bits are set: an int32."""
+    """The number of set bits: an int32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowestBits(BitOperator):
-    """The numbers of the first bits that are set, as int32 lanes; -1 behind the last one."""
+    """The numbers of the first set bits, as int32 lanes; -1 after the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankBits(BitOperator):
-    """For each int32 lane of ``bits`` how many bits below that number are set.
+    """For each int32 lane of ``bits``, the number of set bits below that bit.
 
     A lane that is negative gives -1.
     """
@@ -243,7 +244,7 @@ class RankBits(BitOperator):
 class SetBits(BitOperator):
     """The words with the bits set that the int32 lanes of ``bits`` number.
 
-    A number that is negative, or behind the last bit, sets none.
+    A number that is negative, or beyond the last bit, sets none.
     """
 
     bits: Expr
@@ -262,14 +263,19 @@ def apply(operator: Op, *operands: Expr) -> Apply:
 def _applied(operator: Op, left: Number, right: Number) -> Apply:
     """Apply an operator to two operands of which at least one is an expression."""
     if not isinstance(right, Expr):
-        right = _constant(right, cast(Expr, left).type)
+        right = as_expression(right, cast(Expr, left).type)
     elif not isinstance(left, Expr):
-        left = _constant(left, right.type)
+        left = as_expression(left, right.type)
     return apply(operator, cast(Expr, left), right)
 
 
-def _constant(value: int | float | bool, type: Type) -> Expr:
-    """A number of Python or numpy as a constant of a type, in all of its lanes."""
+def as_expression(value: Number, type: Type) -> Expr:
+    """An expression as it is; a number of Python or numpy as a constant of a type, in all lanes.
+
+    Raises ``TypeError`` for a number that the type does not have.
+    """
+    if isinstance(value, Expr):
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     match value:
@@ -281,7 +287,27 @@ def _constant(value: int | float | bool, type: Type) -> Expr:
             constant = const(value, type.scalar)
         case _:
             raise TypeError(f"{value!r} is not a value of type {type}")
-    return constant if type.lanes == 1 else Broadcast(value=constant, type=type)
+    return spread(constant, type.lanes)
+
+
+def zero(type: Type) -> Expr:
+    """The zero of a type, in all of its lanes."""
+    scalar = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
+    return spread(scalar, type.lanes)
+
+
+def spread(value: Expr, lanes: int) -> Expr:
+    """A scalar in so many lanes; a vector of so many lanes as it is."""
+    if value.type.lanes == lanes:
+        return value
+    return Broadcast(value=value, type=value.type.with_lanes(lanes))
+
+
+def select(condition: Expr, if_true: Number, if_false: Number) -> Select:
+    """``if_true`` where the condition holds, else ``if_false``; two numbers are int32."""
+    first = as_expression(if_true, if_false.type if isinstance(if_false, Expr) else INT32)
+    second = as_expression(if_false, first.type)
+    return Select(condition=condition, if_true=first, if_false=second, type=first.type)
 
 
 TRUE = Const(value=True, type=BOOL)
@@ -303,17 +329,22 @@ def all_hold(*conditions: Expr | None) -> Expr:
     return TRUE if result is None else result
 
 
+def any_holds(*conditions: Expr) -> Expr:
+    """The logical or of one condition or more."""
+    return reduce(lambda left, right: left | right, conditions)
+
+
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     """The factors of a condition: ``a and b and c`` as ``(a, b, c)``; none for 'always'."""
-    found: list[Expr] = []
+    factors: list[Expr] = []
     waiting = [] if condition is None else [condition]
     while waiting:
         match waiting.pop():
             case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
                 waiting += [right, left]
             case factor:
-                found.append(factor)
-    return tuple(found)
+                factors.append(factor)
+    return tuple(factors)
 
 
 def equals(left: Expr, right: Number) -> Apply:
@@ -338,7 +369,7 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
 def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
     """The row-major position ``flat`` as one index for each extent.
 
-    Outside of the range that is counted the indices stay within their extents.
+    Indices stay within their extents even if ``flat`` is out of range.
     """
     result: list[Expr] = []
     for at, extent in enumerate(extents):
@@ -358,7 +389,7 @@ def is_static(expr: Term) -> bool:
 
 
 def reads(expr: Term) -> tuple[Read, ...]:
-    """All element reads, in the order they are written; an object that is shared comes once."""
+    """All element reads in program order; a shared object occurs once."""
     return tuple(node for node in distinct(expr) if isinstance(node, Read))
 
 
@@ -436,9 +467,9 @@ def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
         case ReduceLanes(operator=operator, value=value, type=type):
             return reduce_lanes(operator, type, evaluate(value, environment))
         case Insert(vector=vector, lane=lane, value=value, type=type):
-            here = np.expand_dims(evaluate(lane, environment), -1) == np.arange(type.lanes)
+            chosen_lane = np.expand_dims(evaluate(lane, environment), -1) == np.arange(type.lanes)
             scalar = np.expand_dims(evaluate(value, environment), -1)
-            return np.where(here, scalar, evaluate(vector, environment))
+            return np.where(chosen_lane, scalar, evaluate(vector, environment))
         case BitOperator(words=words):
             return _of_bits(expr, evaluate(words, environment), environment)
     raise TypeError(f"{expr.__class__.__name__} has no value here")
@@ -453,12 +484,12 @@ def _of_bits(expr: BitOperator, words: Array, environment: dict[str, Array]) -> 
             lanes = np.full(type.lanes, -1, np.int32)
             lanes[: len(numbers)] = numbers[: type.lanes]
             return lanes if type.lanes > 1 else lanes[0]
-        case RankBits(bits=wanted):
-            at = evaluate(wanted, environment)
+        case RankBits(bits=bit_numbers):
+            at = evaluate(bit_numbers, environment)
             below = np.searchsorted(numbers, at).astype(np.int32)
             return np.where(at < 0, np.int32(-1), below)[()]
-        case SetBits(bits=wanted):
-            at = np.atleast_1d(evaluate(wanted, environment))
+        case SetBits(bits=bit_numbers):
+            at = np.atleast_1d(evaluate(bit_numbers, environment))
             more = np.zeros(bits.size, bool)
             more[at[(at >= 0) & (at < bits.size)]] = True
             packed = np.packbits(more, bitorder="little").view("<u4").astype(np.uint32)

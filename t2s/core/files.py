@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic writes: files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2s.core.location import SourceLocation, user_location
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name that the system does not take is none."""
+    """Whether the file exists; false for names that the system rejects."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -26,9 +26,9 @@ def write_texts(
 ) -> tuple[Path, ...]:
     """Write texts by file name into a folder (made if missing), and return their paths.
 
-    Everything is written under other names first, and moved into place when all of it is there: a
-    disk that is full leaves what was in the folder before.  Raises ``UserError`` at ``location`` if
-    the folder cannot be made or written.
+    All files are written under temporary names first, and moved into place together, so a full disk
+    leaves the folder unchanged.  Raises ``UserError`` at ``location`` if the folder cannot be made
+    or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,13 +37,13 @@ def write_texts(
         raise UserError(
             f"{os.fspath(folder)!r} cannot be written",
             location=location,
-            expected="a folder on a disk with room, in which files can be made",
+            expected="a writable folder on a disk with free space",
             given=error.strerror or str(error),
         ) from None
 
 
 def check_place(path: Path, location: SourceLocation | None = None) -> None:
-    """Raise the ``UserError`` of ``write_file`` at once where no such folder: to write into.
+    """Raise the ``UserError`` of ``write_file`` early if the folder does not exist.
 
     Commands name no line of a user.
     """
@@ -52,7 +52,7 @@ def check_place(path: Path, location: SourceLocation | None = None) -> None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is such a folder; a name that the system does not take is none."""
+    """Whether the folder exists; false for names that the system rejects."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -63,13 +63,13 @@ def _refuse(path: Path, why: str, location: SourceLocation | None) -> NoReturn:
     raise UserError(
         f"the file {os.fspath(path)!r} cannot be written",
         location=location,
-        expected="a name in a folder on a disk with room, in which files can be made",
+        expected="a name in a writable folder on a disk with free space",
         given=why,
     )
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write one file, whole or not at all, into a folder that is there.  Raises ``UserError``."""
+    """Write one file atomically into an existing folder.  Raises ``UserError``."""
     try:
         if path.is_dir() or not path.name:
             raise IsADirectoryError(None, "this is a folder")
@@ -98,7 +98,7 @@ def _moved(folder: Path, files: Mapping[str, bytes]) -> tuple[Path, ...]:
 
 
 def _mask() -> int:
-    """The permissions that new files do not get.  There is no way to ask without setting it."""
+    """The umask.  The system has no way to read it without setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

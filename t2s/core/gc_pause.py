@@ -1,8 +1,8 @@
 """Pause the cyclic garbage collector while a design is compiled.
 
-A compiler makes many objects that live until it is done.  Each few thousand of them let Python look
-through all objects of the process for cycles, half of the time that compiling takes; what is found
-is next to nothing before the end.  So the search waits, and goes on where a run begins.
+A compiler makes many objects that live until it is done.  Every few thousand of them trigger a
+search through all objects of the process for garbage cycles, which takes half of the compile time
+and finds almost nothing.  So collection is paused while compiling, and resumes when a run begins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class _Waiting:
-    """How many blocks hold the search up, in all threads, and whether it was on before."""
+    """The number of active pauses in all threads, and whether collection was enabled before."""
 
     lock: Lock = field(default_factory=Lock)
     blocks: int = 0
@@ -31,7 +31,7 @@ _WAITING = _Waiting()
 
 
 class gc_paused:
-    """Let no search for cycles of garbage begin inside of the block, in any thread.
+    """Pause the cyclic collector inside the block, in all threads.
 
     For work whose end is in sight, with memory in proportion to its input; a block inside of
     another changes nothing.  A search that the user has switched off stays off.  As a decorator it

@@ -20,10 +20,10 @@ def interval(expr: Expr, ranges: Ranges) -> Interval | None:
     """
     if expr.type.lanes > 1 or expr.type.is_float:
         return None
-    found = _interval(expr, ranges)
+    result = _interval(expr, ranges)
     limits = integer_range(expr.type)
-    if found is not None and limits[0] <= found[0] and found[1] <= limits[1]:
-        return found
+    if result is not None and limits[0] <= result[0] and result[1] <= limits[1]:
+        return result
     return limits if expr.type.kind is Kind.UINT else None
 
 
@@ -110,8 +110,8 @@ def _truth(always: bool, never: bool) -> Interval:
 
 def non_negative(expr: Expr, ranges: Ranges) -> bool:
     """Whether the value is known to be at least 0."""
-    found = interval(expr, ranges)
-    return found is not None and found[0] >= 0
+    bounds = interval(expr, ranges)
+    return bounds is not None and bounds[0] >= 0
 
 
 def linear_form(expr: Expr) -> LinearForm | None:
@@ -142,8 +142,8 @@ def _sum(left: LinearForm | None, right: LinearForm | None, factor: int) -> Line
     coefficients = dict(left[0])
     for name, coefficient in right[0].items():
         coefficients[name] = coefficients.get(name, 0) + factor * coefficient
-    kept = {name: value for name, value in coefficients.items() if value}
-    return kept, left[1] + factor * right[1]
+    nonzero = {name: value for name, value in coefficients.items() if value}
+    return nonzero, left[1] + factor * right[1]
 
 
 def from_linear_form(form: LinearForm) -> Expr:
@@ -178,14 +178,14 @@ def bound_over(expr: Expr, ranges: Ranges, pick: Callable[[int, int], int]) -> E
     if form is None:
         return _bound_of_parts(expr, ranges, pick)
     coefficients, constant = form
-    kept: dict[str, int] = {}
+    inner: dict[str, int] = {}
     for name, coefficient in coefficients.items():
         if name in ranges:
             low, high = ranges[name]
             constant += pick(coefficient * low, coefficient * high)
         else:
-            kept[name] = coefficient
-    return from_linear_form((kept, constant))
+            inner[name] = coefficient
+    return from_linear_form((inner, constant))
 
 
 def _bound_of_parts(expr: Expr, ranges: Ranges, pick: Callable[[int, int], int]) -> Expr | None:

@@ -84,8 +84,8 @@ def _pieces(exprs: Sequence[Expr], conditions: tuple[Expr, ...] = ()) -> list[_P
 
     Raises ``NotAffine`` for a selection by something else than loops.
     """
-    found = (node for expr in exprs for node in walk(expr) if isinstance(node, Select))
-    first = next(found, None)
+    selects = (node for expr in exprs for node in walk(expr) if isinstance(node, Select))
+    first = next(selects, None)
     if first is None:
         return [_Piece(conditions=conditions, exprs=tuple(exprs))]
     test = first.condition
@@ -281,12 +281,12 @@ class LoopDomain:
         """
         image_map = self.image(exprs)
         image = image_map.range()
-        wanted = target._set if target_exprs is None else target.image(target_exprs).range()
+        covered = target._set if target_exprs is None else target.image(target_exprs).range()
         labels = names or [interval.name for interval in target.intervals]
-        missing = wanted.subtract(image)
+        missing = covered.subtract(image)
         if not missing.is_empty():
             return f"never {what}: {_describe(missing, labels)}"
-        extra = image.subtract(wanted if within is None else within._set)
+        extra = image.subtract(covered if within is None else within._set)
         if not extra.is_empty():
             return f"outside of the domain: {_describe(extra, labels)}"
         if not image_map.is_injective():

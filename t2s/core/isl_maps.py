@@ -1,4 +1,4 @@
-"""What transformations and dependences need of isl: cases, translations, equalities, new loops.
+"""Transformations and dependences with isl: cases, translations, equalities, new loops.
 
 All of it works on the iterations of a ``LoopDomain`` and gives expressions of its loops.
 """
@@ -30,7 +30,7 @@ from t2s.core.walk import walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Where expressions have these values: ``where`` over the loops, ``None`` for everywhere.
+    """Where expressions have the given values: a condition ``where``, ``None`` for everywhere.
 
     ``points`` is isl's set of those iterations.
     """
@@ -50,7 +50,7 @@ class Span:
 
 
 def cases(domain: LoopDomain, exprs: Sequence[Expr], limit: int) -> list[Case] | None:
-    """The combinations of values that expressions have, with where; ``None`` if above ``limit``.
+    """The combinations of values of expressions, with conditions; ``None`` if more than ``limit``.
 
     Sorted by value.
     """
@@ -60,12 +60,12 @@ def cases(domain: LoopDomain, exprs: Sequence[Expr], limit: int) -> list[Case] |
         return None
     points: list[Any] = []
     values.foreach_point(points.append)
-    found = []
+    branches = []
     for point in points:
         where = image.intersect_range(islpy_module().Set.from_point(point)).domain()
         coordinates = _coordinates(point, len(exprs))
-        found.append(Case(values=coordinates, where=condition(domain, where), points=where))
-    return sorted(found, key=lambda case: case.values)
+        branches.append(Case(values=coordinates, where=condition(domain, where), points=where))
+    return sorted(branches, key=lambda case: case.values)
 
 
 def _coordinates(point: Any, size: int) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def _coordinates(point: Any, size: int) -> tuple[int, ...]:
 def condition(domain: LoopDomain, points: Any) -> Expr | None:
     """The condition under which an iteration of the domain is one of ``points``.
 
-    ``None`` where it always is; the condition is only right inside of the domain.
+    ``None`` if it always is; the condition is only valid inside the domain.
     """
     if domain.points.is_subset(points):
         return None
@@ -92,15 +92,15 @@ def condition(domain: LoopDomain, points: Any) -> Expr | None:
 
 
 def project(domain: LoopDomain, names: Sequence[str]) -> Any:
-    """isl's set of the values that some loops have together, in the order of the names."""
+    """isl's set of the joint values of some loops, in the order of the names."""
     return domain.image([Index(name=name) for name in names]).range()
 
 
 def ends(domain: LoopDomain, fixed: int, *, first: bool) -> Any:
     """isl's set of the first, or last, iterations for every value of the ``fixed`` outermost loops.
 
-    First and last are in the order of the nest, which bounds of inner loops that have no iteration
-    do not stop: the first iteration need not be where every loop starts.
+    First and last are in execution order.  Inner loops may be empty, so the first iteration is not
+    always that at which every loop starts.
     """
     return _end_of(domain.points, fixed, lower=first).wrap().flatten()
 
@@ -137,7 +137,7 @@ class Transformation:
         self.image = self._map.range().coalesce()
 
     def clash(self) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Two old iterations that become one new iteration, or ``None`` if there are none."""
+        """Two old iterations that map to the same new one, or ``None``."""
         islpy = islpy_module()
         pairs = self._map.apply_range(self._map.reverse())
         identity = islpy.Map.identity(pairs.get_space())
@@ -173,15 +173,15 @@ class Transformation:
 
     def _as_digits(self) -> dict[str, Expr] | None:
         """The old loops as digits of the new ones, if they are: without cases."""
-        found = as_digits(self.domain.intervals, self.new)
-        if found is None:
+        digits = as_digits(self.domain.intervals, self.new)
+        if digits is None:
             return None
-        for name, expr in found.items():
+        for name, expr in digits.items():
             over_old = substitute(expr, dict(self.new))
             other = unequal(over_old, Index(name=name))
             if not self.domain.restricted(other).is_empty():
                 return None
-        return found
+        return digits
 
     def constant_range(self, name: str) -> tuple[int, int]:
         """The first and the last index that a new loop ever has."""
@@ -232,8 +232,8 @@ class Transformation:
     def _agree(self, prefix: Any, hull: Any, at: int, *, lower: bool) -> bool:
         """Whether a convex set starts (or ends) in a dimension where the set itself does."""
         exact, straight = (_end_of(points, at, lower=lower) for points in (prefix, hull))
-        wanted = prefix.project_out(islpy_module().dim_type.set, at, 1)
-        return bool(exact.intersect(straight).domain().is_equal(wanted))
+        expected = prefix.project_out(islpy_module().dim_type.set, at, 1)
+        return bool(exact.intersect(straight).domain().is_equal(expected))
 
     def _exact(self, prefix: Any, at: int, *, lower: bool) -> Expr:
         """The first or the last index in a dimension, case by case."""
@@ -343,7 +343,7 @@ def equalities(domain: LoopDomain) -> list[Equality]:
     dim = islpy_module().dim_type.set
     hull = domain.points.remove_divs().affine_hull()
     names = list(domain.identifiers.values())
-    found = []
+    equations = []
     for constraint in hull.get_constraints():
         if not constraint.is_equality():
             continue
@@ -351,13 +351,13 @@ def equalities(domain: LoopDomain) -> list[Equality]:
             name: int(constraint.get_coefficient_val(dim, at).to_python())
             for at, name in enumerate(names)
         }
-        found.append(
+        equations.append(
             Equality(
                 number=int(constraint.get_constant_val().to_python()),
                 factors={name: factor for name, factor in factors.items() if factor},
             )
         )
-    return found
+    return equations
 
 
 # From isl's sets and piecewise functions back to expressions.

@@ -1,9 +1,9 @@
 """Let-bind shared and deep parts of large expressions, so that each part is small.
 
-Expressions are trees on paper, but a value that occurs several times may be one object.  Written
-out, a chain of such values is exponentially large, and a sum of thousands of terms is thousands of
-operators deep.  ``bind_shared`` gives names to values that are shared, and cuts what is too deep,
-so that whoever reads the parts may walk through them as trees.
+Expressions are DAGs: a value that occurs several times may be one object.  Expanded to a tree, a
+chain of shared values is exponentially large, and a sum of thousands of terms is thousands of
+operators deep.  ``bind_shared`` names shared values and splits deep ones, so that each part can be
+traversed as a tree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from t2s.core.expr import Const, Expr, Index, Local, Parameter, Read
 from t2s.core.walk import Term, children, distinct, rebuild, walk
 
 DEEP = 200
-"""Expressions of more operators above one another are cut."""
+"""Deeper expressions are split."""
 
 DEPTH_OF_PART = 64
 """How deep the parts are then."""
@@ -26,13 +26,13 @@ _LEAVES = (Const, Index, Local, Parameter, Read)
 
 
 def is_repetitive(expr: Term) -> bool:
-    """Whether an expression, written out, is much larger than the objects that it is made of."""
+    """Whether an expression, expanded to a tree, is much larger than its DAG."""
     own = sum(1 for _ in distinct(expr))
     return next(islice(walk(expr), 4 * own + 256, None), None) is not None
 
 
 def bottom_up(expr: Term) -> Iterator[Term]:
-    """All sub-terms, children first; an object that is shared comes once."""
+    """All sub-terms, children first; a shared object occurs once."""
     waiting, done = [(expr, False)], set[int]()
     while waiting:
         node, entered = waiting.pop()
@@ -47,7 +47,7 @@ def bottom_up(expr: Term) -> Iterator[Term]:
 
 
 def depth_of(expr: Term) -> int:
-    """How many terms are above one another, this one included."""
+    """The depth of a term, at least 1."""
     depths: dict[int, int] = {}
     for node in bottom_up(expr):
         depths[id(node)] = 1 + max((depths[id(child)] for child in children(node)), default=0)
@@ -55,27 +55,27 @@ def depth_of(expr: Term) -> int:
 
 
 def bind_shared(expr: Expr, name: Callable[[], str]) -> tuple[list[tuple[str, Expr]], Expr]:
-    """The parts to compute first, each with a fresh name, and what is left of the expression."""
+    """The parts to compute first, each with a fresh name, and the remaining expression."""
     shared = _shared(expr) if is_repetitive(expr) else frozenset[int]()
     if not shared and depth_of(expr) <= DEEP:
         return [], expr
     depths: dict[int, int] = {}
     parts: list[tuple[str, Expr]] = []
-    found: dict[int, Term] = {}
+    bound: dict[int, Term] = {}
     for node in bottom_up(expr):
         depth = 1 + max((depths[id(child)] for child in children(node)), default=0)
-        value = rebuild(node, lambda child: found[id(child)])
-        wanted = id(node) in shared or depth >= DEPTH_OF_PART
-        if wanted and isinstance(value, Expr) and node is not expr:
+        value = rebuild(node, lambda child: bound[id(child)])
+        bind = id(node) in shared or depth >= DEPTH_OF_PART
+        if bind and isinstance(value, Expr) and node is not expr:
             local = Local(name=name(), type=value.type)
             parts.append((local.name, value))
             depth, value = 0, local
-        depths[id(node)], found[id(node)] = depth, value
-    return parts, cast(Expr, found[id(expr)])
+        depths[id(node)], bound[id(node)] = depth, value
+    return parts, cast(Expr, bound[id(expr)])
 
 
 def _shared(expr: Expr) -> frozenset[int]:
-    """The objects that are parts of several others, and are worth a name."""
+    """The objects that occur in several others, and are worth a name."""
     uses: Counter[int] = Counter()
     for node in distinct(expr):
         uses.update(id(c) for c in children(node) if isinstance(c, Expr) and not _is_leaf(c))

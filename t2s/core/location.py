@@ -1,4 +1,4 @@
-"""Where in the user's program something was said.
+"""Source locations in the user's program.
 
 Every object a user creates and every directive a user writes records the first stack frame that
 lies outside the ``t2s`` package.  The location is taken when the call is made and travels with the
@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from types import FrameType
 
 _COMMAND_LIBRARIES = ("typer", "click")
-"""What calls the commands of t2s; their lines are nobody's to mend."""
+"""Libraries that call the commands of t2s; users cannot change their lines."""
 
 _PACKAGE_ROOT = str(Path(__file__).parent.parent) + os.sep
 
@@ -33,18 +33,20 @@ class SourceLocation:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a command was called in a terminal: the line is one of the library for that."""
+        """Whether a command was called from a terminal: the line belongs to the command-line
+        library.
+        """
         return PurePath(self.file).parent.name in _COMMAND_LIBRARIES
 
     @property
     def source_line(self) -> str:
-        """The text of the line, stripped; empty where the source is not available."""
+        """The text of the line, stripped; empty if the source is not available."""
         lines = self.file_lines
         return lines[self.line - 1].strip() if 0 < self.line <= len(lines) else ""
 
     @property
     def file_lines(self) -> list[str]:
-        """The lines of the file; none where the source is not available."""
+        """The lines of the file; none if the source is not available."""
         try:
             return linecache.getlines(self.file)
         except ValueError:  # no file can have this name; graphs in JSON may bring one
@@ -52,7 +54,7 @@ class SourceLocation:
 
 
 def user_location() -> SourceLocation:
-    """The innermost call site outside the ``t2s`` package, and outside of what makes dataclasses.
+    """The innermost call site outside the ``t2s`` package and outside generated dataclass methods.
 
     Falls back to the outermost frame if the whole stack lies inside the package (``t2s run``
     executes the user's file, so this happens only in the package's own start-up code).
@@ -64,7 +66,7 @@ def user_location() -> SourceLocation:
 
 
 def user_depth() -> int:
-    """How many calls above its caller the user is: the ``stacklevel`` of a warning."""
+    """The number of frames between the caller and the user: the ``stacklevel`` of a warning."""
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and _inside(frame):
         frame, depth = frame.f_back, depth + 1
@@ -72,7 +74,7 @@ def user_depth() -> int:
 
 
 def _inside(frame: FrameType) -> bool:
-    """Whether a frame is ours, or one of a dataclass: its ``replace``, or a method made for it."""
+    """Whether a frame is in t2s, or in ``replace`` or a generated method of a dataclass."""
     file = frame.f_code.co_filename
     if file == "<string>":
         file = str(frame.f_globals.get("__file__", file))

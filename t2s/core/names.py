@@ -1,8 +1,8 @@
-"""What may be a name, unique names within one compilation, and text on one line.
+"""Valid names, unique names within one compilation, and text on one line.
 
-Names go into many kinds of generated text.  Backends turn them into identifiers of their own; that
-they are plain words to begin with is checked where they come in: by the language, when a graph is
-read from a file, and when a graph is verified.
+Names occur in many kinds of generated text, where backends turn them into identifiers.  They are
+checked where they enter: by the language, when a graph is read from a file, and when it is
+verified.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from difflib import get_close_matches
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 LONGEST_NAME = 1_000
-"""Characters of the longest name."""
+"""The most characters of a name."""
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be a name: a Python identifier of a bearable length."""
+    """Whether a text can be a name: a Python identifier of limited length."""
     return text.isidentifier() and len(text) <= LONGEST_NAME
 
 
 def one_line(text: str) -> str:
-    r"""The text for a comment that ends with its line: nothing in it can end the line or join two.
+    r"""Escape a text for a line comment: nothing in it can end the line or continue it.
 
-    What cannot be printed is spelled as in Python; a backslash at the end would join the next line
-    to this one in C.
+    Unprintable characters are escaped as in Python; a backslash at the end would continue the
+    comment on the next line in C.
 
     >>> one_line("a\nb"), one_line("folder" + chr(92))
     ('a\\nb', 'folder\\ .')
@@ -53,24 +53,24 @@ def counted(number: int, noun: str) -> str:
 
 
 def printable(page: str) -> str:
-    r"""The text of a page without the characters that no page may have, spelled as in Python.
+    r"""Escape the characters that are not allowed in HTML, as in Python.
 
-    Half of a pair (as in the name of a file that is not a text) has no bytes in UTF-8 either.
+    A lone surrogate (as in a file name that is not text) cannot be encoded in UTF-8 either.
 
     >>> printable("caf" + chr(0xdce9))
     'caf\\udce9'
     """
-    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], page)
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], page)
 
 
 class NameSupply:
-    """Hands out names that are not taken yet; one object per compilation, no global counter."""
+    """A supply of unused names; one object per compilation, without a global counter."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
     def copy(self) -> NameSupply:
-        """Another supply that has the same names left."""
+        """An independent supply in the same state."""
         return NameSupply(self._taken)
 
     def fresh(self, wanted: str) -> str:
@@ -90,10 +90,10 @@ def dot_text(*lines: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """``did you mean unroll?``, for the known name that is written most alike; ``None`` for none.
+    """``did you mean unroll?`` for the most similar known name; ``None`` if none is close.
 
-    Upper and lower case count as alike.
+    Case is ignored.
     """
     spelled = {other.lower(): other for other in known}
-    found = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
-    return f"did you mean {spelled[found[0]]}?" if found else None
+    close = get_close_matches(name.lower(), spelled, n=1, cutoff=0.7)
+    return f"did you mean {spelled[close[0]]}?" if close else None

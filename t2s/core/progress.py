@@ -22,11 +22,11 @@ class ProgressBar:
     about a second, if standard error is a terminal.  A subclass says what the bar consists of.
     """
 
-    def __init__(self, wanted: bool | None) -> None:
-        if wanted is not None:
-            checked_kind("progress", wanted, bool, "True, False, or None for what takes long")
-        self._enabled = wanted if wanted is not None else sys.stderr.isatty()
-        self._patience = 0.0 if wanted else _PATIENCE
+    def __init__(self, enabled: bool | None) -> None:
+        if enabled is not None:
+            checked_kind("progress", enabled, bool, "True, False, or None for what takes long")
+        self._enabled = enabled if enabled is not None else sys.stderr.isatty()
+        self._patience = 0.0 if enabled else _PATIENCE
         self._started = time.monotonic()
         self._bar: Any = None
         self._task: Any = None

@@ -23,21 +23,21 @@ def strong_components(count: int, arcs: Iterable[tuple[int, int]]) -> list[int]:
     for start in range(count):
         stack = [(start, 0)]
         while stack:
-            here, index = stack.pop()
+            node, index = stack.pop()
             if index == 0:
-                if seen[here]:
+                if seen[node]:
                     continue
-                seen[here] = True
-            if index < len(forward[here]):
-                stack += [(here, index + 1), (forward[here][index], 0)]
+                seen[node] = True
+            if index < len(forward[node]):
+                stack += [(node, index + 1), (forward[node][index], 0)]
             else:
-                order.append(here)
+                order.append(node)
     component = [-1] * count
     for start in reversed(order):
         reached = [start]
         while reached:
-            here = reached.pop()
-            if component[here] < 0:
-                component[here] = start
-                reached += backward[here]
+            node = reached.pop()
+            if component[node] < 0:
+                component[node] = start
+                reached += backward[node]
     return component

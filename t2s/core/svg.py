@@ -6,7 +6,8 @@ page.  Every picture has a title and a description for readers who do not see it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -171,9 +172,13 @@ def bar_chart(
     if len(bars) > len(shown):
         drawn.append(_text(left, height + 10, f"and {len(bars) - len(shown):,} more"))
         height += _LINE
-    said = "; ".join(f"{bar.name} {bar.word}".strip() for bar in shown)
+    summary = "; ".join(f"{bar.name} {bar.word}".strip() for bar in shown)
     return _titled(
-        max(left + _WIDE + right, 90.0 * len(legend)), height, *drawn, title=title, said=said
+        max(left + _WIDE + right, 90.0 * len(legend)),
+        height,
+        *drawn,
+        title=title,
+        description=summary,
     )
 
 
@@ -200,13 +205,13 @@ def stall_chart(stalls: StallTable) -> SvgPicture:
 
 def _bar(bar: Bar, left: float, top: float, scale: float) -> Iterator[str]:
     middle = top + _LINE / 2 + 4
-    yield _text(left - 6, middle, clipped(bar.name, _NAMES), anchor="end", said=bar.name)
+    yield _text(left - 6, middle, clipped(bar.name, _NAMES), anchor="end", title=bar.name)
     x = left
-    for color, length, said in bar.parts:
+    for color, length, title in bar.parts:
         wide = length * scale
         if wide >= 0.01:
             yield element(
-                "rect", hover(said), x=x, y=top + 2, width=wide, height=_LINE - 4.0, fill=color
+                "rect", hover(title), x=x, y=top + 2, width=wide, height=_LINE - 4.0, fill=color
             )
         x += wide
     if bar.word:
@@ -219,15 +224,17 @@ def _legend(legend: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield _text(90.0 * number + 15, 13, clipped(name, 11))
 
 
-def _titled(width: float, height: float, *drawn: str, title: str, said: str) -> SvgPicture:
+def _titled(width: float, height: float, *drawn: str, title: str, description: str) -> SvgPicture:
     """A picture below its title."""
     below = element("g", *drawn, transform=f"translate(0 {_LINE})")
     wide = max(width, _LETTER * len(title) + 4)
-    return picture(wide, height + _LINE, _text(0, 13, title), below, title=title, description=said)
+    return picture(
+        wide, height + _LINE, _text(0, 13, title), below, title=title, description=description
+    )
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", said: str = "") -> str:
-    inside = (hover(said),) if said and said != text else ()
+def _text(x: float, y: float, text: str, *, anchor: str = "start", title: str = "") -> str:
+    inside = (hover(title),) if title and title != text else ()
     return element(
         "text", *inside, text=text, x=float(x), y=float(y), text_anchor=anchor, font_size=_SIZE
     )
@@ -274,15 +281,15 @@ def point_chart(title: str, points: Sequence[ChartPoint], *, across: str, up: st
             element("path", d=path, stroke=PALETTE[7], stroke_width=6, stroke_linecap="round")
         )
     for point in reversed(named):
-        said = f"{point.name}: {point.x:,g} {across}, {point.y:,g} {up}"
+        text = f"{point.name}: {point.x:,g} {across}, {point.y:,g} {up}"
         color = PALETTE[0] if point.best else PALETTE[7]
         x, y = x_of(point.x), y_of(point.y)
-        drawn.append(element("circle", hover(said), cx=x, cy=y, r=4, fill=color))
+        drawn.append(element("circle", hover(text), cx=x, cy=y, r=4, fill=color))
         if point.best and len(best) <= 12:
-            drawn.append(_text(x + 6, y - 5, clipped(point.name, _NAMES), said=point.name))
+            drawn.append(_text(x + 6, y - 5, clipped(point.name, _NAMES), title=point.name))
     words = f"{len(points)} points, of which {len(best)} are as good as it gets: "
     words += "; ".join(f"{point.name} {point.x:,g}, {point.y:,g}" for point in best[:20])
-    return _titled(right + 150, floor + 38, *drawn, title=title, said=words)
+    return _titled(right + 150, floor + 38, *drawn, title=title, description=words)
 
 
 def _axis(values: Sequence[float], start: float, end: float) -> Any:
@@ -332,7 +339,7 @@ def raster_chart(
         for layer in layers
         if layer.cells.any()
     ]  # fmt: skip
-    return _titled(width + 1, height + 1, frame, *drawn, title=title, said=said)
+    return _titled(width + 1, height + 1, frame, *drawn, title=title, description=said)
 
 
 def _runs(cells: Mask) -> str:
@@ -389,16 +396,16 @@ def layered_chart(
     drawn = [_arrow(arrow, places, height) for arrow in arrows]
     for box in boxes:
         drawn += _box(box, *places[box.name])
-    said = f"{len(boxes)} boxes in {max(layers.values()) + 1} layers, {len(arrows)} arrows"
-    return _titled(x - 50, height + 26, *drawn, title=title, said=said)
+    summary = f"{len(boxes)} boxes in {max(layers.values()) + 1} layers, {len(arrows)} arrows"
+    return _titled(x - 50, height + 26, *drawn, title=title, description=summary)
 
 
 def _height(
     name: str, pairs: Sequence[tuple[str, str]], places: Mapping[str, tuple[float, float, float]]
 ) -> float:
     """The mean height of what sends to a box."""
-    found = [places[source][1] for source, sink in pairs if sink == name and source in places]
-    return sum(found) / len(found) if found else 0.0
+    heights = [places[source][1] for source, sink in pairs if sink == name and source in places]
+    return sum(heights) / len(heights) if heights else 0.0
 
 
 def _width(box: ChartBox) -> float:
@@ -411,8 +418,8 @@ def _box(box: ChartBox, x: float, y: float, width: float) -> Iterator[str]:
         "rect", hover(box.said), x=x, y=y - 18, width=width, height=38, rx=4, fill=box.color,
         fill_opacity=0.18, stroke=box.color,
     )  # fmt: skip
-    yield _text(x + 7, y - 3, clipped(box.title, _NAMES), said=box.said)
-    yield _text(x + 7, y + 13, clipped(box.below, _NAMES), said=box.said)
+    yield _text(x + 7, y - 3, clipped(box.title, _NAMES), title=box.said)
+    yield _text(x + 7, y + 13, clipped(box.below, _NAMES), title=box.said)
 
 
 def _arrow(
@@ -480,3 +487,85 @@ def _depth_first(
             elif sink in open_boxes:
                 back.add(number)
     return back, order
+
+
+# Plots with logarithmic axes: roofs, lines, points.
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlot:
+    """Two axes from a power of ten to another; ``x`` and ``y`` are these powers.
+
+    ``left``, ``top``, ``width`` and ``height`` are the frame in the picture, in pixels.
+    """
+
+    x: tuple[int, int]
+    y: tuple[int, int]
+    left: int = 70
+    top: int = 40
+    width: int = 480
+    height: int = 320
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.height
+
+    @property
+    def right(self) -> int:
+        return self.left + self.width
+
+    def place(self, point: Point) -> Point:
+        """Where a point with positive coordinates is in the picture."""
+        across, up = (
+            (math.log10(value) - least) / (most - least)
+            for value, (least, most) in zip(point, (self.x, self.y), strict=True)
+        )
+        return self.left + across * self.width, self.top + (1 - up) * self.height
+
+    def grid(self, name_of: Callable[[float], str] = "{:g}".format, **look: Any) -> Iterator[str]:
+        """A line and a number for each power of ten; ``name_of`` writes those of the y-axis."""
+        for power in range(self.x[0], self.x[1] + 1):
+            at, _ = self.place((10.0**power, 10.0 ** self.y[0]))
+            yield element("path", d=f"M{at:.1f} {self.top}v{self.height}", **look)
+            text = f"{10.0**power:g}"
+            yield element("text", text=text, x=at, y=self.bottom + 16, text_anchor="middle")
+        for power in range(self.y[0], self.y[1] + 1):
+            _, at = self.place((10.0 ** self.x[0], 10.0**power))
+            yield element("path", d=f"M{self.left} {at:.1f}h{self.width}", **look)
+            text = name_of(10.0**power)
+            yield element("text", text=text, x=self.left - 6, y=at + 4, text_anchor="end")
+
+    def axes(self, x: str, y: str) -> Iterator[str]:
+        """The frame, the grid, and what the axes are."""
+        look: dict[str, Any] = {"fill": "none", "stroke": "currentColor"}
+        yield element(
+            "rect", x=self.left, y=self.top, width=self.width, height=self.height, **look,
+            stroke_opacity=0.5,
+        )  # fmt: skip
+        yield from self.grid(**look, stroke_opacity=0.15)
+        middle = self.left + self.width / 2
+        yield element("text", text=x, x=middle, y=self.bottom + 36, text_anchor="middle")
+        yield element("text", text=y, x=self.left - 40, y=self.top - 12)
+
+    def line(
+        self, points: Sequence[Point], color: str, *children: str, dashed: bool = False
+    ) -> str:
+        """A line through points, which are inside of the axes."""
+        places = (self.place(point) for point in points)
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        return stroke(path, color, *children, dashed=dashed)
+
+
+def stroke(path: str, color: str, *children: str, dashed: bool = False) -> str:
+    """A line two pixels wide."""
+    more = {"stroke_dasharray": "6 4"} if dashed else {}
+    return element("path", *children, d=path, fill="none", stroke=color, stroke_width=2, **more)
+
+
+def powers(values: Iterable[float]) -> tuple[int, int]:
+    """The powers of ten around positive values, two different ones."""
+    numbers = list(values)
+    least, most = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
+    return least, max(most, least + 1)

@@ -147,7 +147,7 @@ def _checked(kind: Kind, bits: object) -> Type:
     if number is None or number not in allowed:
         article = "an" if kind is Kind.INT else "a"
         raise UserError(
-            f"no {kind.value} type has this width",
+            f"{kind.value} types cannot have this width",
             location=user_location(),
             expected=f"{article} {kind.value} type of {' or '.join(map(str, allowed))} bits",
             given=repr(bits),

@@ -48,14 +48,14 @@ def _term_names_of(kind: type[Any]) -> tuple[str, ...]:
 
 def children(term: Term) -> list[Term]:
     """The direct sub-terms, in field order."""
-    found: list[Term] = []
+    terms: list[Term] = []
     for name in _term_names_of(cast(Any, type(term))):
         value = getattr(term, name)
         if isinstance(value, Term):
-            found.append(value)
+            terms.append(value)
         elif isinstance(value, tuple):
-            found += [item for item in value if isinstance(item, Term)]
-    return found
+            terms += [item for item in value if isinstance(item, Term)]
+    return terms
 
 
 def walk(term: Term) -> Iterator[Term]:

@@ -33,8 +33,8 @@ LatencyOf = Callable[[Expr], int]
 class Recurrence:
     """A carried dependence through register files: II >= ceil(latency / distance).
 
-    ``registers`` are the files on the circle, usually one; ``distance`` is the number of firings
-    that the circle spans.
+    ``registers`` are the files on the cycle, usually one; ``distance`` is the number of firings
+    that the cycle spans.
     """
 
     registers: tuple[Register, ...]
@@ -42,7 +42,7 @@ class Recurrence:
 
     @property
     def register(self) -> Register:
-        """The first register file of the circle."""
+        """The first register file of the cycle."""
         return self.registers[0]
 
     @property
@@ -70,8 +70,8 @@ def datapath_latencies(
 ) -> dict[str, int]:
     """Cycles from the start of a firing until each sent value leaves the PE's datapath.
 
-    Received tokens and registers are there at once, loaded values after ``load_latency``, and what
-    is sent behind a store leaves when the store is complete, after ``store_latency``.  The result
+    Received tokens and registers are available at once, loaded values after ``load_latency``, and a
+    value sent after a store leaves when the store is complete, after ``store_latency``.  The result
     is keyed by channel; a value that needs no operator has latency 0.
     """
     ready: dict[str, int | None] = {}
@@ -93,10 +93,10 @@ def datapath_latencies(
 
 
 def recurrences(node: PEArray, latency_of: LatencyOf) -> tuple[Recurrence, ...]:
-    """Every circle of dependences through register files, with its latency on this device.
+    """Every cycle of dependences through register files, with its latency on this device.
 
-    Each register file has a recurrence of its own, of latency 0 where what is written does not
-    depend on what was read.
+    Each register file also has a recurrence of its own, of latency 0 if the written value does not
+    depend on the one read.
     """
     paths = {r.name: _paths_from(node, r.name, latency_of) for r in node.registers}
     return recurrence_cycles(node.registers, paths)
@@ -107,7 +107,7 @@ def recurrence_cycles(
 ) -> tuple[Recurrence, ...]:
     """The recurrences, given the latency from a read of each register to the writes it reaches."""
     order = {register.name: position for position, register in enumerate(registers)}
-    found = [
+    cycles = [
         Recurrence(registers=(register,), latency=paths[register.name].get(register.name, 0))
         for register in registers
     ]
@@ -115,10 +115,10 @@ def recurrence_cycles(
     reached = _reached(paths)
 
     def follow(circle: tuple[Register, ...], latency: int) -> None:
-        start, here = circle[0].name, circle[-1].name
-        for target, step in paths[here].items():
+        start, last = circle[0].name, circle[-1].name
+        for target, step in paths[last].items():
             if target == start and len(circle) > 1:
-                found.append(Recurrence(registers=circle, latency=latency + step))
+                cycles.append(Recurrence(registers=circle, latency=latency + step))
             elif start not in reached[target]:
                 continue
             elif order[target] > order[start] and target not in {r.name for r in circle}:
@@ -126,11 +126,11 @@ def recurrence_cycles(
 
     for register in registers:
         follow((register,), 0)
-    return tuple(found)
+    return tuple(cycles)
 
 
 def _reached(paths: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
-    """The registers that each one has an influence on, however many firings later."""
+    """The registers that each one influences, in any number of firings."""
     reached: dict[str, set[str]] = {}
     for register in paths:
         seen: set[str] = set()
@@ -161,7 +161,7 @@ def _paths_from(node: PEArray, register: str, latency_of: LatencyOf) -> dict[str
 
 
 def memory_bytes(node: PEArray) -> int:
-    """Bytes that one firing moves between the node and memory, at most."""
+    """The most bytes that one firing moves between the node and memory."""
     total = 0
     for statement in node.body:
         match statement:
@@ -175,7 +175,7 @@ def memory_bytes(node: PEArray) -> int:
 def path_bytes(graph: Graph, path: Path) -> tuple[int, int]:
     """Bytes that a firing of this rule loads from and stores to the device's memory.
 
-    Of a gather or scatter all lanes count, whether they touch something or not.
+    All lanes of a gather or scatter count, also those that access nothing.
     """
     loaded = stored = 0
     for statement in path.statements:
@@ -202,9 +202,9 @@ def loads_from_memory(graph: Graph, node: Machine) -> bool:
 def machine_latencies(
     graph: Graph, node: Machine, latency_of: LatencyOf, load_latency: int, store_latency: int
 ) -> dict[str, int]:
-    """Cycles from the start of a firing until what it puts leaves the datapath, by channel.
+    """Cycles from the start of a firing until its tokens leave the datapath, by channel.
 
-    Of the rules that put into a channel the slowest counts, since tokens do not overtake.
+    The slowest rule that puts into a channel counts, because tokens do not overtake each other.
     """
     latencies = {channel.name: 0 for channel in graph.outputs_of(node.name)}
     start: dict[str, int | None] = {register.name: 0 for register in node.registers}
@@ -227,9 +227,9 @@ def machine_latencies(
 def machine_recurrences(
     graph: Graph, node: Machine, latency_of: LatencyOf, load_latency: int
 ) -> tuple[Recurrence, ...]:
-    """Every circle through registers and sorted memories, as ``analysis.recurrences`` gives them.
+    """Every cycle through registers and sorted memories, like ``recurrences``.
 
-    A sorted memory that the same point may be added to again at once is a circle of its own.
+    A sorted memory is a cycle of its own, because the next firing may add to the same point.
     """
     memories = tuple(
         Register(name=m.name, type=m.type, shape=(), distance=1, location=m.location)
@@ -248,7 +248,7 @@ def _reached_from(
     graph: Graph, node: Machine, register: str, latency_of: LatencyOf, load_latency: int
 ) -> dict[str, int]:
     """Longest latency from a read of one register to a write of each that depends on it."""
-    found: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for path in node.paths():
         ready: dict[str, int | None] = {register: 0}
         for statement in path.statements:
@@ -257,8 +257,8 @@ def _reached_from(
                 length = longest_path(statement.value, ready, latency_of)
                 if length is not None:
                     name = statement.register
-                    found[name] = max(found.get(name, 0), length)
-    return found
+                    lengths[name] = max(lengths.get(name, 0), length)
+    return lengths
 
 
 def _advance(
@@ -270,7 +270,9 @@ def _advance(
     *,
     fresh: bool,
 ) -> None:
-    """When the locals that a statement binds are there; ``fresh`` says that what is read is."""
+    """Record when the locals that a statement binds are available; ``fresh``: values read are at
+    once.
+    """
     start = 0 if fresh else None
     match statement:
         case Let(target=target, value=value):

@@ -1,8 +1,8 @@
-"""The host's side of a graph: inputs that are checked, and arrays that become tensors in memory.
+"""The host's side of a graph: checked inputs, and the layout of arrays as tensors in memory.
 
-Every consumer of graphs (interpreter, engines, host programs) means the same by a ``Layout``; those
-in Python use these functions.  The host finds every element that it moves, and fills every output
-once.
+Every consumer of graphs (interpreter, engines, host programs) interprets a ``Layout`` in the same
+way; those in Python use these functions.  The host locates every element that it moves, and fills
+every output once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from t2s.graph.verify_expr import ExprScope, Subject, verify_indices
 
 
 def pack(tensor: Tensor, array: Array) -> Array:
-    """The user's array as it is in memory; the array itself where that is the same."""
+    """The user's array in its layout in memory; the array itself if both are the same."""
     if tensor.padded is not None:
-        behind = (full - given for full, given in zip(tensor.padded, tensor.shape, strict=True))
+        behind = (full - extent for full, extent in zip(tensor.padded, tensor.shape, strict=True))
         array = np.pad(array, [(0, number) for number in behind])
     if tensor.layout is None:
         return array
@@ -37,7 +37,7 @@ def pack(tensor: Tensor, array: Array) -> Array:
 
 
 def unpack(tensor: Tensor, memory: Array) -> Array:
-    """The user's array of what is in memory; that itself where it is the same."""
+    """The user's array from its layout in memory; the same array if both are the same."""
     if tensor.open:
         return np.array(memory, tensor.type.numpy)
     array = memory
@@ -55,7 +55,7 @@ def _contiguous(array: Array) -> Array:
 
 
 def outputs_of(graph: Graph, memory: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs by the names of the user, taken from the tensors in memory."""
+    """The outputs under the user's names, from the tensors in memory."""
     return {
         tensor.array: unpack(tensor, memory[tensor.name])
         for tensor in graph.tensors
@@ -133,7 +133,7 @@ def _intervals(names: tuple[str, ...] | list[str], extents: tuple[int, ...]) -> 
 
 
 def verify_arrays(graph: Graph) -> None:
-    """Raise ``GraphError`` for tensors that do not agree about the user's array they stand for."""
+    """Raise ``GraphError`` for tensors that disagree about the user's array that they represent."""
     first: dict[str, Tensor] = {}
     for tensor in graph.tensors:
         known = first.setdefault(tensor.array, tensor)
@@ -147,12 +147,12 @@ def verify_arrays(graph: Graph) -> None:
             )
 
 
-# What a graph has to be given, and in which order: checked in one place for every consumer.
+# The inputs and parameters of a graph, in order: checked in one place for every consumer.
 
 
 @dataclass(frozen=True, slots=True)
 class _Specs:
-    """What a graph is given, and what it computes."""
+    """The specifications of a graph's inputs and parameters, and the tensors that it computes."""
 
     inputs: tuple[ArraySpec, ...]
     parameters: tuple[ArraySpec, ...]
@@ -178,13 +178,8 @@ def _specs_of(graph: Graph) -> _Specs:
     )
 
 
-def input_specs(graph: Graph) -> tuple[ArraySpec, ...]:
-    """What each input has to be; the host may put one into several tensors."""
-    return _specs(graph).inputs
-
-
 def parameter_specs(graph: Graph) -> tuple[ArraySpec, ...]:
-    """What each parameter has to be."""
+    """The specification of each parameter."""
     return _specs(graph).parameters
 
 
@@ -214,9 +209,9 @@ def check_graph_inputs(
 
 
 def check_given(graph: Graph, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-    """Names, shapes and types of what is given are those of a graph; nothing has to be given.
+    """Check names, shapes and types of the arrays that are given; any may be missing.
 
-    For what needs no values, and would not notice a wrong name.  Raises ``UserError``.
+    For callers that need no values, and would not notice a wrong name.  Raises ``UserError``.
     """
     specs = _specs(graph)
     both = (*specs.inputs, *specs.parameters)
@@ -226,7 +221,7 @@ def check_given(graph: Graph, inputs: Mapping[str, Any], parameters: Mapping[str
 def check_parameters(
     graph: Graph, parameters: Mapping[str, Any], *, required: Collection[str]
 ) -> dict[str, Array]:
-    """All parameters, where those that are not in ``required`` are zero if they are not given."""
+    """All parameters; those not in ``required`` default to zero."""
     specs = parameter_specs(graph)
     zeros = {spec.name: spec.type.numpy.type(0) for spec in specs}
     return {**zeros, **check_inputs(specs, parameters, required=required)}

@@ -1,9 +1,9 @@
-"""What nodes are made of: roles, space dimensions, registers, and the statements of a body.
+"""The parts of nodes: roles, space dimensions, registers, and the statements of a body.
 
 A body is predicated statements, executed once per firing.  A PE runs a perfect loop nest; one
-iteration is one firing, and one firing executes the whole body atomically.  Loops that were
-imperfect have been made perfect by predication, so a body is a flat sequence of statements, each
-with an optional condition.
+iteration is one firing, and one firing executes the whole body atomically.  Imperfect loops are
+made perfect by predication, so a body is a flat sequence of statements, each with an optional
+condition.
 
 Conditions of ``Receive``, ``Send``, ``Load`` and ``Store`` are *static*: they depend on loop
 indices, space indices and parameters only, never on data.  That makes every graph of such nodes a
@@ -135,7 +135,7 @@ class SpaceDimension(Term):
 
     @property
     def interval(self) -> Interval:
-        """What its index runs through."""
+        """The range of its index."""
         return Interval(name=self.name, minimum=const(self.minimum), extent=const(self.extent))
 
 

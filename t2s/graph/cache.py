@@ -1,7 +1,7 @@
-"""A cache for each graph: what was prepared for it lives as long as the graph does.
+"""A cache of derived results for each graph, with the lifetime of the graph.
 
-A graph never changes, so what follows from it alone does not either.  Graphs are told apart by
-identity: comparing two of them takes longer than much of what is kept.
+Graphs are immutable, so results derived from a graph alone stay valid.  Keys are graph identities:
+comparing two graphs takes longer than computing many of the cached results.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _MOST_GRAPHS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[KeyT, ResultT]):
-    """What is kept of a graph; ``graph`` removes the entry when the graph goes."""
+    """The results of a graph; the weak reference ``graph`` removes the entry with the graph."""
 
     graph: weakref.ref[Graph]
     results: dict[KeyT, ResultT] = field(default_factory=dict)
 
 
 class GraphCache(Generic[KeyT, ResultT]):
-    """Results by graph and key: for the graphs used last, the few that were made last.
+    """Results by graph and key: the latest few, of the most recently used graphs.
 
-    A result must not refer to its graph, or the graph lives as long as the result is kept.  Safe to
-    use from several threads, which may then make the same result twice.
+    A result must not refer to its graph, or it would keep the graph alive.  Thread-safe, but two
+    threads may compute the same result.
     """
 
     def __init__(self) -> None:
@@ -46,11 +46,11 @@ class GraphCache(Generic[KeyT, ResultT]):
         self._lock = Lock()
 
     def __len__(self) -> int:
-        """Graphs of which something is kept."""
+        """The number of graphs with cached results."""
         return len(self._kept)
 
     def get(self, graph: Graph, key: KeyT, make: Callable[[], ResultT]) -> ResultT:
-        """The result for a graph and a key, made by ``make`` if it is not there."""
+        """The result for a graph and a key, computed by ``make`` on a miss."""
         with self._lock:
             results = self._results(graph)
             if key in results:
@@ -64,14 +64,14 @@ class GraphCache(Generic[KeyT, ResultT]):
         return result
 
     def _results(self, graph: Graph) -> dict[KeyT, ResultT]:
-        """The results of a graph, which is now the one that was used last."""
-        number, kept = id(graph), self._kept
-        entry = kept.get(number)
+        """The results of a graph, which becomes the most recently used."""
+        number, results = id(graph), self._kept
+        entry = results.get(number)
         if entry is None:
-            entry = _Entry(weakref.ref(graph, lambda _: kept.pop(number, None)))
-            kept[number] = entry
-            while len(kept) > _MOST_GRAPHS:
-                kept.popitem(last=False)
+            entry = _Entry(weakref.ref(graph, lambda _: results.pop(number, None)))
+            results[number] = entry
+            while len(results) > _MOST_GRAPHS:
+                results.popitem(last=False)
         else:
-            kept.move_to_end(number)
+            results.move_to_end(number)
         return entry.results

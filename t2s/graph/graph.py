@@ -31,7 +31,7 @@ _COLORS = MappingProxyType(
 
 
 class StreamKind(Enum):
-    """What the tokens of a stream stand for."""
+    """The meaning of the tokens of a stream."""
 
     VALUE = "value"
     CONTROL = "control"
@@ -45,7 +45,7 @@ class StreamType(Term):
     """The tokens of a channel: their element type (lanes included), kind and nesting depth.
 
     A dense channel has nesting 0: values alone.  On a channel of nesting n >= 1 every token has a
-    tag (see ``graph.machine``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
+    tag (see ``graph.nodes``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
     innermost list, ``stop(n - 2)`` one of the lists in the outermost, and ``DONE`` the outermost.
 
     The value of a token with another tag than ``VALUE`` is zero, unless the tag is data beside the
@@ -92,7 +92,7 @@ class Channel(Term):
 
 
 class TensorRole(Enum):
-    """Who fills and who reads a tensor in memory."""
+    """Whether the host fills or reads a tensor."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -102,10 +102,10 @@ class TensorRole(Enum):
 class MemorySpace(Enum):
     """Where a tensor is while a design runs.
 
-    Accesses to the device's memory take its latency and share its bandwidth.  A tensor on the chip
-    is in a memory of the node that uses it: each access takes no time beyond that of the firing.
-    A shared one is in banks on the chip that machines reach through a network; where the device has
-    none, its accesses take no time either.
+    Accesses to the device's memory take its latency and share its bandwidth.  An on-chip tensor is
+    in a memory of the node that uses it: an access takes no time beyond that of the firing.  A
+    shared tensor is in on-chip banks that machines access through a network; on a device without
+    banks, its accesses take no time either.
     """
 
     MEMORY = "memory"
@@ -150,15 +150,15 @@ class Tensor(Term):
     ``ascending`` names a tensor of positions: between two of them the elements of this one have to
     increase.  Both are inputs; runs check it.
 
-    An input on the chip may be a ``copy_of`` an input in memory: one machine loads that one, and
-    tells others, by a token, that they may read the copy.  It has its elements from the start.
+    An on-chip input may be a ``copy_of`` an input in memory: one machine loads the latter, and
+    tells others by a token that they may read the copy, which has its elements from the start.
 
-    Of a tensor of single assignment (``once``) each element is stored at most once, by any machine,
-    and a machine loads it only if a token told it that it is there.  So values do not depend on
-    time, although several machines use the tensor.  It is open; the plain engine checks that.
+    Each element of a tensor of single assignment (``once``) is stored at most once, by any machine,
+    and loaded only after a token that announces it, so values do not depend on timing although
+    several machines use the tensor.  It is open; the reference engine checks single assignment.
 
-    ``origin`` says what an input is a part of, and what was promised of it, where a program is
-    right for such arrays only.
+    ``origin`` names what an input is part of, and the promises about it, if the program is correct
+    for such arrays only.
     """
 
     name: str
@@ -203,7 +203,7 @@ class Tensor(Term):
 
     @property
     def place_text(self) -> str:
-        """Where it is, unless that is the device's memory; begins with a space."""
+        """Its memory space, unless that is the device's memory; begins with a space."""
         match self.place:
             case MemorySpace.MEMORY:
                 return " streamed" * self.streamed + " stored in parts" * self.in_parts
@@ -375,22 +375,22 @@ def _node_box(node: Node) -> ChartBox:
     space = " x ".join(str(dimension.extent) for dimension in node.space)
     below = f"{node.role.value} {space}".strip()
     line = "" if node.location is None else f", {node.location.source_line}"
-    said = f"{node.name}: {node.role.value}, {node.pe_count:,} PEs{line}"
+    title = f"{node.name}: {node.role.value}, {node.pe_count:,} PEs{line}"
     color = _COLORS[node.role]
-    return ChartBox(name=node.name, title=node.name, below=below, said=said, color=color)
+    return ChartBox(name=node.name, title=node.name, below=below, said=title, color=color)
 
 
 def _channel_arrow(channel: Channel) -> ChartArrow:
     depth = f"depth {channel.capacity:,}"
-    said = f"{channel.name}: {channel.element_count:,} FIFOs of {channel.stream.element}, {depth}"
-    return ChartArrow(source=channel.source, sink=channel.sink, said=said)
+    title = f"{channel.name}: {channel.element_count:,} FIFOs of {channel.stream.element}, {depth}"
+    return ChartArrow(source=channel.source, sink=channel.sink, said=title)
 
 
 def _by_node(ends: Iterable[tuple[str, Channel]]) -> dict[str, tuple[Channel, ...]]:
-    found: dict[str, list[Channel]] = {}
+    channels_of: dict[str, list[Channel]] = {}
     for node, channel in ends:
-        found.setdefault(node, []).append(channel)
-    return {node: tuple(channels) for node, channels in found.items()}
+        channels_of.setdefault(node, []).append(channel)
+    return {node: tuple(channels) for node, channels in channels_of.items()}
 
 
 def located(graph: Graph, location: SourceLocation | None) -> Graph:
@@ -408,15 +408,10 @@ def located(graph: Graph, location: SourceLocation | None) -> Graph:
     )
 
 
-# The depths of a graph's channels: reading them, checking new ones, and putting them in.
+# The depths of a graph's channels: checking and setting them.
 
 MOST_DEPTH = 1 << 40
 """Largest depth and latency of a channel that may be asked for."""
-
-
-def depths_of(graph: Graph) -> dict[str, int]:
-    """The capacity of every channel, in tokens of the FIFO alone, in graph order."""
-    return {channel.name: channel.capacity for channel in graph.channels}
 
 
 def with_depths(graph: Graph, depths: Mapping[str, int]) -> Graph:
@@ -433,13 +428,13 @@ def checked_per_channel(
 ) -> dict[str, int]:
     """Positive integers by channel name, as given by a user.
 
-    ``what`` says in the error what they are (``"depth"``).  ``UserError`` for a channel that is not
-    there and for anything but an integer from 1 to ``MOST_DEPTH``.
+    ``what`` names them in errors (``"depth"``).  ``UserError`` for an unknown channel and for
+    anything but an integer from 1 to ``MOST_DEPTH``.
     """
     names = [channel.name for channel in graph.channels]
     if not isinstance(values, Mapping):
         raise UserError(
-            f"the channels of every {what} are not named",
+            f"every {what} needs the name of its channel",
             location=location,
             expected=f"a dict from names of channels, such as {{{names[0]!r}: 4}}"
             if names
@@ -465,7 +460,7 @@ def _checked(name: str, value: SupportsIndex, what: str, location: SourceLocatio
         number = 0
     if not 1 <= number <= MOST_DEPTH:
         raise UserError(
-            f"the {what} of channel {name!r} is not possible",
+            f"the {what} of channel {name!r} is out of range",
             location=location,
             expected=f"an integer from 1 to {MOST_DEPTH}",
             given=repr(value),

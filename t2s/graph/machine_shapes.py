@@ -84,8 +84,8 @@ class _Shapes:
             for statement in node.statements()
             if isinstance(statement, Load | Store | Search)
         )
-        wanted = dict.fromkeys([node.name, *(c.name for c in (*inputs, *outputs)), *used])
-        names = {name: n for n, name in enumerate(n for n in wanted if n not in self.scalars)}
+        mentioned = dict.fromkeys([node.name, *(c.name for c in (*inputs, *outputs)), *used])
+        names = {name: n for n, name in enumerate(n for n in mentioned if n not in self.scalars)}
         parts = (
             self._place_of_names(node, names),
             *(("in", *self._port(source, source.sink_index, names)) for source in inputs),
@@ -97,7 +97,7 @@ class _Shapes:
     def _port(
         self, channel: Channel, index: tuple[Expr, ...], names: Mapping[str, int]
     ) -> tuple[object, ...]:
-        indices = tuple(self._nameless(one) for one in index)
+        indices = tuple(self._nameless(expr) for expr in index)
         own = names.get(channel.name, channel.name)
         return own, repr(channel.stream), repr(channel.shape), indices
 
@@ -159,7 +159,7 @@ def _fields(term: Term) -> tuple[str, ...]:
 
 @cache
 def _fields_of(kind: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in dataclasses.fields(kind) if one.name not in _SAYS_WHERE)
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in _SAYS_WHERE)
 
 
 def _spelled(value: Any) -> object:

@@ -207,8 +207,8 @@ class ModeHandle:
             )
         body: list[Statement] = []
 
-        def expression(given: Operand, type: Type) -> Expr:
-            value = as_value(given, type)
+        def expression(operand: Operand, type: Type) -> Expr:
+            value = as_value(operand, type)
             body.extend(load for load in value.loads if load not in body)
             return value.expression
 
@@ -310,9 +310,9 @@ class Network:
 
         A token that is put can be taken ``latency`` cycles later.
         """
-        here = user_location()
+        location = user_location()
         self.channels.append(
-            ChannelHandle(name=name, type=type, depth=depth, latency=latency, location=here)
+            ChannelHandle(name=name, type=type, depth=depth, latency=latency, location=location)
         )
         return self.channels[-1]
 
@@ -344,8 +344,8 @@ class Network:
     def _tensor(
         self, name: str, type: Type, shape: tuple[int, ...], role: TensorRole
     ) -> TensorHandle:
-        here = user_location()
-        self.tensors.append(Tensor(name=name, type=type, shape=shape, role=role, location=here))
+        location = user_location()
+        self.tensors.append(Tensor(name=name, type=type, shape=shape, role=role, location=location))
         return TensorHandle(tensor=self.tensors[-1])
 
     def _channel(self, channel: ChannelHandle) -> Channel:

@@ -382,8 +382,8 @@ class PEArray(Term):
         names = [dimension.name for dimension in self.space]
         points = dict(zip(names, np.ix_(*ranges), strict=True))
         with np.errstate(all="ignore"):
-            there = np.asarray(evaluate(condition, {**known, **points}))
-        return np.broadcast_to(there, [d.extent for d in self.space]).reshape(-1).astype(bool)
+            holds = np.asarray(evaluate(condition, {**known, **points}))
+        return np.broadcast_to(holds, [d.extent for d in self.space]).reshape(-1).astype(bool)
 
     def has_pe(self, point: tuple[int, ...]) -> bool:
         """Whether there is a PE at a point of the space domain."""

@@ -267,10 +267,10 @@ class Closures:
 
     def value(self, expr: Expr, environment: Environment) -> Array:
         """The value of an expression of a graph."""
-        made = self._made.get(id(expr))
-        if made is None:
-            made = self._made[id(expr)] = (expr, closure(expr))
-        return made[1](environment)
+        function = self._made.get(id(expr))
+        if function is None:
+            function = self._made[id(expr)] = (expr, closure(expr))
+        return function[1](environment)
 
 
 def closure(expr: Expr) -> Closure:
@@ -546,8 +546,8 @@ class MachineState:
 
     def _first(self, statement: MemoryFirst, local: Environment) -> None:
         declared = next(m for m in self.node.memories if m.name == statement.memory)
-        found = self.memories[statement.memory].first()
-        keys, value = found or ((0,) * len(declared.keys), zero_of(declared.type))
+        entry = self.memories[statement.memory].first()
+        keys, value = entry or ((0,) * len(declared.keys), zero_of(declared.type))
         for target, key, type in zip(statement.targets, keys, declared.keys, strict=True):
             local[target] = type.numpy.type(key)
         local[statement.value] = value
@@ -560,9 +560,9 @@ class MachineState:
         if isinstance(array, list):
             zero = self.graph.tensor(name).type.numpy.type(0)
             self._check("load", name, indices, lanes, (MOST_ELEMENTS,))
-            found = array[indices[0] : indices[0] + lanes]
-            found = found + [zero] * (lanes - len(found))
-            return np.array(found, zero.dtype) if lanes > 1 else found[0]
+            vector = array[indices[0] : indices[0] + lanes]
+            vector = vector + [zero] * (lanes - len(vector))
+            return np.array(vector, zero.dtype) if lanes > 1 else vector[0]
         self._check("load", name, indices, lanes, shape)
         return array[window(indices, lanes)].copy()
 
@@ -607,9 +607,9 @@ class MachineState:
         tensor = self.graph.tensor(name)
         grows = tensor.open and tensor.role is not TensorRole.INPUT
         shape = (MOST_ELEMENTS,) if grows else memory[name].shape
-        found = outside(leading, lanes, shape)
-        if found is not None:
-            lane, dimension, index = found
+        bad_lane = outside(leading, lanes, shape)
+        if bad_lane is not None:
+            lane, dimension, index = bad_lane
             raise ProtocolError(
                 f"{self.node.name!r} {verb}s outside of {name!r}",
                 location=self.node.location,

@@ -61,10 +61,10 @@ def _undivided(operator: Op, left: Expr, limit: int) -> Expr | None:
 
 def _known_digit(operator: Op, left: Expr, by: int, ranges: dict[str, Interval]) -> Expr | None:
     """A quotient or rest by a constant, where the range of the operand or its form gives it."""
-    found = interval(left, ranges)
-    if found is None or left.type != INT32:
+    bounds = interval(left, ranges)
+    if bounds is None or left.type != INT32:
         return None
-    low, high = found
+    low, high = bounds
     if low // by == high // by:
         quotient = const(low // by)
         rest = simplify(left - low // by * by)
@@ -112,15 +112,15 @@ def fold_statement(statement: Statement, folded: Callable[[Expr], Expr]) -> Stat
 
 def without_unused(body: Sequence[Statement]) -> tuple[Statement, ...]:
     """The body without values that nothing uses; tokens are received all the same."""
-    kept: list[Statement] = []
+    used_statements: list[Statement] = []
     used: set[str] = set()
     for statement in reversed(body):
         match statement:
             case Let(target=t) | Load(target=t) | RegisterRead(target=t) if t not in used:
                 continue
-        kept.append(statement)
+        used_statements.append(statement)
         used |= {term.name for term in walk(statement) if isinstance(term, Local)}
-    return tuple(reversed(kept))
+    return tuple(reversed(used_statements))
 
 
 # A machine at its point: what depends on the point is decided, and only what can happen is kept.
@@ -164,13 +164,13 @@ def at_point(node: Machine, ends: Ends) -> Machine:
             continue
         modes[name] = pruning.mode(node.mode(name))
         waiting += _followers(modes[name].choices)
-    kept = tuple(modes[mode.name] for mode in node.modes if mode.name in modes)
+    reachable = tuple(modes[mode.name] for mode in node.modes if mode.name in modes)
     heads = tuple(
         replace(head, channel=pruning.used[head.channel])
         for head in node.heads
         if head.channel in pruning.used
     )
-    return replace(node, modes=kept, heads=heads)
+    return replace(node, modes=reachable, heads=heads)
 
 
 def _followers(choices: tuple[Choice, ...]) -> list[str]:
@@ -209,14 +209,14 @@ class _Pruning:
         return fold(term, self._ranges, self._fixed) if isinstance(term, Expr) else term
 
     def _needs(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        found: list[str] = []
+        needs: list[str] = []
         for name in names:
             element = self._ends.taken(name)
             if element is None:
                 return None
             self.used[name] = element
-            found.append(element)
-        return tuple(found)
+            needs.append(element)
+        return tuple(needs)
 
     def mode(self, mode: Mode) -> Mode:
         needs = self._needs(mode.needs)
@@ -225,7 +225,7 @@ class _Pruning:
         return replace(mode, needs=needs, choices=self._choices(mode.choices))
 
     def _choices(self, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-        kept: list[Choice] = []
+        possible: list[Choice] = []
         for choice in choices:
             when = None if choice.when is None else fold(choice.when, self._ranges, self._fixed)
             match when:
@@ -233,10 +233,10 @@ class _Pruning:
                     continue
                 case Const():
                     when = None
-            kept.append(self._choice(choice, when))
+            possible.append(self._choice(choice, when))
             if when is None:
                 break
-        return tuple(kept)
+        return tuple(possible)
 
     def _choice(self, choice: Choice, when: Expr | None) -> Choice:
         needs = self._needs(choice.needs)
@@ -245,8 +245,8 @@ class _Pruning:
         body = self._body(choice.body)
         match choice.inside:
             case Rule() as rule:
-                found = self._rule(rule)
-                return Choice(when=when, needs=needs, body=body, inside=found or ())
+                inside = self._rule(rule)
+                return Choice(when=when, needs=needs, body=body, inside=inside or ())
             case inner:
                 return Choice(when=when, needs=needs, body=body, inside=self._choices(inner))
 

@@ -171,19 +171,19 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     shared banks belong to machines."""
     if tensor.swizzled and tensor.place is not MemorySpace.SHARED:
         raise subject.error(
-            "it is swizzled and in no shared banks",
+            "it is swizzled, but not in shared banks",
             expected="MemorySpace.SHARED, or a tensor that is not swizzled",
             given=str(tensor.place),
         )
     if tensor.streamed and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
-            "it is streamed and not in the device's memory",
+            "it is streamed, but not in the device's memory",
             expected="MemorySpace.MEMORY, or a tensor that is not streamed",
             given=str(tensor.place),
         )
     if tensor.in_parts and tensor.place is not MemorySpace.MEMORY:
         raise subject.error(
-            "it is stored in parts and not in the device's memory",
+            "it is stored in parts, but not in the device's memory",
             expected="MemorySpace.MEMORY, or a tensor that is not stored in parts",
             given=str(tensor.place),
         )
@@ -210,8 +210,8 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
 def _verify_ascending(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     if tensor.ascending is None:
         return
-    found = [t for t in graph.tensors if t.name == tensor.ascending]
-    lists = [t for t in (tensor, *found) if t.role is TensorRole.INPUT and len(t.shape) == 1]
+    named = [t for t in graph.tensors if t.name == tensor.ascending]
+    lists = [t for t in (tensor, *named) if t.role is TensorRole.INPUT and len(t.shape) == 1]
     if len(lists) != 2 or tensor.layout is not None:
         raise subject.error(
             "it ascends between positions that are not inputs",
@@ -301,12 +301,12 @@ def _verify_role(node: PEArray, subject: Subject) -> None:
     """A load unit loads once per firing, a store unit stores once, and nobody else does either."""
     for kind, role in ((Load, Role.LOAD), (Store, Role.STORE)):
         count = sum(isinstance(statement, kind) for statement in node.body)
-        wanted = 1 if node.role is role else 0
-        if count != wanted:
+        expected = 1 if node.role is role else 0
+        if count != expected:
             raise subject.error(
                 f"a node of role {node.role.value} has the wrong number of {kind.__name__}"
                 " statements",
-                expected=f"exactly {wanted}" if wanted else "none",
+                expected=f"exactly {expected}" if expected else "none",
                 given=str(count),
                 hint=f"give every {kind.__name__} a {role.value} node of its own",
             )
@@ -532,14 +532,14 @@ class _Access:
 
 def verify_bounds(graph: Graph, node: PEArray) -> None:
     """Raise ``GraphError`` for an access that leaves its register file or tensor."""
-    found = [access for access in _accesses(graph, node) if access.indices]
-    if not found:
+    accesses = [access for access in _accesses(graph, node) if access.indices]
+    if not accesses:
         return
     try:
         nest = node.iterations()
     except NotAffine:
         return
-    for access in found:
+    for access in accesses:
         if all(is_affine(part) for part in conjuncts(access.condition)):
             _verify_access(node, access, nest.restricted(*conjuncts(access.condition)))
 
@@ -549,14 +549,14 @@ def _verify_access(node: PEArray, access: _Access, used: LoopDomain) -> None:
         return
     for dimension, (index, extent) in enumerate(zip(access.indices, access.shape, strict=True)):
         width = access.lanes if dimension == len(access.shape) - 1 else 1
-        found = used.range_of(index) if is_affine(index) else None
-        if found is None or (found[0] >= 0 and found[1] + width <= extent):
+        range_ = used.range_of(index) if is_affine(index) else None
+        if range_ is None or (range_[0] >= 0 and range_[1] + width <= extent):
             continue
         raise GraphError(
             f"{node.name!r} {access.verb} outside of {access.name!r}",
             location=node.location,
             expected=f"indices 0 to {extent - 1} in dimension {dimension} of {access.shape}",
-            given=f"indices {found[0]} to {found[1] + width - 1}",
+            given=f"indices {range_[0]} to {range_[1] + width - 1}",
             hint="guard the access with a condition, or give the tensor the shape it is used with",
             notes=[(access.declared, f"{access.name!r} is declared here")],
         )

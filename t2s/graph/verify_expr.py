@@ -332,8 +332,8 @@ def _bits_problem(term: BitOperator) -> _Problem | None:
     if words.kind is not Kind.UINT or words.bits != 32:
         return _Problem(text=f"the words of {what}", expected="uint32", given=str(words))
     if isinstance(term, SetBits):
-        given = term.bits.type
-        bits = _type_problem(f"the bits of {what}", INT32.with_lanes(given.lanes), given)
+        bits_type = term.bits.type
+        bits = _type_problem(f"the bits of {what}", INT32.with_lanes(bits_type.lanes), bits_type)
         return bits or _type_problem(what, words, term.type)
     lanes = 1 if isinstance(term, CountBits) else term.type.lanes
     problem = _type_problem(what, INT32.with_lanes(lanes), term.type)
@@ -481,9 +481,9 @@ def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
         texts = value if isinstance(value, tuple) else (value,)
         for text in texts:
             if isinstance(text, str) and not isinstance(text, Enum):
-                wanted = _OTHERS.get((type(item), field), Text.NAME)
-                if not wanted.allows(text):
-                    yield field, text, wanted
+                rule = _OTHERS.get((type(item), field), Text.NAME)
+                if not rule.allows(text):
+                    yield field, text, rule
 
 
 def verify_texts(graph: Graph, alike: frozenset[str]) -> None:
@@ -493,11 +493,11 @@ def verify_texts(graph: Graph, alike: frozenset[str]) -> None:
         return not (isinstance(part, Machine) and part.name in alike)
 
     for part in distinct(graph, is_new):
-        for field, text, wanted in wrong_texts(part):
+        for field, text, rule in wrong_texts(part):
             kind = type(part).__name__
             raise GraphError(
-                f"the {field} of a {kind} of graph {graph.name!r} is not what it has to be",
+                f"the {field} of a {kind} of graph {graph.name!r} is invalid",
                 location=getattr(part, "location", None) or graph.location,
-                expected=wanted.value,
+                expected=rule.value,
                 given=repr(text),
             )

@@ -151,9 +151,7 @@ class _MachineVerifier:
         local = dict(way.locals)
         for name in needs:
             if name not in self.heads:
-                self._broken(
-                    f"{what} needs a head that is not there", one_of(self.heads), repr(name)
-                )
+                self._broken(f"{what} needs an unknown head", one_of(self.heads), repr(name))
             if name in way.needs or needs.count(name) > 1:
                 self._broken(f"{what} needs a head twice", "each head once", repr(name))
             head = self.heads[name]
@@ -231,7 +229,7 @@ class _MachineVerifier:
     ) -> None:
         if not isinstance(statement, allowed):
             self._broken(
-                f"{what} holds a statement that has no place there",
+                f"{what} has a statement that is not allowed there",
                 ", ".join(kind.__name__ for kind in allowed),
                 type(statement).__name__,
             )
@@ -285,7 +283,7 @@ class _MachineVerifier:
     ) -> Tensor:
         names = {tensor.name: tensor for tensor in self.graph.tensors}
         if name not in names:
-            self._broken(f"{what} uses a tensor that is not there", one_of(names), repr(name))
+            self._broken(f"{what} uses an unknown tensor", one_of(names), repr(name))
         tensor = names[name]
         rank, place = len(tensor.allocated), f"{what}, tensor {name!r},"
         if by_lanes(indices):
@@ -301,7 +299,7 @@ class _MachineVerifier:
         self, name: str, indices: tuple[Expr, ...], type: Type, way: _KnownWay, what: str
     ) -> None:
         if name not in self.registers:
-            self._broken(f"{what}: no such register", one_of(self.registers), repr(name))
+            self._broken(f"{what}: unknown register", one_of(self.registers), repr(name))
         register = self.registers[name]
         self._indices(indices, len(register.shape), way, f"{what}, register {name!r},")
         if type != register.type:
@@ -314,7 +312,7 @@ class _MachineVerifier:
         what: str,
     ) -> None:
         if statement.memory not in self.memories:
-            self._broken(f"{what}: no such memory", one_of(self.memories), repr(statement.memory))
+            self._broken(f"{what}: unknown memory", one_of(self.memories), repr(statement.memory))
         memory = self.memories[statement.memory]
         match statement:
             case MemoryAdd(keys=keys, value=value):
@@ -366,7 +364,7 @@ class _MachineVerifier:
                 fresh = {after for mode in fresh for after in idle[mode]} - reached
             if start in reached:
                 self._broken(
-                    f"mode {start!r} may come back to itself for ever",
+                    f"mode {start!r} may loop forever without effect",
                     "a rule on the way that takes, puts or changes something",
                     "rules that do nothing",
                 )
@@ -383,8 +381,8 @@ def verify_memories(graph: Graph) -> None:
         for tensor in sorted(accesses_of(node)):
             users.setdefault(tensor, []).append(node.name)
     for node in graph.machines:
-        found = {step.tensor for step in node.statements() if isinstance(step, Store)}
-        stored = sorted(found - shared)
+        stored_tensors = {step.tensor for step in node.statements() if isinstance(step, Store)}
+        stored = sorted(stored_tensors - shared)
         subject = Subject.of("node", node)
         if stored and node.place_count > 1:
             raise subject.error(

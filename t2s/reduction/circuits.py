@@ -27,7 +27,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from t2s.core.expr import Broadcast, Const, Expr, Insert, Local, ReduceLanes, const, equals, unequal
+from t2s.core.expr import (
+    Broadcast,
+    Const,
+    Expr,
+    Insert,
+    Local,
+    ReduceLanes,
+    const,
+    equals,
+    select,
+    simplify,
+    unequal,
+)
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Type
@@ -43,16 +55,11 @@ from t2s.graph.body import (
 )
 from t2s.graph.build import (
     GraphParts,
-    add,
     index,
     local,
     loop,
-    quotient,
     register,
-    remainder,
-    select,
     space,
-    times,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Loop, PEArray
@@ -166,8 +173,8 @@ def _meeting(sender: Lanes, fused: int, target: int) -> tuple[int, Expr | None, 
     if sender.fused == fused:
         return target, None, at
     if sender.fused == 1:
-        condition = equals(remainder(at, fused) if sender.count > fused else at, target)
-        return 0, condition, quotient(at, fused)
+        condition = equals(simplify(at % fused) if sender.count > fused else at, target)
+        return 0, condition, simplify(at // fused)
     place, copy = divmod(target, sender.fused)  # all lanes go to one PE
     return copy, equals(at, place) if sender.places > 1 else None, const(0)
 
@@ -232,7 +239,7 @@ def _accumulator(circuit: Circuit, lanes: Lanes) -> Body:
     """Add to the slot of this step, or start it anew and emit what it held."""
     slots, width, type = circuit.slots, lanes.width, lanes.type
     leaving = replace(lanes, steps=lanes.steps + slots)
-    slot = (add(times(remainder(index(STEP), slots), width), side(width)),)
+    slot = (simplify(index(STEP) % slots * width + side(width)),)
     body: list[Statement] = []
     registers: list[Register] = []
     for c in range(lanes.fused):
@@ -248,7 +255,7 @@ def _accumulator(circuit: Circuit, lanes: Lanes) -> Body:
             Let(target=same.name, value=equals(held, target)),
             RegisterWrite(register=f"targets_{c}", indices=slot, value=target),
             RegisterWrite(
-                register=f"sums_{c}", indices=slot, value=select(same, add(sum_, value), value)
+                register=f"sums_{c}", indices=slot, value=select(same, sum_ + value, value)
             ),
             Let(target=f"out_target_{c}", value=select(same, 0, held)),
             Let(target=f"out_value_{c}", value=sum_),
@@ -280,7 +287,7 @@ def _pairing(circuit: Circuit, lanes: Lanes) -> Body:
                 register=f"values_{c}", indices=(side(width),), value=select(new, value, kept)
             ),
             Let(target=f"out_target_{c}", value=select(new | _last(steps), held, 0)),
-            Let(target=f"out_value_{c}", value=select(same, add(kept, value), kept)),
+            Let(target=f"out_value_{c}", value=select(same, kept + value, kept)),
         ]
     return body, tuple(registers), leaving
 
@@ -329,7 +336,7 @@ def _collector(circuit: Circuit, lanes: Lanes) -> Body:
         writes = (
             ("targets", select(new, target, held)),
             ("parts", select(new, filled, kept)),
-            ("places", select(same, add(at, 1), select(new, 1, at))),
+            ("places", select(same, at + 1, select(new, 1, at))),
         )
         body += [
             Let(target=new.name, value=unequal(target, 0)),

@@ -1,1 +1,1 @@
-"""Reports: what a graph takes of a device, and where the cycles of a sparse product went."""
+"""Reports: resources of a graph on a device, comparisons of runs, products, and the report page."""

@@ -25,7 +25,7 @@ from t2s.simulator.report.result import NodeStatistics, SimResult
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(NotebookDisplay):
-    """What ``t2s.compare`` found.
+    """The result of ``t2s.compare``.
 
     Attributes
     ----------
@@ -42,46 +42,46 @@ class Comparison(NotebookDisplay):
 
     @property
     def change(self) -> int:
-        """Cycles that B takes more than A; negative where it takes less."""
+        """Cycles of B minus those of A."""
         return self.after.cycles - self.before.cycles
 
     @property
     def banners(self) -> tuple[str, ...]:
-        """What has to be said first, of runs that did not come to their end."""
+        """Warnings about runs that did not finish."""
         return tuple(side.banner for side in (self.before, self.after) if side.banner)
 
     @property
     def sentence(self) -> str:
         """The change in one sentence, with the cause that changed most."""
         a, b = self.before, self.after
-        said = f"{b.label} takes {counted(b.cycles, 'cycle')}, {a.label} {a.cycles:,}"
+        text = f"{b.label} takes {counted(b.cycles, 'cycle')}, {a.label} {a.cycles:,}"
         if a.cycles == b.cycles:
-            said += ": as many."
+            text += ": as many."
         else:
-            said += f": {changed(a.cycles, b.cycles)}."
+            text += f": {changed(a.cycles, b.cycles)}."
         most = self.causes[0] if self.causes else None
         if most is not None and most.change:
             cycles = "cycle" if abs(most.change) == 1 else "cycles"
-            said += f" The largest change is {most.use.text}, {most.change:+,} {cycles}."
-        return said
+            text += f" The largest change is {most.use.text}, {most.change:+,} {cycles}."
+        return text
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Headlines, cycles by cause, and the nodes and channels that differ, where some do."""
+        """Headline numbers, cycles by cause, and the nodes and channels that differ, if any."""
         a, b = self.before, self.after
-        found = [side_table(a, b), cause_table(a, b, self.causes)]
+        tables = [side_table(a, b), cause_table(a, b, self.causes)]
         if self.nodes:
-            found.append(node_table(a, b, self.nodes))
+            tables.append(node_table(a, b, self.nodes))
         if self.channels:
-            found.append(channel_table(a, b, self.channels))
-        return tuple(found)
+            tables.append(channel_table(a, b, self.channels))
+        return tuple(tables)
 
     def svg(self) -> SvgPicture:
         """The waterfall of cycles from A to B, the largest change first."""
         return waterfall_picture(self.before, self.after, self.causes)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for a browser into a folder that is there, and return its path.
+        """Write a page for a browser into an existing folder, and return its path.
 
         Raises ``UserError`` for a file that cannot be written.
         """
@@ -110,8 +110,8 @@ class Comparison(NotebookDisplay):
             ("side", "Side by side", table_view(heads)),
             ("waterfall", "Cycles by cause", waterfall + note + table),
             *(
-                (f"differ{n}", one.title.split(",")[0].capitalize(), table_view(one))
-                for n, one in enumerate(others)
+                (f"differ{n}", run.title.split(",")[0].capitalize(), table_view(run))
+                for n, run in enumerate(others)
             ),
         ]
         return plain_page(self._title, self.sentence, self.banners, sections)
@@ -130,16 +130,16 @@ class Comparison(NotebookDisplay):
         return f"<Comparison of {a.design} and {b.design}: {a.cycles:,} -> {b.cycles:,} cycles>"
 
     def _card(self) -> NotebookCard:
-        """What has to be said first, the change, its waterfall, and the tables."""
-        said = (*self.banners, self.sentence)
-        texts = (Preformatted(title=text) for text in said)
+        """Warnings, the change, its waterfall, and the tables."""
+        lines = (*self.banners, self.sentence)
+        texts = (Preformatted(title=text) for text in lines)
         return NotebookCard(title=self._title, parts=(*texts, self.svg(), *self.tables))
 
 
 def comparison_of(
     before: Sequence[SimResult], after: Sequence[SimResult], labels: tuple[str, str]
 ) -> Comparison:
-    """The comparison of two designs by their runs, which came one after the other."""
+    """Compare two designs by the runs of their stages."""
     several = max(len(before), len(after)) > 1
     a = side_of(labels[0], before, several=several)
     b = side_of(labels[1], after, several=several)
@@ -152,10 +152,10 @@ def comparison_of(
     )
 
 
-# Two designs side by side: cycles by cause, and what differs in nodes, channels and resources.
+# Two designs side by side: cycles by cause, and differences in nodes, channels and resources.
 
 MOST_ROWS = 50
-"""Rows of a table; a comparison has all of them as values."""
+"""The most rows of a table; the comparison's values are not limited."""
 
 _NONE = "-"
 _UNBOUNDED = 1 << 30
@@ -172,16 +172,16 @@ class CycleChange:
 
     @property
     def change(self) -> int:
-        """Cycles that B has more; negative where it has less."""
+        """Cycles of B minus those of A."""
         return self.after - self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedChannel:
-    """A channel of one side: depth, and peak occupancy and PE-cycles that somebody waited for it.
+    """A channel of one side: depth, peak occupancy, and PE-cycles that PEs waited for it.
 
-    ``peak`` is the fullest FIFO at the cycles that were looked at, as on the report page; ``None``
-    where nobody can look.
+    ``peak`` is that of the fullest FIFO at the sampled cycles, as on the report page; ``None`` if
+    the run cannot be sampled.
     """
 
     depth: int
@@ -225,15 +225,15 @@ class ComparedSide:
 
     Attributes
     ----------
-    label: how the comparison calls it.
+    label: its name in the comparison.
     design, device: names.
     cycles, seconds, firings: of all stages.
     utilization: firings / (PEs x cycles) of the main arrays of all stages.
     compute_pes: the most that a stage has.
-    dsp_blocks, ram_blocks: the most that a stage takes; ``None`` on a device without such blocks,
-        and where there is no estimate.
+    dsp_blocks, ram_blocks: the most that a stage uses; ``None`` on a device without such blocks,
+        or if there is no estimate.
     ending: why the run ended.
-    banner: what has to be said of a run that did not come to its end; empty for one that did.
+    banner: a warning about a run that did not finish; else empty.
     """
 
     label: str
@@ -253,7 +253,7 @@ class ComparedSide:
 
 
 def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> ComparedSide:
-    """One side, of runs that came one after the other; ``several`` gives stages their numbers."""
+    """One side, from the runs of its stages; ``several`` numbers the stages."""
     channels: dict[str, ComparedChannel] = {}
     nodes: dict[str, ComparedNode] = {}
     blocks: list[ResourceReport | None] = []
@@ -262,7 +262,7 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         channels |= {staged(name, stage): channel for name, channel in _channels(run).items()}
         estimate = _resources(run)
         blocks.append(estimate)
-        nodes |= {staged(name, stage): one for name, one in _nodes(run, estimate).items()}
+        nodes |= {staged(name, stage): compared for name, compared in _nodes(run, estimate).items()}
     estimates = [block for block in blocks if block is not None]
     known = len(estimates) == len(blocks)
     offered = sum(run.cycles * node.pe_count for run in runs for node in main_nodes(run))
@@ -277,8 +277,8 @@ def side_of(label: str, runs: Sequence[SimResult], *, several: bool) -> Compared
         firings=sum(run.firings for run in runs),
         utilization=fired / offered if offered else 0.0,
         compute_pes=max(run.compute_pes for run in runs),
-        dsp_blocks=max(one.dsp_blocks for one in estimates) if known else None,
-        ram_blocks=max(one.ram_blocks for one in estimates) if known else None,
+        dsp_blocks=max(compared.dsp_blocks for compared in estimates) if known else None,
+        ram_blocks=max(compared.ram_blocks for compared in estimates) if known else None,
         ending=(cut or runs)[-1].ending.value,
         banner=_banner(label, cut[-1]) if cut else "",
         channels=channels,
@@ -328,26 +328,32 @@ def _nodes(run: SimResult, estimate: ResourceReport | None) -> dict[str, Compare
 def cycle_changes(
     before: Sequence[SimResult], after: Sequence[SimResult], *, several: bool
 ) -> tuple[CycleChange, ...]:
-    """All causes of both, the largest change first; the changes add up to that of the cycles."""
+    """The causes of both sides, the largest change first; the changes add up to that of the
+    cycles.
+    """
     a, b = (cycle_uses(runs, staged=several) for runs in (before, after))
     changes = [
         CycleChange(use=use, before=a.get(use, 0), after=b.get(use, 0)) for use in {**a, **b}
     ]
-    return tuple(sorted(changes, key=lambda one: (-abs(one.change), -one.before, one.use.text)))
+    return tuple(
+        sorted(changes, key=lambda change: (-abs(change.change), -change.before, change.use.text))
+    )
 
 
 def channel_changes(a: ComparedSide, b: ComparedSide) -> tuple[ChannelChange, ...]:
-    """The channels that differ, that with the largest change of stalls first."""
+    """The channels that differ, the one with the largest change of stalls first."""
 
-    def stalls(one: ComparedChannel | None) -> int:
-        return 0 if one is None else one.stalls
+    def stalls(channel: ComparedChannel | None) -> int:
+        return 0 if channel is None else channel.stalls
 
-    found = [
+    changes = [
         ChannelChange(name=name, before=a.channels.get(name), after=b.channels.get(name))
         for name in {**a.channels, **b.channels}
         if a.channels.get(name) != b.channels.get(name)
     ]
-    return tuple(sorted(found, key=lambda one: -abs(stalls(one.after) - stalls(one.before))))
+    return tuple(
+        sorted(changes, key=lambda change: -abs(stalls(change.after) - stalls(change.before)))
+    )
 
 
 def node_changes(a: ComparedSide, b: ComparedSide) -> tuple[NodeChange, ...]:
@@ -386,7 +392,7 @@ def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange])
     lines = [(cause.use.text, cause.before, cause.after) for cause in causes[:MOST_ROWS]]
     others = causes[MOST_ROWS:]
     if others:
-        sums = sum(one.before for one in others), sum(one.after for one in others)
+        sums = sum(change.before for change in others), sum(change.after for change in others)
         lines.append((f"{len(others):,} others", *sums))
     rows = [(name, f"{x:,}", f"{y:,}", changed(x, y)) for name, x, y in lines]
     rows.append(("all", f"{a.cycles:,}", f"{b.cycles:,}", changed(a.cycles, b.cycles)))
@@ -400,10 +406,17 @@ def cause_table(a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange])
 def node_table(a: ComparedSide, b: ComparedSide, nodes: Sequence[NodeChange]) -> Table:
     """The nodes that differ."""
 
-    def cells(one: ComparedNode | None) -> tuple[int | None, ...]:
-        if one is None:
+    def cells(node: ComparedNode | None) -> tuple[int | None, ...]:
+        if node is None:
             return (None,) * 6
-        return (one.pes, one.interval, one.firings, one.stalled, one.dsp_blocks, one.ram_blocks)
+        return (
+            node.pes,
+            node.interval,
+            node.firings,
+            node.stalled,
+            node.dsp_blocks,
+            node.ram_blocks,
+        )
 
     rows = [
         (one.name, *(_pair(x, y) for x, y in zip(cells(one.before), cells(one.after), strict=True)))
@@ -419,8 +432,8 @@ def node_table(a: ComparedSide, b: ComparedSide, nodes: Sequence[NodeChange]) ->
 def channel_table(a: ComparedSide, b: ComparedSide, channels: Sequence[ChannelChange]) -> Table:
     """The channels that differ."""
 
-    def cells(one: ComparedChannel | None) -> tuple[int | None, ...]:
-        return (None,) * 3 if one is None else (one.depth, one.peak, one.stalls)
+    def cells(channel: ComparedChannel | None) -> tuple[int | None, ...]:
+        return (None,) * 3 if channel is None else (channel.depth, channel.peak, channel.stalls)
 
     rows = []
     for one in channels:
@@ -444,12 +457,12 @@ def _shortened(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def number(value: int | None) -> str:
-    """A number, or ``-`` for none."""
+    """A number, or ``-`` for ``None``."""
     return _NONE if value is None else f"{value:,}"
 
 
 def changed(before: int | None, after: int | None) -> str:
-    """The difference with its sign, and its share; empty for none."""
+    """The difference with its sign, and its share; empty for ``None``."""
     if before is None or after is None or before == after:
         return ""
     share = f" ({(after - before) / before:+.1%})" if before else ""
@@ -464,14 +477,15 @@ def _pair(before: int | None, after: int | None) -> str:
 
 # The cycles of runs by their cause, in whole cycles that add up to those of the runs.
 #
-# Each run is taken apart as the mean of the PEs of its main array: firing, waiting for a token or
-# for space in a channel, for memory, for the initiation interval, for an empty slot of a schedule,
-# and idle before the first and after the last firing.  So the share of firing is the utilization.
-# Means are fractions; they are rounded by largest remainders, so that nothing is lost.
+# The cycles of each run are attributed by the mean over the PEs of its main array: firing, waiting
+# for a token or for space in a channel, for memory, for the initiation interval, for an empty slot
+# of a schedule, and idle before the first and after the last firing.  The share of firing is
+# therefore the utilization.  Means are fractions; they are rounded by largest remainders to keep
+# their sum.
 
 
 class CauseKind(Enum):
-    """What cycles go into."""
+    """A cause of cycles."""
 
     FIRING = "firing"
     STARVED = "starved by"
@@ -484,7 +498,7 @@ class CauseKind(Enum):
 
     @property
     def state(self) -> str:
-        """What a PE is meanwhile, one of ``core.tables.KINDS``."""
+        """The state of a PE meanwhile, one of ``core.display.KINDS``."""
         match self:
             case CauseKind.FIRING:
                 return "busy"
@@ -500,7 +514,7 @@ class CauseKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleUse:
-    """What some cycles of a stage went into; ``channel`` is the one that was waited for.
+    """A cause of cycles in a stage; ``channel`` is the one that was waited for.
 
     ``stage`` is 0 where there is only one.
     """
@@ -511,25 +525,25 @@ class CycleUse:
 
     @property
     def text(self) -> str:
-        """As tables say it."""
+        """The text for tables."""
         return staged(f"{self.kind.value} {self.channel}".rstrip(), self.stage)
 
 
 def staged(name: str, stage: int) -> str:
-    """A name with the number of its stage, where there are several."""
+    """A name, with the number of its stage if there are several."""
     return f"stage {stage}: {name}" if stage else name
 
 
 def cycle_uses(runs: Sequence[SimResult], *, staged: bool) -> dict[CycleUse, int]:
-    """The cycles of runs that came one after the other; they add up to those of the runs."""
-    found: dict[CycleUse, int] = {}
+    """The cycles of consecutive runs by cause; they add up to those of the runs."""
+    uses: dict[CycleUse, int] = {}
     for number, run in enumerate(runs, 1):
-        found |= _of_run(run, number if staged else 0)
-    return found
+        uses |= _of_run(run, number if staged else 0)
+    return uses
 
 
 def main_nodes(run: SimResult) -> list[NodeStatistics]:
-    """The main array; of a run that computes nothing, all nodes."""
+    """The main array; all nodes if the run has no compute nodes."""
     return list(run.nodes.values()) if run.main_array is None else [run.main_array]
 
 
@@ -555,23 +569,23 @@ def _of_node(node: NodeStatistics, stage: int) -> dict[CycleUse, int]:
         CauseKind.INTERVAL: node.waiting - node.empty,
         CauseKind.EMPTY: node.empty,
     }
-    found = {CycleUse(kind=kind, stage=stage): cycles for kind, cycles in kinds.items()}
+    uses = {CycleUse(kind=kind, stage=stage): cycles for kind, cycles in kinds.items()}
     for kind, by_channel in (
         (CauseKind.STARVED, node.starved_by),
         (CauseKind.BLOCKED, node.blocked_by),
     ):
         for name, cycles in by_channel.items():
-            found[CycleUse(kind=kind, channel=name, stage=stage)] = cycles
-    return found
+            uses[CycleUse(kind=kind, channel=name, stage=stage)] = cycles
+    return uses
 
 
 def _rounded(means: Mapping[CycleUse, Fraction]) -> dict[CycleUse, int]:
-    """Integers with the sum of the fractions, which is one: each is rounded down or up."""
-    found = {use: floor(mean) for use, mean in means.items()}
-    missing = int(sum(means.values(), Fraction())) - sum(found.values())
-    for use in sorted(means, key=lambda use: found[use] - means[use])[:missing]:
-        found[use] += 1
-    return {use: cycles for use, cycles in found.items() if cycles}
+    """Round fractions with an integer sum up or down, so that the sum stays the same."""
+    rounded = {use: floor(mean) for use, mean in means.items()}
+    missing = int(sum(means.values(), Fraction())) - sum(rounded.values())
+    for use in sorted(means, key=lambda use: rounded[use] - means[use])[:missing]:
+        rounded[use] += 1
+    return {use: cycles for use, cycles in rounded.items() if cycles}
 
 
 # The waterfall: from the cycles of A to those of B, a bar for each cause.
@@ -611,12 +625,14 @@ def steps_of(
         shown, rest = changes[: MOST_STEPS - 1], changes[MOST_STEPS - 1 :]
     steps = [_total(a)]
     at = a.cycles
-    for one in shown:
-        color = COLORS[one.use.kind.state]
-        steps.append(WaterfallStep(name=one.use.text, start=at, end=at + one.change, color=color))
-        at += one.change
+    for change in shown:
+        color = COLORS[change.use.kind.state]
+        steps.append(
+            WaterfallStep(name=change.use.text, start=at, end=at + change.change, color=color)
+        )
+        at += change.change
     if rest:
-        end = at + sum(one.change for one in rest)
+        end = at + sum(change.change for change in rest)
         name = f"{len(rest)} others"
         steps.append(WaterfallStep(name=name, start=at, end=end, color=PALETTE[7]))
     return (*steps, _total(b))
@@ -631,7 +647,7 @@ def _total(side: ComparedSide) -> WaterfallStep:
 def waterfall_picture(
     a: ComparedSide, b: ComparedSide, causes: Sequence[CycleChange]
 ) -> SvgPicture:
-    """The picture; the same bytes for the same comparison."""
+    """The picture; equal comparisons give the same bytes."""
     steps = steps_of(a, b, causes)
     ends = [cycles for step in steps for cycles in _ends(step)]
     top = max(max(ends), 1)
@@ -650,14 +666,14 @@ def waterfall_picture(
         drawn.append(
             element("line", x1=x, x2=x, y1=y, y2=y + 10, stroke="currentColor", stroke_width=0.7)
         )
-    said = f"{counted(a.cycles, 'cycle')} of {a.label} become {b.cycles:,} of {b.label}: "
-    said += ", ".join(f"{step.name} {step.text}" for step in steps[1:-1]) or "no cause differs"
+    summary = f"{counted(a.cycles, 'cycle')} of {a.label} become {b.cycles:,} of {b.label}: "
+    summary += ", ".join(f"{step.name} {step.text}" for step in steps[1:-1]) or "no cause differs"
     return picture(
         _LEFT + _WIDTH + _RIGHT,
         _TOP + len(steps) * _ROW + 8,
         *drawn,
         title=f"Cycles from {a.label} to {b.label} by cause",
-        description=said,
+        description=summary,
     )
 
 

@@ -1,8 +1,8 @@
-"""``ProductReport``: where the cycles of a product of a sparse matrix went, against their bound.
+"""``ProductReport``: the cycles of a sparse matrix product, compared with their lower bound.
 
-The bound is the larger of the steps of the machines (values with padding, over the multipliers) and
-of the bytes that have to be moved (matrix, structure, operand and result, once) over the device's
-bandwidth.  A run takes longer for the reasons that the fields of the report name.
+The bound is the maximum of the steps of the machines (values with padding, divided by the
+multipliers) and of the bytes that have to be moved (matrix, structure, operand and result, once)
+divided by the device's bandwidth.  The fields of the report name the causes of further cycles.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ GOAL = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductFacts:
-    """What a design and its matrix say, before any run.
+    """Facts about a design and its matrix, before any run.
 
-    ``padding`` is the fraction of the stored values that are not entries, ``balance`` the mean load
-    of a machine over the largest, ``moved`` bytes, ``decoded`` the firings that a decoder needs for
+    ``padding`` is the fraction of stored values that are padding, ``balance`` the mean load of a
+    machine over the largest, ``moved`` the bytes, ``decoded`` the firings that a decoder needs for
     the values.  The others are names of nodes: ``vector`` loads the operand, ``relay`` passes it on
-    to the multipliers, ``banks`` are its banks and what each fires without
-    conflicts; a decoder and reduction circuits are not in every graph.
+    to the multipliers, ``banks`` are its banks with their firings without conflicts; a decoder and
+    reduction circuits are not in every graph.
     """
 
     padding: float
@@ -58,11 +58,12 @@ class ProductReport(NotebookDisplay):
         ``overlap``, are those beyond the bound.
     latency: of the first load and of the last store.
     x: until the dense operand is on the chip, so that the first product can be formed.
-    decoder: firings of the decoder that give no step, since a row is empty.
-    waits: the multipliers wait otherwise; ``waits_for`` is the node at the end of that chain.
-    y: the adders' latency behind the last product, and the lines of the result left then.
+    decoder: firings of the decoder without a step, because a row is empty.
+    waits: other waits of the multipliers; ``waits_for`` is the node at the end of the chain of
+        waits.
+    y: the adders' latency after the last product, and storing the remaining lines of the result.
     overlap: cycles of the bound in which no product was formed, but bytes were moved.
-    conflicts: cycles in which banks of the operand did not let a step pass, the mean of all banks.
+    conflicts: cycles in which a bank of the operand delayed a step, the mean over all banks.
     stalls: cycles in which a reduction circuit waits for its own additions (part of ``waits``).
     """
 
@@ -83,12 +84,12 @@ class ProductReport(NotebookDisplay):
 
     @property
     def fraction(self) -> float:
-        """The bound over the cycles."""
+        """The bound divided by the cycles."""
         return self.bound / max(1, self.cycles)
 
     @property
     def cause(self) -> str:
-        """What takes most of the cycles beyond the bound; empty where these are few."""
+        """The main cause of cycles beyond the bound; empty if these are few."""
         if self.fraction >= GOAL:
             return ""
         causes = {
@@ -189,14 +190,16 @@ def _conflicts(facts: ProductFacts, result: SimResult) -> int:
 
 
 def _rate(device: Device) -> Fraction | None:
-    """Bytes that the memory of a device moves in a cycle at most."""
+    """The peak bandwidth of a device's memory, in bytes per cycle."""
     if device.memory is not None:
         return device.memory.peak_bytes_per_second / device.clock_hz
     return device.memory_bytes_per_cycle
 
 
 def _latencies(facts: ProductFacts, result: SimResult) -> tuple[int, int]:
-    """Those of the first load and of the last store; of a DRAM, the first load as it was."""
+    """The latencies of the first load and of the last store; with a DRAM, the measured first
+    load.
+    """
     device = result.device
     if device.memory is None:
         return device.load_latency, device.store_latency
@@ -205,7 +208,7 @@ def _latencies(facts: ProductFacts, result: SimResult) -> tuple[int, int]:
 
 
 def _waits_for(facts: ProductFacts, result: SimResult) -> str:
-    """What the multipliers wait for: from node to node along the channel of most stalls."""
+    """The node that the multipliers wait for, followed along the channels with most stalls."""
     graph, seen, name = result.program.graph, set[str](), facts.multiplier
     channels = {channel.name: channel for channel in graph.channels}
     while name not in seen:

@@ -1,4 +1,6 @@
-"""Why a loop is there: what a front end knows of the loops of its graph, and a result does not."""
+"""The origin of loops: what a front end knows about the loops of its graph, and a result does
+not.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ class LoopReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationStep:
-    """A design with its first directives: the last one of them, and the cycles with it.
+    """A step of the ablation: the design with its first directives, the last of them, and the
+    cycles.
 
-    ``cycles`` is ``None`` where the design cannot run so; ``problem`` says why.
+    ``cycles`` is ``None`` if the design cannot run with them; ``problem`` says why.
     """
 
     directive: str

@@ -1,7 +1,7 @@
 """``ResourceReport``: the DSP and RAM blocks of a design, node by node and PE by PE.
 
-An estimate before synthesis, by the rules of ``report.arithmetic`` and ``report.memory``.  Logic
-elements are not estimated.
+An estimate before synthesis, by the rules stated below in this file.  Logic elements are not
+estimated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from t2s.simulator.devices import DEVICES, Device, Fabric, find_device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResources:
-    """What all PEs of a node take.
+    """The blocks of all PEs of a node.
 
     ``memory_blocks`` are the RAM blocks of its register files and buffers, ``fifo_blocks`` those of
     the channels it receives from, ``unit_blocks`` those of its load and store units.
@@ -51,7 +51,7 @@ class NodeResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrun:
-    """A kind of block of which the device has too few, and the node that takes most of them."""
+    """A kind of block of which the device has too few, and the node that uses most of them."""
 
     blocks: str
     needed: int
@@ -114,13 +114,13 @@ class ResourceReport(NotebookDisplay):
 
     @property
     def overruns(self) -> tuple[Overrun, ...]:
-        """What the device has too few of; empty if the design fits."""
-        found: list[Overrun] = []
+        """The kinds of block that the device has too few of; empty if the design fits."""
+        overruns: list[Overrun] = []
         dsps = [(node.dsp_blocks, node) for node in self.nodes]
-        found += _overrun("DSP", dsps, self.device.dsp_blocks, _fewer_operators)
+        overruns += _overrun("DSP", dsps, self.device.dsp_blocks, _fewer_operators)
         rams = [(node.ram_blocks, node) for node in self.nodes]
-        found += _overrun("RAM", rams, self.device.ram_blocks, _less_memory)
-        return tuple(found)
+        overruns += _overrun("RAM", rams, self.device.ram_blocks, _less_memory)
+        return tuple(overruns)
 
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
@@ -206,19 +206,19 @@ def _estimated(graph: Graph, device: Device, fabric: Fabric) -> ResourceReport:
 
 
 def _check_memories(graph: Graph, machine: Machine) -> None:
-    """All that the machine keeps on the chip has a size that is known before the run."""
-    kept = [f"the sorted memory {memory.name!r}" for memory in machine.memories]
+    """Check that all on-chip memories of a machine have sizes that are known before the run."""
+    parts = [f"the sorted memory {memory.name!r}" for memory in machine.memories]
     for statement in machine.statements():
         match statement:
             case Load(tensor=name) | Search(tensor=name) | Store(tensor=name):
                 if graph.tensor(name).place is not MemorySpace.MEMORY:
-                    kept.append(f"{name!r}, which is{graph.tensor(name).place_text}")
-    if kept:
+                    parts.append(f"{name!r}, which is{graph.tensor(name).place_text}")
+    if parts:
         raise UnsupportedError(
             f"the blocks of {machine.name!r} cannot be estimated",
             location=machine.location,
             expected="memories on the chip whose sizes do not depend on data",
-            given=kept[0],
+            given=parts[0],
         )
 
 
@@ -285,19 +285,18 @@ def _of(needed: int, available: int | None) -> str:
 #
 # The rules, all of them estimates:
 #
-# * Operators take blocks; selections, conversions and other moves of bits are logic and wires.
-# * Every operator of a body is built once, however often its result is used; a value that no
-#   statement uses is not built.
-# * Expressions over indices and parameters only (subscripts, conditions) are counters and logic.
-# * A multiplication by a constant power of two is a shift, or an addition to the exponent.
-# * An integer multiplier is as wide as its operands were before they were widened: a product of two
-#   int8 in int32 takes half a block, because synthesis finds that the upper bits repeat the sign.
-# * For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is
-#   a tree of additions, subtractions and sums of lanes, with multiplications at its leaves that
-#   nothing else uses.  With p products and a additions it takes max(p, a) blocks: each product's
-#   block lends its adder, and additions beyond these take a block each.  A dot product of 16 lanes
-#   with its accumulator has p = a = 16 and takes 16 blocks.
-# * The alternatives of a machine have their own operators, and conditions are logic.
+# * Operators take blocks; selections, conversions and other bit movement are logic and wires.  *
+# Every operator of a body is built once, however often its value is used, unless it is unused.  *
+# Expressions over indices and parameters only (subscripts, conditions) are counters and logic.  * A
+# multiplication by a constant power of two is a shift, or an addition to the exponent.  * An
+# integer multiplier is as wide as its operands were before they were widened: a product of two
+# int8 in int32 takes half a block, because synthesis finds that the upper bits repeat the sign.  *
+# For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is a
+# tree of additions, subtractions and sums of lanes over multiplications that nothing else uses.
+# With p products and a additions it takes max(p, a) blocks: each product's block lends its adder,
+# and further additions take a block each.  A dot product of 16 lanes with its accumulator has   p =
+# a = 16 and takes 16 blocks.  * Each alternative of a machine has its own operators; conditions are
+# logic.
 
 _ADDITIVE = (Op.ADD, Op.SUBTRACT)
 
@@ -413,8 +412,8 @@ class _Counter:
                 return self._bits_before_widening(value)
             case Broadcast(value=value):
                 return self._bits_before_widening(value)
-            case Select(if_true=one, if_false=other):
-                return max(self._bits_before_widening(one), self._bits_before_widening(other))
+            case Select(if_true=first, if_false=second):
+                return max(self._bits_before_widening(first), self._bits_before_widening(second))
             case Const(value=value):
                 needed = int(value).bit_length() + 1
                 return next((fits for fits in (8, 16, 32) if fits >= needed), bits)

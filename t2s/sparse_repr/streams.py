@@ -39,7 +39,7 @@ from t2s.sparse_repr.blocks.alu import Alu
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock, check_number
 from t2s.sparse_repr.blocks.expressions import Operator
-from t2s.sparse_repr.blocks.plumbing import Player, Root
+from t2s.sparse_repr.blocks.plumbing import Root, TokenSource
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ScalarReducer
 from t2s.sparse_repr.blocks.repeats import Regroup, Repeat
 
@@ -62,7 +62,7 @@ class Streams(Connections):
         self, values: Tensor, tags: Tensor, kind: StreamKind, nesting: int, name: str = "play"
     ) -> Stream:
         """A stream from memory, token by token."""
-        block = Player(values=values, tags=tags, stream=kind, nesting=nesting)
+        block = TokenSource(values=values, tags=tags, stream=kind, nesting=nesting)
         return self.put(block, name)[0]
 
     def scan_compressed(
@@ -481,4 +481,4 @@ class Streams(Connections):
 
     def record(self, stream: Stream, values: Tensor, tags: Tensor, name: str = "record") -> None:
         """Store a stream token by token."""
-        self.put(writers.Recorder(values=values, tags=tags), name, stream)
+        self.put(writers.TokenSink(values=values, tags=tags), name, stream)

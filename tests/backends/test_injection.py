@@ -138,9 +138,7 @@ def test_graphs_made_by_hand_are_checked_too(backend: str, tmp_path: Path) -> No
     graph = replace(host_ordered(), name='Y"')
     with pytest.raises(GraphError) as caught:
         t2s.emit(graph, backend, tmp_path)
-    assert str(caught.value).splitlines()[0] == (
-        "the name of a Graph of graph 'Y\"' is not what it has to be"
-    )
+    assert str(caught.value).splitlines()[0] == ("the name of a Graph of graph 'Y\"' is invalid")
     assert not list(tmp_path.iterdir())
 
 

@@ -229,7 +229,7 @@ def test_a_folder_that_is_not_there() -> None:
         """
         the file 'nowhere/a.vcd' cannot be written
           --> t2s.verilate(chain(3), waves="nowhere/a.vcd")
-          expected: a name in a folder on a disk with room, in which files can be made
+          expected: a name in a writable folder on a disk with free space
           given:    no such folder
         """
     ):

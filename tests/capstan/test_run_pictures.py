@@ -12,9 +12,8 @@ import pytest
 
 from benchmarks.stardust import bandwidth
 from benchmarks.stardust.paper import PAPER
-from t2s.backends.capstan.roofline_picture import LogPlot, powers
 from t2s.core.errors import UserError
-from t2s.core.svg import SvgPicture
+from t2s.core.svg import LogPlot, SvgPicture, powers
 from t2s.driver.capstan_result import CapstanResult, rows_of
 from tests.capstan.test_simulated_kernels import IDEAL, inputs_of
 

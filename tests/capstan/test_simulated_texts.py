@@ -52,8 +52,8 @@ UNITS = (
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a scan in the middle": (
         _middle_scan,
-        "the simulator of Capstan has no unit for this: a loop that takes 4 iterations at a time,"
-        " and has loops inside," + UNITS,
+        "the simulator of Capstan does not support this: a loop that takes 4 iterations at a time,"
+        " and has loops inside" + UNITS,
     ),
     "other sizes": (
         _other_sizes,
@@ -110,7 +110,7 @@ def test_ctrl_c_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_has_no_units_names_the_users_line() -> None:
-    with pytest.raises(UserError, match="has no unit for this") as found:
+    with pytest.raises(UserError, match="does not support this") as found:
         _middle_scan()
     assert "a[i, j, k] = b[i, j, k] + c[i, j, k]" in str(found.value)
 
@@ -190,7 +190,7 @@ def test_a_kernel_without_units_has_no_cycles(tmp_path: Path) -> None:
     told += ["--target", "capstan", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, told)
     assert result.exit_code == 0
-    assert "no cycles: the simulator of Capstan has no unit for this" in result.output
+    assert "no cycles: the simulator of Capstan does not support this" in result.output
     assert "matches numpy" in result.output.splitlines()[-1]
     for more in (["--json"], ["--memory", "ideal"], ["--report", str(tmp_path / "page.html")]):
         assert CliRunner().invoke(app, [*told, *more]).exit_code == 1

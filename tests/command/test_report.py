@@ -35,7 +35,7 @@ def test_windows_outside_of_the_run(window: str, tmp_path: Path) -> None:
     assert result.exit_code == 1
     first, _, last = window.partition(":")
     assert result.stderr == (
-        "error: a window of the report is not in the run\n"
+        "error: a window of the report is outside the run\n"
         "  expected: windows=[(first, last), ...] with cycles of 1 to 8,419, first <= last\n"
         f"  given:    ({first}, {last})\n"
     )
@@ -63,8 +63,8 @@ def test_names_of_files_with_html_or_no_text(
         (("--device", "cpu"), "unknown device cpu\n  expected: one of ideal"),
         (
             ("--out", "no/page.html"),
-            "the file 'no/page.html' cannot be written\n  expected: a name in a folder on a disk "
-            "with room, in which files can be made\n  given:    no such folder",
+            "the file 'no/page.html' cannot be written\n  expected: a name in a writable folder "
+            "on a disk with free space\n  given:    no such folder",
         ),
     ],
 )

@@ -31,9 +31,12 @@ from t2s.core.expr import (
     is_associative,
     reads,
     reduce_lanes,
+    select,
     simplify,
+    spread,
     substitute,
     unequal,
+    zero,
 )
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op, apply_operator
@@ -341,6 +344,19 @@ def test_numbers_take_the_type_of_the_other_operand() -> None:
     for wrong in (lambda: i + 0.5, lambda: i + True, lambda: flag & 1, lambda: 0.5 - i):
         with pytest.raises(TypeError, match=r"is not a value of type (int32|bool)"):
             wrong()
+
+
+def test_select_and_zero_write_expressions_of_one_type() -> None:
+    condition, scalar = Local(name="c", type=BOOL), Local(name="x", type=Float(32))
+    vector = Local(name="v", type=Int(16).with_lanes(4))
+    assert select(condition, scalar, 1).if_false == const(1.0, Float(32))
+    assert select(condition, -1, vector).if_true == spread(const(-1, Int(16)), 4)
+    assert select(condition, 1, 0).type == INT32
+    assert spread(vector, 4) is vector
+    assert zero(BOOL) == const(False, BOOL)
+    assert zero(vector.type) == spread(const(0, Int(16)), 4)
+    with pytest.raises(TypeError, match=r"0\.5 is not a value of type int16x4"):
+        select(condition, vector, 0.5)
 
 
 def test_equality_is_structural_and_comparisons_have_no_truth_value() -> None:

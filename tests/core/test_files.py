@@ -37,7 +37,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(UserError) as caught:
         write_texts(tmp_path, {"a.cl": "new a", "b.py": "new b"})
     assert f"{str(tmp_path)!r} cannot be written" in str(caught.value)
-    assert "expected: a folder on a disk with room, in which files can be made" in str(caught.value)
+    assert "expected: a writable folder on a disk with free space" in str(caught.value)
     assert "given:    No space left on device" in str(caught.value)
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert texts == {"a.cl": "old a", "b.py": "old b"}

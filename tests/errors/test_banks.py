@@ -90,7 +90,7 @@ def test_banks_of_a_result() -> None:
     y_unloader.buffer(y, banks=2)
     with refused(
         """
-        buffer(y, banks=2) on y_unloader means nothing for a product of a sparse matrix
+        buffer(y, banks=2) on y_unloader does not apply to a product of a sparse matrix
           --> y_unloader.buffer(y, banks=2)
           expected: the directives that docs/representations.md lists for this part
           given:    buffer(y, banks=2)

@@ -159,14 +159,14 @@ def test_rdom_with_two_equal_names() -> None:
 
 def test_type_of_unknown_width() -> None:
     with refused("""
-            no int type has this width
+            int types cannot have this width
               --> Int(12)
               expected: an int type of 8 or 16 or 32 or 64 bits
               given:    12
             """):
         Int(12)
     with refused("""
-            no bfloat type has this width
+            bfloat types cannot have this width
               --> t2s.BFloat(32)
               expected: a bfloat type of 16 bits
               given:    32

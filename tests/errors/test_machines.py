@@ -156,7 +156,7 @@ def test_a_circle_that_does_nothing() -> None:
     graph = sink_with(modes=waiting)
     with refused(
         """
-        node 'sink': mode 'take' may come back to itself for ever
+        node 'sink': mode 'take' may loop forever without effect
           --> graph = sink_with(modes=waiting)
           expected: a rule on the way that takes, puts or changes something
           given:    rules that do nothing
@@ -171,7 +171,7 @@ def test_storing_on_the_way_to_a_rule() -> None:
     graph = sink_with(modes=mode(Choice(body=(early,), inside=taking())))
     with refused(
         """
-        node 'sink': mode 'take' holds a statement that has no place there
+        node 'sink': mode 'take' has a statement that is not allowed there
           --> graph = sink_with(modes=mode(Choice(body=(early,), inside=taking())))
           expected: Let, Load, Search, RegisterRead, MemorySize, MemoryFirst
           given:    Store

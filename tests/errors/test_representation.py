@@ -68,7 +68,7 @@ def test_skew_after_a_step() -> None:
 
 def test_skew_of_rows() -> None:
     with refused("""
-            skew(Rows) has no meaning
+            skew(Rows) applies to columns only
               --> dense_matrix().skew(Rows)
               expected: skew(Columns)
               given:    Rows
@@ -88,7 +88,7 @@ def test_pack_without_index() -> None:
 
 def test_pack_of_an_unknown_dimension() -> None:
     with refused("""
-            pack('rows', Index(idx)) names a dimension that is not there
+            pack('rows', Index(idx)) names an unknown dimension
               --> dense_matrix().pack("rows", Index(idx))
               expected: one of Rows, Columns
               given:    'rows'
@@ -98,7 +98,7 @@ def test_pack_of_an_unknown_dimension() -> None:
 
 def test_pack_of_diagonals_that_are_not_there() -> None:
     with refused("""
-            pack(Diagonals, Index(idx)) names a dimension that is not there
+            pack(Diagonals, Index(idx)) names an unknown dimension
               --> dense_matrix().pack(Diagonals, Index(idx))
               expected: one of Rows, Columns
               given:    Diagonals
@@ -109,7 +109,7 @@ def test_pack_of_diagonals_that_are_not_there() -> None:
 def test_pack_of_columns_that_are_diagonals() -> None:
     chain = dense_matrix().skew(Columns)
     with refused("""
-            pack(Columns, Index(idx)) names a dimension that is not there
+            pack(Columns, Index(idx)) names an unknown dimension
               --> chain.pack(Columns, Index(idx))
               expected: one of Rows, Diagonals
               given:    Columns
@@ -174,7 +174,7 @@ def test_two_indices() -> None:
 
 def test_something_else_as_structure() -> None:
     with refused("""
-            pack(Columns, idx) names structure in an unknown way
+            pack(Columns, idx) has an unknown argument
               --> dense_matrix().pack(Columns, idx)
               expected: Index(variable) or Length(variable)
               given:    idx
@@ -185,7 +185,7 @@ def test_something_else_as_structure() -> None:
 def test_index_of_blocks() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            block(Columns, 2, Zero, Index(b)) names structure in an unknown way
+            block(Columns, 2, Zero, Index(b)) has an unknown argument
               --> chain.block(Columns, 2, Zero, Index(b))
               expected: Length(variable)
               given:    Index(b)
@@ -196,7 +196,7 @@ def test_index_of_blocks() -> None:
 def test_length_of_a_schedule() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            schedule(Rows, 2, ASAP, Zero, Length(job)) names structure in an unknown way
+            schedule(Rows, 2, ASAP, Zero, Length(job)) has an unknown argument
               --> chain.schedule(Rows, 2, ASAP, Zero, Length(job))
               expected: Index(variable)
               given:    Length(job)
@@ -230,7 +230,7 @@ def test_rows_packed_twice() -> None:
 def test_block_of_zero() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            block(Columns, 0, Zero, Length(b)) has a factor that is not a number of elements
+            block(Columns, 0, Zero, Length(b)) needs a factor of at least 1
               --> chain.block(Columns, 0, Zero, Length(b))
               expected: a positive integer, or Whole before pack
               given:    0
@@ -241,7 +241,7 @@ def test_block_of_zero() -> None:
 def test_block_without_padding() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            block(Columns, 2, None) has no padding
+            block(Columns, 2, None) needs a padding
               --> chain.block(Columns, 2, None)
               expected: Zero or Longest
               given:    None
@@ -273,7 +273,7 @@ def test_dense_blocks_padded_to_the_longest() -> None:
 def test_two_blocks_of_a_whole() -> None:
     chain = dense_matrix().block(Rows, Whole, Zero)
     with refused("""
-            block(Rows, 2, Zero) blocks Rows again, of which there is one block
+            block(Rows, 2, Zero) blocks Rows again, which is a single block
               --> chain.block(Rows, 2, Zero)
               expected: no block
               given:    after dense().block(Rows, Whole, Zero)
@@ -309,7 +309,7 @@ def test_rows_padded_to_the_longest() -> None:
 def test_block_of_an_unknown_var() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            block(s, 4, Zero) names a dimension that is not there
+            block(s, 4, Zero) names an unknown dimension
               --> chain.block(s, 4, Zero)
               expected: one of Rows, Columns
               given:    s
@@ -331,7 +331,7 @@ def test_schedule_to_no_machines() -> None:
 def test_schedule_without_policy() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            schedule(Rows, 4, 'asap', Zero) has no policy
+            schedule(Rows, 4, 'asap', Zero) needs a policy
               --> chain.schedule(Rows, 4, "asap", Zero)
               expected: ASAP, RoundRobin or LongestFirst
               given:    'asap'
@@ -342,7 +342,7 @@ def test_schedule_without_policy() -> None:
 def test_schedule_padded_to_the_longest() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            schedule(Rows, 4, ASAP, Longest) has a padding that a schedule cannot have
+            schedule(Rows, 4, ASAP, Longest) has the wrong padding
               --> chain.schedule(Rows, 4, ASAP, Longest)
               expected: Zero: the machines' streams are filled up at their ends
               given:    Longest
@@ -355,7 +355,7 @@ def test_schedule_padded_to_the_longest() -> None:
 def test_schedule_of_an_unknown_var() -> None:
     chain = dense_matrix().pack(Columns, Index(idx), Length(n))
     with refused("""
-            schedule(s, 4, ASAP, Zero) names a dimension that is not there
+            schedule(s, 4, ASAP, Zero) names an unknown dimension
               --> chain.schedule(s, 4, ASAP, Zero)
               expected: one of Rows, Columns
               given:    s
@@ -494,7 +494,7 @@ def test_parameter_of_three_dimensions() -> None:
 
 def test_parameter_of_bools() -> None:
     with refused("""
-            MatrixParam A is of truth values, which have no products and no sums
+            MatrixParam A has elements of type bool, which have no products and sums
               --> MatrixParam(t2s.Bool(), 2, gallery.csr(3), name="A")
               expected: numbers, for example MatrixParam(Float(32), 2, CISR, name="A")
               given:    bool

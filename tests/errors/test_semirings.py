@@ -1,4 +1,4 @@
-"""Semirings that are none, and notation that has no meaning over them."""
+"""Semirings that are none, and notation that applies to columns only over them."""
 
 from __future__ import annotations
 

@@ -490,7 +490,7 @@ def test_locating_where_there_is_nothing() -> None:
         unknown = Schedule().locate("z", "i")
         Kernel(assignment, unknown)
     with refused("""
-        nothing is left at j to locate with
+        locate leaves no operand to iterate over at j
           --> full = parse("y(i) = A(i,j) * x(j)")
           expected: an operand that is multiplied with A, x and has j
     """):

@@ -53,7 +53,7 @@ def test_matrix_of_another_type() -> None:
 def test_array_of_one_dimension() -> None:
     A = parameter(gallery.csr())
     with refused("""
-            the matrix for A has no rows and columns
+            the matrix for A must have two dimensions
               --> A.store(np.ones(3, np.float32))
               expected: two dimensions
               given:    1

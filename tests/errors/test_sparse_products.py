@@ -279,7 +279,7 @@ def test_directive_without_meaning() -> None:
     y.vload(x)
     with refused(
         """
-            vload(x) on y means nothing for a product of a sparse matrix
+            vload(x) on y does not apply to a product of a sparse matrix
               --> y.vload(x)
               expected: the directives that docs/representations.md lists for this part
               given:    vload(x)
@@ -441,7 +441,7 @@ def test_lanes_fused_of_rows_in_no_order() -> None:
     y.tile(p, Var("pp"), 2).unroll(p)
     with refused(
         """
-            tile(p, pp, 2) on y needs the values of a row to be consecutive
+            tile(p, pp, 2) on y needs consecutive values of each row
               --> y.tile(p, Var("pp"), 2).unroll(p)
               expected: a chain of rows, or is_continuous_reduction where the matrix allows it
               given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
@@ -457,8 +457,7 @@ def test_machines_combined_of_rows_in_no_order() -> None:
     y.combine_reduction(p, MaybeDifferentTarget)
     with refused(
         """
-            combine_reduction(p, MaybeDifferentTarget) on y needs the values of a row to be
-                        consecutive
+            combine_reduction(p, MaybeDifferentTarget) on y needs consecutive values of each row
               --> y.combine_reduction(p, MaybeDifferentTarget)
               expected: a chain of rows, or is_continuous_reduction where the matrix allows it
               given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,

@@ -123,7 +123,7 @@ def test_parts_that_are_not_whole() -> None:
 def test_skipping_where_nothing_is_intersected() -> None:
     assignment = parse("X(i,j) = B(i,j) + C(i,j)", ["B:ss", "C:ss"])
     with refused("""
-        there is nothing to skip at j
+        skip has no effect at j
           --> sums = Schedule().skip("j")
           expected: a product of two or more operands with a compressed level at j
           hint:     other levels are joined coordinate by coordinate, bitvectors word by word
@@ -286,7 +286,7 @@ def test_the_same_directive_again() -> None:
 def test_locating_into_a_compressed_level(schedule: Schedule) -> None:
     assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
     with refused("""
-        the level of A at j cannot be located into
+        the level of A at j cannot be located
           --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
           expected: a dense level
           given:    compressed

@@ -96,7 +96,7 @@ def test_a_tensor_twice() -> None:
     s.tensor("values", INT32)  # first
     with refused(
         """
-        there is a tensor 'values' already
+        the tensor 'values' is declared twice
           --> s.tensor("values", FLOAT)  # second
           expected: a name of its own for each tensor
           given:    'values'
@@ -181,32 +181,32 @@ def test_a_stream_that_nobody_ends() -> None:
 def test_numbers_that_are_too_small() -> None:
     s = Streams("small")
     with refused("""
-        the size of a dense level is an integer, 0 or more
+        the size of a dense level must be an integer of at least 0
           --> s.scan_dense(s.root(), -1)
           given:    -1
     """):
         s.scan_dense(s.root(), -1)
     crd, _ = s.scan_dense(s.root(), 4)
     with refused("""
-        the factor of a split is an integer, 1 or more
+        the factor of a split must be an integer of at least 1
           --> s.split(crd, 0)
           given:    0
     """):
         s.split(crd, 0)
     with refused("""
-        the factor of flattened levels is an integer, 0 or more
+        the factor of flattened levels must be an integer of at least 0
           --> s.flatten(crd, crd, -4)
           given:    -4
     """):
         s.flatten(crd, crd, -4)
     with refused("""
-        the number of lanes is an integer, 1 or more
+        the number of lanes must be an integer of at least 1
           --> s.parallelize([crd], 0)
           given:    0
     """):
         s.parallelize([crd], 0)
     with refused("""
-        the number of items in a turn is an integer, 1 or more
+        the number of items in a turn must be an integer of at least 1
           --> s.parallelize([crd], 2, run=0)
           given:    0
     """):

@@ -15,12 +15,12 @@ import t2s
 from t2s.core.errors import UserError
 from t2s.explore.depth_search import Timings
 from t2s.explore.depths import fit_depths
-from t2s.graph.graph import Graph, depths_of, with_depths
+from t2s.graph.graph import Graph, with_depths
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.errors import DeadlockError, TokensLeftError
 from t2s.simulator.run import retime
-from tests.hand_graphs import systolic_gemm
+from tests.hand_graphs import depths_of, systolic_gemm
 from tests.simulator.designs import chain, feedback, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph
 from tests.simulator.test_stops import circular_graph, unequal

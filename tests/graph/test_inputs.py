@@ -8,7 +8,7 @@ import pytest
 from t2s.core.arrays import ArraySpec
 from t2s.core.errors import UserError
 from t2s.core.types import INT32
-from t2s.graph.arrays import check_graph_inputs, check_parameters, input_specs, parameter_specs
+from t2s.graph.arrays import check_graph_inputs, check_parameters, parameter_specs
 from tests.graph.changes import pipeline
 
 X = np.arange(8, dtype=np.int32)
@@ -16,9 +16,6 @@ X = np.arange(8, dtype=np.int32)
 
 def test_specs_of_a_graph() -> None:
     graph = pipeline()
-    assert input_specs(graph) == (
-        ArraySpec(name="X", type=INT32, shape=(8,), location=graph.tensor("X").location),
-    )
     assert parameter_specs(graph) == (
         ArraySpec(name="n", type=INT32, shape=(), location=graph.parameters[0].location),
     )

@@ -112,7 +112,7 @@ def test_undeclared_tensors_are_left_to_the_verifier() -> None:
     (graph,) = kernel.graphs({"a": np.array([0.0, 1.0])})
     broken = replace(graph, tensors=())
     assert len(shapes_of(broken)) == len(graph.machines)
-    with pytest.raises(GraphError, match="uses a tensor that is not there"):
+    with pytest.raises(GraphError, match="uses an unknown tensor"):
         verify_graph(broken)
 
 

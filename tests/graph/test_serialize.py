@@ -100,7 +100,7 @@ def test_locations_are_kept() -> None:
 
 def test_every_class_of_the_graph_is_known() -> None:
     """A class that is added to the graph has to be added to the registry."""
-    known = {*serialize._DATACLASSES, *serialize._ENUMS}
+    known = {*serialize.FILES.named, *serialize.FILES.enums}
     for module in (body, graph, nodes):
         for name, item in vars(module).items():
             own = isinstance(item, type) and item.__module__ == module.__name__
@@ -114,7 +114,7 @@ def test_a_numpy_scalar_is_refused_when_written() -> None:
         graph_to_json(design)
     assert str(caught.value).splitlines() == [
         "graph.nodes[1].body[2].value.value cannot be written as JSON",
-        "  expected: a class of the graph, a number, a truth value or text",
+        "  expected: a part of a graph, a number, a truth value or text",
         "  given:    np.int32(3) of class int32",
     ]
 
@@ -137,62 +137,62 @@ def _set(key: str, value: object) -> Callable[[dict[str, Any]], object]:
         ("[]", "the document", "an object with the keys 'format' and 'graph'", "[]"),
         ('{"format": 1}', "the document", "an object with the keys 'format' and 'graph'", None),
         (_edited(lambda d: d.__setitem__("format", 2)), "the format number", "1", "2"),
-        ('{"format": 1, "graph": 3}', "graph", "Graph", "3"),
-        ('{"format": 1, "graph": []}', "graph", "Graph", "a list"),
+        ('{"format": 1, "graph": 3}', "graph", "an object of class Graph", "3"),
+        ('{"format": 1, "graph": []}', "graph", "an object of class Graph", "a list"),
         (
             '{"format": 1, "graph": {"class": "Kernel"}}',
-            "graph",
-            "an object of a known class, enum or float",
-            '{"class": "Kernel"}',
+            "graph.class",
+            "one of Graph",
+            '"Kernel"',
         ),
         (
-            '{"format": 1, "graph": {"class": "Type"}}',
-            "graph, a Type,",
-            "the fields kind, bits, lanes, weak",
-            "no fields",
+            '{"format": 1, "graph": {"class": "Graph"}}',
+            "graph.name",
+            "this field",
+            "an object without it",
         ),
-        (_edited(_set("capacity", "2")), "graph.channels[0].capacity", "int", '"2"'),
-        (_edited(_set("capacity", True)), "graph.channels[0].capacity", "int", "true"),
-        (_edited(_set("capacity", [])), "graph.channels[0].capacity", "int", "a list"),
-        (_edited(_set("shape", 3)), "graph.channels[0].shape", "a list of int", "3"),
-        (_edited(_set("shape", [1.5])), "graph.channels[0].shape[0]", "int", "1.5"),
+        (_edited(_set("capacity", "2")), "graph.channels[0].capacity", "a whole number", '"2"'),
+        (_edited(_set("capacity", True)), "graph.channels[0].capacity", "a whole number", "true"),
+        (_edited(_set("capacity", [])), "graph.channels[0].capacity", "a whole number", "a list"),
+        (_edited(_set("shape", 3)), "graph.channels[0].shape", "a list", "3"),
+        (_edited(_set("shape", [1.5])), "graph.channels[0].shape[0]", "a whole number", "1.5"),
         (
             _edited(_set("source_index", [None])),
             "graph.channels[0].source_index[0]",
-            "Expr",
+            "an object of class Expr",
             "null",
         ),
         (
             _edited(_set("location", "here")),
             "graph.channels[0].location",
-            "SourceLocation or null",
+            "an object of class SourceLocation or null",
             '"here"',
         ),
         (
             _edited(_set("stream", {"enum": "Role.LOAD"})),
-            "graph.channels[0].stream",
-            "StreamType",
-            '{"enum": "Role.LOAD"}',
+            "graph.channels[0].stream.class",
+            "one of StreamType",
+            "null",
         ),
         (
-            _edited(_set("stream", {"enum": "Role.NONE"})),
-            "graph.channels[0].stream",
-            "an object of a known class, enum or float",
-            '{"enum": "Role.NONE"}',
+            _edited(lambda d: d["graph"]["channels"][0]["stream"].update(kind={"enum": "X.VALUE"})),
+            "graph.channels[0].stream.kind",
+            "one of StreamKind.VALUE, StreamKind.CONTROL, StreamKind.COORDINATE,"
+            " StreamKind.REFERENCE, StreamKind.BITVECTOR",
+            '{"enum": "X.VALUE"}',
         ),
         (
             _edited(_set("name", {"float": "one"})),
             "graph.channels[0].name",
-            "an object of a known class, enum or float",
+            "a text",
             '{"float": "one"}',
         ),
         (
             _edited(_set("depth", 2)),
-            "graph.channels[0], a Channel,",
-            "the fields name, stream, source, sink, shape, source_index, sink_index, capacity,"
-            " latency, location",
-            "name, stream, source, sink, shape, source_index, sink_index, capacity, latency,"
-            " location, depth",
+            "graph.channels[0].depth",
+            "one of the fields name, stream, source, sink, shape, source_index, sink_index,"
+            " capacity, latency, location",
+            "an unknown field",
         ),
         ("[" * 100_000, "the document", "a graph", "objects nested too deeply"),
     ],
@@ -224,5 +224,5 @@ def test_types_that_there_are_not_are_refused(field: str, value: int) -> None:
     text = graph_to_json(systolic_gemm(1, 1, 1))
     written = re.sub(rf'"{field}": \d+', f'"{field}": {value}', text, count=1)
     assert written != text
-    with pytest.raises(UserError, match="a known type, such as float32"):
+    with pytest.raises(UserError, match="an existing type, such as float32"):
         graph_from_json(written)

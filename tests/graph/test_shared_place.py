@@ -56,7 +56,7 @@ def test_open_tensors_have_addresses_of_their_own() -> None:
 def test_swizzled_and_not_shared() -> None:
     refuse(
         with_x(Gathering().graph, swizzled=True),
-        "tensor 'x': it is swizzled and in no shared banks",
+        "tensor 'x': it is swizzled, but not in shared banks",
         "  expected: MemorySpace.SHARED, or a tensor that is not swizzled",
         "  given:    MemorySpace.MEMORY",
     )
@@ -73,7 +73,7 @@ def test_tensors_whose_bursts_controllers_know(name: str, text: str) -> None:
     assert name not in graph_to_json(Gathering().graph)
     refuse(
         with_x(BANKED, **{name: True}),
-        f"tensor 'x': it is {text} and not in the device's memory",
+        f"tensor 'x': it is {text}, but not in the device's memory",
         f"  expected: MemorySpace.MEMORY, or a tensor that is not {text}",
         "  given:    MemorySpace.SHARED",
     )

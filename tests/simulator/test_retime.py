@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from t2s.core.errors import UserError
-from t2s.graph.graph import MOST_DEPTH, Graph, depths_of, with_depths
+from t2s.graph.graph import MOST_DEPTH, Graph, with_depths
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import GraphContext, retime, simulate, simulate_cycles
 from tests.graph.machines import copying
+from tests.hand_graphs import depths_of
 from tests.simulator.designs import ENGINES, chain, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph
 
@@ -121,14 +122,14 @@ def test_a_channel_that_is_not_there() -> None:
 @pytest.mark.parametrize("depth", [0, -1, 1.5, "3", True, None, MOST_DEPTH + 1])
 def test_a_depth_has_to_be_a_positive_integer(depth: object) -> None:
     text = refused(chain(4), depths={"A": depth})
-    assert text.startswith("the depth of channel 'A' is not possible\n")
+    assert text.startswith("the depth of channel 'A' is out of range\n")
     assert f"expected: an integer from 1 to {MOST_DEPTH}" in text
     assert f"given:    {depth!r}" in text
 
 
 def test_depths_are_given_by_name() -> None:
     text = refused(chain(4), depths=[4, 4])
-    assert text.startswith("the channels of every depth are not named\n")
+    assert text.startswith("every depth needs the name of its channel\n")
     assert "expected: a dict from names of channels, such as {'A': 4}" in text
     assert "given:    [4, 4]" in text
 

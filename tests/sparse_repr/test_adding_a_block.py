@@ -14,18 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.core.errors import UserError
+from t2s.core.expr import all_hold
+from t2s.graph.build import put, rule, when
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.simulator.run import simulate
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    ends,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import both
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends
 from tests.sparse_repr.harness import Bench
 from tests.sparse_repr.test_block_properties import tokens_of as tokens_of_lists
 from tests.sparse_repr.tokens import tokens_of
@@ -47,7 +40,7 @@ class MergeOfThree(StreamBlock):
             ]
             token = [put(out, side.value)]
             first = rule(f"take_{side.port}", "run", takes=[side], puts=token)
-            choices.append(when(both(side.is_value, *least), first))
+            choices.append(when(all_hold(side.is_value, *least), first))
         draft.mode("run", *choices, *ends(sides, out), needs=sides, expected="sorted streams")
 
 

@@ -84,7 +84,7 @@ def test_what_is_no_load_unit() -> None:
 def test_several_load_units() -> None:
     s = Streams("mixed")
     values, dense = expanding(s), systolic()
-    with pytest.raises(UserError, match="'B_loader' of 'C' cannot make room for a stream"):
+    with pytest.raises(UserError, match="'B_loader' of 'C' cannot be replaced by a stream"):
         s.embed(dense, {"B_loader": values})
 
 
@@ -99,5 +99,5 @@ def test_names_that_are_taken() -> None:
     s = Streams("mixed")
     s.tensor("B", INT32)
     values = expanding(s)
-    with pytest.raises(UserError, match="there is a tensor 'B' already"):
+    with pytest.raises(UserError, match="the tensor name 'B' is taken"):
         s.embed(systolic(), {"A_loader": values})

@@ -13,7 +13,7 @@ from t2s.errors import UserError
 from t2s.sparse import Kernel
 from tests.sampling import sampled
 
-REFUSALS = "nothing is left at . to locate with|cannot be located into"
+REFUSALS = "locate leaves no operand to iterate over at .|cannot be located"
 LEAVES = ("A(i,k)", "B(i,k)", "C(i)", "D(k)", "E(k,i)")
 
 

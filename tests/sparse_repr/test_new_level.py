@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, equals, select, zero
+from t2s.graph.build import load
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
 from t2s.sparse import Kernel, from_dense, parse
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, load
-from t2s.sparse_repr.blocks.expressions import cast, select, zero
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import cast
 from t2s.sparse_repr.blocks.scanners import Body, Fiber, Values, scanner
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import (

@@ -1,4 +1,4 @@
-"""Capstan parallel patterns as Spatial: programs, their parser, what they mean, and what they take.
+"""Capstan: parallel patterns as Spatial, as machines of a graph, and the units they use.
 
 It takes programs of patterns, not graphs, so there is no ``BACKEND``: ``CapstanKernel`` emits.
 """

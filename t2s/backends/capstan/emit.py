@@ -69,7 +69,7 @@ from t2s.patterns.ir import (
 )
 
 WORDS = 65536
-"""Words of a memory unit: the size of a memory on chip whose size is not a constant."""
+"""Words of a memory unit: the declared size of on-chip memories whose size is not a constant."""
 
 KINDS = {
     MemoryKind.DRAM: "DRAM",
@@ -83,7 +83,7 @@ KINDS = {
 
 
 def emit_spatial(program: PatternProgram, *, checked: bool = False) -> dict[str, str]:
-    """The files of a program: one of Spatial.  The same bytes for equal programs.
+    """The files of a program: one Spatial source.  Equal programs give the same bytes.
 
     ``checked``: it asserts that its results are those of files ``..._expected.csv``, and scalars
     those of further arguments.
@@ -131,7 +131,7 @@ class _SpatialEmission(SpatialSpelling):
     def program(self, *, checked: bool) -> SpatialFile:
         source = self.source
         name = self.name(source.name)
-        parameters = tuple((self.name(given), value) for given, value in source.environment)
+        parameters = tuple((self.name(parameter), value) for parameter, value in source.environment)
         element = element_type(source)
         spelled_type(element, source)
         before = tuple(self.host())
@@ -146,14 +146,14 @@ class _SpatialEmission(SpatialSpelling):
         )
 
     def results(self) -> set[str]:
-        """The memories that the host reads."""
-        found: set[str] = set()
+        """The names of the memories that the host reads back."""
+        memories: set[str] = set()
         for result in self.source.results:
-            found.add(result.values)
+            memories.add(result.values)
             for level in result.levels:
                 if isinstance(level, ComputedLevel):
-                    found |= {level.positions, level.coordinates}
-        return found
+                    memories |= {level.positions, level.coordinates}
+        return memories
 
     def host(self) -> Iterable[SpatialStatement]:
         """Arguments and arrays off chip, filled."""
@@ -196,12 +196,12 @@ class _SpatialEmission(SpatialSpelling):
                 yield SpatialOut(register=self.name(f"{result.tensor}_out"), value=value)
 
     def written(self) -> Iterable[SpatialStatement]:
-        """Results that the host takes."""
+        """Statements that write the results to files."""
         for result in self.source.results:
             if not result.levels:
                 out = self.name(f"{result.tensor}_out")
-                found = SpatialCall(function="getArg", arguments=(SpatialName(name=out),))
-                yield _effect("println", found)
+                stored = SpatialCall(function="getArg", arguments=(SpatialName(name=out),))
+                yield _effect("println", stored)
         for memory in self.source.memories:
             if memory.name in self.results() and memory.alias is None:
                 name = self.name(memory.name)
@@ -209,13 +209,13 @@ class _SpatialEmission(SpatialSpelling):
                 yield _effect("writeCSV1D", array, *_file(name))
 
     def checks(self) -> Iterable[SpatialStatement]:
-        """That results are what was expected."""
-        given = len(self.source.arguments)
+        """Assertions that the results equal the expected ones."""
+        count = len(self.source.arguments)
         for result in self.source.results:
             if not result.levels:
                 out = SpatialName(name=self.name(f"{result.tensor}_out"))
-                word = SpatialCall(function="args", arguments=(SpatialNumber(value=given),))
-                given += 1
+                word = SpatialCall(function="args", arguments=(SpatialNumber(value=count),))
+                count += 1
                 yield _same("getArg", out, SpatialConversion(value=word, type="T"))
         for memory in self.source.memories:
             if memory.name in self.results() and memory.alias is None:
@@ -249,7 +249,7 @@ class _SpatialEmission(SpatialSpelling):
         )
 
     def body(self, body: Iterable[PatternStatement]) -> tuple[SpatialStatement, ...]:
-        return tuple(made for statement in body for made in self.statement(statement))
+        return tuple(line for statement in body for line in self.statement(statement))
 
     def statement(self, statement: PatternStatement) -> Iterable[SpatialStatement]:
         match statement:
@@ -262,8 +262,8 @@ class _SpatialEmission(SpatialSpelling):
                 taken = SpatialMember(owner=self.name(queue), member="deq")
                 yield SpatialValue(name=self.name(target), value=taken)
             case Push(queue=queue, value=value):
-                given = (self.expression(value),)
-                call = SpatialMember(owner=self.name(queue), member="enq", arguments=given)
+                arguments = (self.expression(value),)
+                call = SpatialMember(owner=self.name(queue), member="enq", arguments=arguments)
                 yield SpatialEffect(call=call)
             case ReadMemory() | WriteMemory() | Update():
                 yield self.access(statement)
@@ -295,23 +295,23 @@ class _SpatialEmission(SpatialSpelling):
             case ReadMemory(target=target):
                 word: SpatialExpression = SpatialCall(function=name, arguments=(index,))
                 if sparse:
-                    given: tuple[SpatialExpression, ...] = (index, ordered)
-                    word = SpatialMember(owner=name, member="barrierRead", arguments=given)
+                    arguments: tuple[SpatialExpression, ...] = (index, ordered)
+                    word = SpatialMember(owner=name, member="barrierRead", arguments=arguments)
                 return SpatialValue(name=self.name(target), value=word)
             case WriteMemory(value=value):
-                made = self.expression(value)
+                operand = self.expression(value)
                 if not sparse:
-                    return SpatialWrite(memory=name, index=index, value=made)
-                given = (index, made, ordered)
-                call = SpatialMember(owner=name, member="barrierWrite", arguments=given)
+                    return SpatialWrite(memory=name, index=index, value=operand)
+                arguments = (index, operand, ordered)
+                call = SpatialMember(owner=name, member="barrierWrite", arguments=arguments)
                 return SpatialEffect(call=call)
             case Update(target=target, value=value, operator=operator):
                 if operator is not Op.ADD:
                     raise TypeError("updates are additions")
                 order = "ordered" if statement.ordered else "unordered"
                 texts = SpatialText(text="add"), SpatialText(text=order)
-                given = (index, self.expression(value), *texts, ordered)
-                call = SpatialMember(owner=name, member="RMW", arguments=given)
+                arguments = (index, self.expression(value), *texts, ordered)
+                call = SpatialMember(owner=name, member="RMW", arguments=arguments)
                 return SpatialValue(name=self.name(target), value=call)
 
     def transfer(self, statement: PatternStatement) -> SpatialStatement:
@@ -371,10 +371,10 @@ def _effect(function: str, *arguments: SpatialExpression) -> SpatialEffect:
     return SpatialEffect(call=SpatialCall(function=function, arguments=arguments))
 
 
-def _same(function: str, made: SpatialName, expected: SpatialExpression) -> SpatialEffect:
+def _same(function: str, result: SpatialName, expected: SpatialExpression) -> SpatialEffect:
     """``assert(function(made) == expected)``."""
-    found = SpatialCall(function=function, arguments=(made,))
-    return _effect("assert", SpatialOperation(operator="==", left=found, right=expected))
+    output = SpatialCall(function=function, arguments=(result,))
+    return _effect("assert", SpatialOperation(operator="==", left=output, right=expected))
 
 
 def _file(name: str) -> tuple[SpatialExpression, ...]:

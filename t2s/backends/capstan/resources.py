@@ -1,28 +1,28 @@
-"""What a program of patterns takes of the chip: PCU, PMU, MC and shuffle networks.
+"""Resource counts of a program of patterns: PCU, PMU, MC and shuffle networks.
 
 The chip is that of [Stardust, sec. 8]: 200 pattern compute units (PCU) of 6 stages and 16
 lanes, 200 pattern memory units (PMU) of 65536 words, 80 memory controllers (MC) and 16 shuffle
-networks.  The rules, with "copies" as the product of the factors of the patterns around that have
-patterns or transfers inside; the factor of an innermost pattern is lanes of a vector:
+networks.  In the rules, "copies" is the product of the parallelization factors of the enclosing
+patterns that contain patterns or transfers; the factor of an innermost pattern is vector lanes:
 
 * MC: one for each copy of a transfer, and one for each port of a sparse DRAM.
-* Shuf: one for each partition of the partitioned sparse SRAMs that an outermost pattern reaches;
-  the most of any of them, as they follow one another.  There are never more than 16, which more
-  partitions share.
-* PMU: one for each copy of a memory on the chip and each 65536 words, two if it is declared inside
-  of a pattern (the next iteration fills one while this one reads the other); one for each
-  partition, for each port of a sparse DRAM (requests under way), and for each copy of a queue.
-  Bits that a loop takes word by word pass through without one.
-* PCU: for each copy of a body one for six operations, each different one once, without the
-  addresses of dense SRAMs, which memory units compute.  A body with patterns or transfers inside
-  takes at least one.  It is cut where it waits for words of a sparse DRAM: operations on them are
-  in other units.  A reduction adds the tree of its lanes and an accumulator, a stage each; results
-  of copies are added by one more operation for each.  A block transfer takes one for its commands
-  and one for its words, one more if it begins anywhere in a burst, and one more for the answers to
-  stores.
+* Shuf: one for each partition of the partitioned sparse SRAMs that an outermost pattern accesses;
+  the maximum over outermost patterns, since these run one after the other.  Never more than 16,
+  which more partitions share.
+* PMU: one for each copy of an on-chip memory and each 65536 words, two if it is declared inside
+  a pattern (the next iteration fills one while this one reads the other); one for each
+  partition, for each port of a sparse DRAM (outstanding requests), and for each copy of a queue.
+  Bit vectors that a loop reads word by word stream through without one.
+  * PCU: for each copy of a body, one for every six distinct operations, without the addresses of
+    dense SRAMs, which memory units compute.  A body that contains patterns or transfers takes at
+    least one.  A body is split where it waits for words of a sparse DRAM: operations on them are in
+    other units.  A reduction takes a stage for each level of the tree over its lanes and one for
+    the accumulator; the results of copies take one more operation each.  A block transfer takes one
+    for its commands and one for its words, one more if it may begin inside a burst, and one more
+    for the acknowledgments of stores.
 
-MC and Shuf are exact for the published kernels, up to what docs/capstan.md says.  PMU and PCU are
-estimates: nobody has published how the tools cut bodies into units.
+MC and Shuf match the published kernels, with the exceptions in docs/capstan.md.  PMU and PCU are
+estimates: how the tools split bodies into units is not published.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from t2s.patterns.ir import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipUse(Term):
-    """How many units of a kind a program takes, and how many there are."""
+    """How many units of a kind a program uses, and how many the chip has."""
 
     unit: ChipUnit
     used: int
@@ -73,16 +73,16 @@ class ChipUse(Term):
 
     @property
     def share(self) -> float:
-        """The part of the units that is used: above 1 if there are too few."""
+        """The fraction of the units that is used; above 1 if the chip has too few."""
         return self.used / self.available
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipResources(Term, NotebookDisplay):
-    """What a program takes of the chip, a row for each kind of unit; ``[unit]`` finds a row.
+    """The resources that a program uses, a row for each kind of unit; ``[unit]`` finds a row.
 
-    ``outer_par`` is the environment's factor of outermost patterns; ``owned`` says what the units
-    of a row are for.
+    ``outer_par`` is the parallelization factor of outermost patterns; ``owned`` attributes the
+    units of a row to arrays, transfers and patterns.
     """
 
     program: str
@@ -101,17 +101,17 @@ class ChipResources(Term, NotebookDisplay):
 
     @property
     def limiting(self) -> ChipUse:
-        """The unit of which the greatest part is used."""
+        """The kind of unit with the largest share in use."""
         return max(self.rows, key=lambda row: row.share)
 
     @property
     def fits(self) -> bool:
-        """Whether the chip has all units."""
+        """Whether the chip has enough units."""
         return all(row.used <= row.available for row in self.rows)
 
     @property
     def table(self) -> Table:
-        """Used and available units, the share in percent, and a mark at the limiting one."""
+        """Used and available units, the share in percent, and a mark at the limiting kind."""
         limit = self.limiting.unit
         rows = tuple(
             (
@@ -132,10 +132,15 @@ class ChipResources(Term, NotebookDisplay):
 
     @property
     def owned_table(self) -> Table:
-        """What the units are for: an array, a transfer, or the body of a pattern."""
+        """What each unit is used for: an array, a transfer, or the body of a pattern."""
         rows = tuple(
-            (one.owner, one.unit.value, f"{one.used:,}", f"{one.used / CHIP[one.unit]:.1%}")
-            for one in self.owned
+            (
+                share.owner,
+                share.unit.value,
+                f"{share.used:,}",
+                f"{share.used / CHIP[share.unit]:.1%}",
+            )
+            for share in self.owned
         )
         return Table(
             title=f"{self.program}: what the units are for",
@@ -145,7 +150,7 @@ class ChipResources(Term, NotebookDisplay):
         )
 
     def picture(self) -> SvgPicture:
-        """The chip with the units in the color of what they are for; their places are schematic."""
+        """The chip, with units colored by what they are used for; their places are schematic."""
         return chip_picture(self.program, self.owned)
 
     def __str__(self) -> str:
@@ -155,7 +160,7 @@ class ChipResources(Term, NotebookDisplay):
         return self.table.rich()
 
     def _card(self) -> NotebookCard:
-        """The units that are used of those that there are, and the chip with them."""
+        """The table of used and available units, and the picture."""
         return NotebookCard(title=f"{self.program} on the chip", parts=(self.table, self.picture()))
 
 
@@ -166,11 +171,11 @@ def _mark(row: ChipUse, limits: bool) -> str:
 
 
 def count_resources(program: PatternProgram) -> ChipResources:
-    """The units that a program takes, by the rules above; it may take more than there are."""
+    """The units that a program uses, by the rules above; may exceed what the chip has."""
     owned = owned_units(program)
     used = Counter[ChipUnit]()
-    for one in owned:
-        used[one.unit] += one.used
+    for units in owned:
+        used[units.unit] += units.used
     return ChipResources(
         program=program.name,
         outer_par=dict(program.environment).get("bp", 1),
@@ -179,10 +184,10 @@ def count_resources(program: PatternProgram) -> ChipResources:
     )
 
 
-# The units that each pattern, transfer and memory of a program takes: the rules of ``resources``.
+# The units that each pattern, transfer and memory of a program uses, by the rules above.
 #
-# In goes a program of patterns, out come ``OwnedUnits``: so many units of a kind for a memory, a
-# transfer or a body, by the user's names.  Their sums are the rows of ``ChipResources``.
+# ``OwnedUnits`` attribute a number of units of a kind to a memory, a transfer or a body, by the
+# user's names.  Their sums are the rows of ``ChipResources``.
 
 LANES = 16
 STAGES = 6
@@ -192,7 +197,7 @@ Pattern = Foreach | Reduce
 
 
 class ChipUnit(Enum):
-    """A kind of unit of the chip; the value is what users read."""
+    """A kind of unit of the chip; the value is its name in tables."""
 
     PCU = "PCU"
     PMU = "PMU"
@@ -206,7 +211,9 @@ CHIP = {ChipUnit.PCU: 200, ChipUnit.PMU: 200, ChipUnit.MC: 80, ChipUnit.SHUFFLE:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedUnits(Term):
-    """Units of one kind and what they are for: an array, a transfer or the body of a pattern."""
+    """Units of one kind and what they are used for: an array, a transfer or the body of a
+    pattern.
+    """
 
     unit: ChipUnit
     owner: str
@@ -216,7 +223,7 @@ class OwnedUnits(Term):
 def owned_units(program: PatternProgram) -> tuple[OwnedUnits, ...]:
     """All units, the kinds in the order of ``ChipUnit``, each in the order of the program.
 
-    There may be more than the chip has, but of shuffle networks, which partitions share.
+    The sum may exceed what the chip has, except for shuffle networks, which partitions share.
     """
     count = _UnitCount(program)
     kinds = {
@@ -234,7 +241,7 @@ def owned_units(program: PatternProgram) -> tuple[OwnedUnits, ...]:
 
 
 Owned = Iterator[tuple[str, int]]
-"""So many units for an owner."""
+"""The owner and its number of units."""
 
 
 class _UnitCount:
@@ -252,13 +259,13 @@ class _UnitCount:
         }
 
     def factor(self, parallel: Parallel) -> int:
-        """Iterations at a time."""
+        """The parallelization factor."""
         if parallel.variable is None:
             return parallel.factor
         return self.environment[parallel.variable]
 
     def copies(self, pattern: Pattern) -> int:
-        """How often the body of a pattern is there: an innermost one has 16 lanes in each."""
+        """The copies of a pattern's body; each copy of an innermost body covers 16 lanes."""
         factor = self.factor(pattern.header.parallel)
         return factor if _has_parts(pattern.body) else -(-factor // LANES)
 
@@ -272,7 +279,7 @@ class _UnitCount:
                 yield from self.placed(statement.body, copies * self.copies(statement))
 
     def name(self, memory: str) -> str:
-        """What a memory holds, by the user's name, or its own name."""
+        """The user's name for what a memory holds, or the memory's own name."""
         return str(self.kinds[memory].holds or memory)
 
     def controllers(self) -> Owned:
@@ -292,7 +299,9 @@ class _UnitCount:
                 yield f"ports of {self.name(memory.name)}", memory.partitions
 
     def networks(self) -> Owned:
-        """Networks of the partitions that one outermost pattern reaches, at most."""
+        """Shuffle networks: the maximum over outermost patterns of the partitions that each
+        accesses.
+        """
         reached = max(map(self._partitions, self.program.body), default=0)
         yield "partitions", min(reached, CHIP[ChipUnit.SHUFFLE])
 
@@ -300,9 +309,9 @@ class _UnitCount:
         if not isinstance(statement, Pattern):
             return 0
         reached = {
-            one.memory
-            for one in statements(statement.body)
-            if isinstance(one, ReadMemory | WriteMemory | Update)
+            inner.memory
+            for inner in statements(statement.body)
+            if isinstance(inner, ReadMemory | WriteMemory | Update)
         }
         return sum(
             self.kinds[name].partitions
@@ -311,7 +320,7 @@ class _UnitCount:
         )
 
     def memories(self) -> Owned:
-        """Memory units: those of arrays, and of requests under way at ports of sparse DRAMs."""
+        """Memory units: for arrays, and for outstanding requests at ports of sparse DRAMs."""
         outermost = set(map(id, self.program.body))
         for statement, copies in self.placed(self.program.body):
             if isinstance(statement, DeclareMemory):
@@ -323,7 +332,7 @@ class _UnitCount:
         yield from self.ports()
 
     def duplicates(self, memory: PatternMemory) -> int:
-        """How often a memory is there that a transfer fills: once for each copy of a reader."""
+        """The copies of a memory that a transfer fills: one for each copy of a reader."""
         loaded = any(
             isinstance(statement, LoadBlock) and statement.memory == memory.name
             for statement in statements(self.program.body)
@@ -333,8 +342,8 @@ class _UnitCount:
         return max(
             (
                 copies
-                for one, copies in self.placed(self.program.body)
-                if isinstance(one, ReadMemory) and one.memory == memory.name
+                for reader, copies in self.placed(self.program.body)
+                if isinstance(reader, ReadMemory) and reader.memory == memory.name
             ),
             default=1,
         )
@@ -353,7 +362,7 @@ class _UnitCount:
         return each * (2 if inside else 1)
 
     def compute(self, body: tuple[PatternStatement, ...], copies: int, owner: str) -> Owned:
-        """Compute units of a body that is there a number of times, and of what is in it."""
+        """Compute units of a body with a number of copies, and of everything inside."""
         yield owner, copies * _units_of(self.operations(body))
         for statement in body:
             yield from self.parts(statement, copies)
@@ -388,21 +397,21 @@ class _UnitCount:
     def operations(
         self, body: tuple[PatternStatement, ...], value: Expr | None = None
     ) -> Counter[int]:
-        """The different operations of a body, not of patterns inside.
+        """The distinct operations of a body, without those of inner patterns.
 
-        They are counted by how many words of sparse DRAMs, one after the other, they wait for.
+        They are grouped by the length of the chain of sparse DRAM reads that they wait for.
         """
         waits: dict[str, int] = {}
-        found: dict[Expr, int] = {}
+        stages: dict[Expr, int] = {}
 
         def wait(root: Expr) -> int:
             behind = max(
                 (waits.get(n.name, 0) for n in walk(root) if isinstance(n, Local)), default=0
             )
             for node in walk(root):
-                if isinstance(node, Apply | Select) and node not in found:
+                if isinstance(node, Apply | Select) and node not in stages:
                     locals = (n.name for n in walk(node) if isinstance(n, Local))
-                    found[node] = max((waits.get(name, 0) for name in locals), default=0)
+                    stages[node] = max((waits.get(name, 0) for name in locals), default=0)
             return behind
 
         for statement in body:
@@ -415,10 +424,10 @@ class _UnitCount:
                     waits[target] = behind + (1 if far else 0)
         if value is not None:
             wait(value)
-        return Counter(found.values())
+        return Counter(stages.values())
 
     def computed(self, statement: PatternStatement) -> tuple[Expr, ...]:
-        """The expressions of a statement that a compute unit has the values of."""
+        """The expressions of a statement that compute units evaluate."""
         match statement:
             case Bind(value=value) | Push(value=value):
                 return (value,)
@@ -440,7 +449,7 @@ class _UnitCount:
 
 
 def _units_of(operations: Mapping[int, int]) -> int:
-    """Units of six stages for operations that wait differently."""
+    """Units of six stages, with operations of different groups in different units."""
     return sum(-(-count // STAGES) for count in operations.values())
 
 
@@ -450,15 +459,15 @@ def _anywhere(begin: Expr) -> int:
 
 
 def _has_parts(body: tuple[PatternStatement, ...]) -> bool:
-    """Whether patterns or transfers are in a body, which it starts."""
-    return any(isinstance(one, Pattern | Transfer) for one in body)
+    """Whether a body contains patterns or transfers, which it starts."""
+    return any(isinstance(statement, Pattern | Transfer) for statement in body)
 
 
 # The chip as a picture: compute and memory units in a checkerboard, controllers around it.
 #
-# The units of a pattern, a memory or a transfer have one color.  Where they are is schematic: the
-# grid is walked in serpentine lines, and each takes the next free units of its kind; no tool of the
-# real chip places them so.  The shuffle networks are a column beside the grid.
+# The units of a pattern, a memory or a transfer have one color.  The placement is schematic: each
+# owner takes the next free units of its kind along serpentine lines; the tools of the real chip
+# place them otherwise.  The shuffle networks are a column beside the grid.
 
 _SIDE = 20
 """Tiles in a row and in a column: half of them compute, half of them store."""
@@ -470,11 +479,11 @@ _LINE = 16
 
 
 def chip_picture(program: str, owned: tuple[OwnedUnits, ...]) -> SvgPicture:
-    """The units that a program takes, by what they are for; the same bytes for the same program.
+    """The units that a program uses, colored by owner; equal programs give the same bytes.
 
     Units that the chip does not have are not drawn; the line on top counts them.
     """
-    owners = tuple(dict.fromkeys(one.owner for one in owned))
+    owners = tuple(dict.fromkeys(units.owner for units in owned))
     colors = {owner: PALETTE[n % len(PALETTE)] for n, owner in enumerate(owners)}
     drawn = [
         _unit(unit, place, owner, colors)
@@ -483,23 +492,23 @@ def chip_picture(program: str, owned: tuple[OwnedUnits, ...]) -> SvgPicture:
     ]
     legend = _legend(owned, colors)
     height = max(_TOP + (_SIDE + 3) * _PITCH, _TOP + _LINE * (len(owners) + 2))
-    used = {unit: sum(one.used for one in owned if one.unit is unit) for unit in ChipUnit}
-    said = ", ".join(f"{used[unit]} of {CHIP[unit]} {unit.value}" for unit in ChipUnit)
+    used = {unit: sum(units.used for units in owned if units.unit is unit) for unit in ChipUnit}
+    summary = ", ".join(f"{used[unit]} of {CHIP[unit]} {unit.value}" for unit in ChipUnit)
     return picture(
         _LEGEND + 300,
         height,
-        element("text", text=f"{program}: {said}", x=_LEFT - _PITCH, y=16),
+        element("text", text=f"{program}: {summary}", x=_LEFT - _PITCH, y=16),
         *drawn,
         *legend,
         title=f"units of the chip for {program}",
-        description=f"{said}. Squares compute, circles are memories, bars at the border memory "
+        description=f"{summary}. Squares compute, circles are memories, bars at the border memory "
         "controllers, the column at the right shuffle networks. Their places are schematic.",
     )
 
 
 def _placed(unit: ChipUnit, owned: tuple[OwnedUnits, ...]) -> Iterator[tuple[int, str | None]]:
-    """The numbers of the units of a kind, and whose each is: in the order of the program."""
-    owners = [one.owner for one in owned if one.unit is unit for _ in range(one.used)]
+    """The numbers and owners of the units of a kind, in program order."""
+    owners = [units.owner for units in owned if units.unit is unit for _ in range(units.used)]
     for place in range(CHIP[unit]):
         yield place, owners[place] if place < len(owners) else None
 
@@ -507,22 +516,22 @@ def _placed(unit: ChipUnit, owned: tuple[OwnedUnits, ...]) -> Iterator[tuple[int
 def _unit(unit: ChipUnit, place: int, owner: str | None, colors: dict[str, str]) -> str:
     """One unit at its place, in the color of its owner."""
     fill = "none" if owner is None else colors[owner]
-    said = hover(f"{unit.value} {place}: {owner or 'free'}")
+    title = hover(f"{unit.value} {place}: {owner or 'free'}")
     look: dict[str, Any] = {"fill": fill, "stroke": "currentColor", "stroke_opacity": 0.4}
     match unit:
         case ChipUnit.PCU | ChipUnit.PMU:
             x, y = _tile(place, unit is ChipUnit.PMU)
             if unit is ChipUnit.PCU:
-                return element("rect", said, x=x, y=y, width=_TILE, height=_TILE, **look)
+                return element("rect", title, x=x, y=y, width=_TILE, height=_TILE, **look)
             half = _TILE / 2
-            return element("circle", said, cx=x + half, cy=y + half, r=half, **look)
+            return element("circle", title, cx=x + half, cy=y + half, r=half, **look)
         case ChipUnit.MC:
             x, y, across = _border(place)
             width, height = (_TILE, 7) if across else (7, _TILE)
-            return element("rect", said, x=x, y=y, width=width, height=height, **look)
+            return element("rect", title, x=x, y=y, width=width, height=height, **look)
         case ChipUnit.SHUFFLE:
             x, y = _LEFT + (_SIDE + 2) * _PITCH, _TOP + place * _PITCH
-            return element("rect", said, x=x, y=y, width=2 * _TILE, height=_TILE, rx=5, **look)
+            return element("rect", title, x=x, y=y, width=2 * _TILE, height=_TILE, rx=5, **look)
 
 
 def _tile(number: int, memory: bool) -> tuple[int, int]:
@@ -535,7 +544,7 @@ def _tile(number: int, memory: bool) -> tuple[int, int]:
 
 
 def _border(number: int) -> tuple[int, int, bool]:
-    """The corner of a memory controller in the ring, clockwise, and whether it lies across."""
+    """The corner of a memory controller in the ring, clockwise, and whether it is horizontal."""
     side, along = divmod(number, _SIDE)
     near, far = -10, _SIDE * _PITCH
     step = along * _PITCH
@@ -549,11 +558,11 @@ def _legend(owned: tuple[OwnedUnits, ...], colors: dict[str, str]) -> Iterator[s
     for line, (owner, color) in enumerate(colors.items()):
         y = _TOP + line * _LINE
         used = {
-            unit: sum(one.used for one in owned if (one.unit, one.owner) == (unit, owner))
+            unit: sum(units.used for units in owned if (units.unit, units.owner) == (unit, owner))
             for unit in ChipUnit
         }
-        said = ", ".join(f"{count} {unit.value}" for unit, count in used.items() if count)
+        counts = ", ".join(f"{count} {unit.value}" for unit, count in used.items() if count)
         yield element("rect", x=_LEGEND, y=y, width=_TILE, height=_TILE, fill=color)
-        yield element("text", text=f"{owner}: {said}", x=_LEGEND + 20, y=y + 11)
+        yield element("text", text=f"{owner}: {counts}", x=_LEGEND + 20, y=y + 11)
     y = _TOP + len(colors) * _LINE + 11
     yield element("text", text="places are schematic", x=_LEGEND, y=y, fill_opacity=0.6)

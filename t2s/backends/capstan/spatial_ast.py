@@ -1,4 +1,4 @@
-"""The part of Spatial that programs of patterns need [Stardust, sec. 4]: its AST, and its text."""
+"""The subset of Spatial that programs of patterns use [Stardust, sec. 4]: AST and printer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from t2s.core.walk import Term
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpatialNumber(Term):
-    """A literal that is not negative."""
+    """A non-negative literal."""
 
     value: int | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpatialText(Term):
-    """A literal in quotes; ``text`` has neither quotes nor backslashes."""
+    """A string literal; ``text`` has neither quotes nor backslashes."""
 
     text: str
 
@@ -140,7 +140,7 @@ class SpatialOut(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpatialEffect(Term):
-    """A call that is there for what it does."""
+    """A call used as a statement."""
 
     call: SpatialExpression
 
@@ -231,7 +231,7 @@ SpatialStatement = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpatialFile(Term):
-    """A file: the environment as parameters of the class, the host's part around the kernel.
+    """A source file: the environment as class parameters, the host's code around the kernel.
 
     ``element`` is what ``T`` stands for.
     """
@@ -244,10 +244,10 @@ class SpatialFile(Term):
     after: tuple[SpatialStatement, ...]
 
 
-# The text of a Spatial program: one statement for each line, parentheses where they are needed.
+# The printer: one statement per line, parentheses only where precedence needs them.
 
 RANKS = {"|": 1, "&": 2, "&&": 2, "==": 3, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6}
-"""How tightly operators bind."""
+"""Precedence of operators."""
 
 PREFIX, PRIMARY = 7, 8
 
@@ -350,8 +350,8 @@ def show_spatial(value: SpatialExpression, rank: int = 0) -> str:
             return f"{function}{kind}({_listed(arguments)})"
         case SpatialMember(owner=owner, member=member, arguments=None):
             return f"{owner}.{member}"
-        case SpatialMember(owner=owner, member=member, arguments=given):
-            return f"{owner}.{member}({_listed(given or ())})"
+        case SpatialMember(owner=owner, member=member, arguments=operands):
+            return f"{owner}.{member}({_listed(operands or ())})"
         case SpatialConversion(value=inner, type=type):
             return f"{show_spatial(inner, PRIMARY)}.to[{type}]"
         case SpatialZeros(type=type, size=size):

@@ -1,4 +1,4 @@
-"""Names, types and expressions of a program of patterns in Spatial."""
+"""Spatial spelling of names, types and expressions of a program of patterns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.patterns.ir import Parallel, PatternMemory, PatternProgram
 
-# Names of programs as names of Scala: legal, unique, and none of the language's or the DSL's.
+# Scala names for the names of a program: legal, unique, and no keywords of Scala or Spatial.
 
 
 def _words(text: str) -> frozenset[str]:
@@ -42,11 +42,11 @@ DSL = _words(
     " stream_load_vec stream_store_vec to until value writeCSV1D RMW RMW_ equals hashCode toString"
     " clone notify wait eq ne synchronized getClass isInstanceOf asInstanceOf finalize"
 )
-"""Words that a program uses, and members that each Scala class has."""
+"""Names that generated programs use themselves, and members of every Scala class."""
 
 
 def spatial_names() -> Identifiers:
-    """A supply of names for one file: ``val`` becomes ``val_2``."""
+    """A supply of legal names for one file: ``val`` becomes ``val_2``."""
     return Identifiers(plain, SCALA | DSL)
 
 
@@ -66,7 +66,7 @@ OPERATORS = {
     Op.AND: "&&",
 }
 BITWISE = {Op.AND: "&", Op.OR: "|"}
-"""Operators of words of bits."""
+"""Bitwise operators."""
 
 
 def element_type(program: PatternProgram) -> Type:
@@ -90,7 +90,7 @@ def spelled_type(type: Type, program: PatternProgram) -> str:
 
 @dataclass
 class SpatialSpelling:
-    """The names of one program: registers are read by ``value``, arguments too."""
+    """Spelling for one program: registers and arguments are read by ``value``."""
 
     source: PatternProgram
     supply: Identifiers = field(default_factory=spatial_names)
@@ -109,7 +109,7 @@ class SpatialSpelling:
         return "T" if type == element_type(self.source) else spelled_type(type, self.source)
 
     def parallel(self, parallel: Parallel) -> SpatialExpression:
-        """Iterations at a time."""
+        """The parallelization factor."""
         if parallel.variable is not None:
             return SpatialName(name=self.name(parallel.variable))
         return SpatialNumber(value=parallel.factor)
@@ -147,8 +147,8 @@ class SpatialSpelling:
                     right=self.expression(right),
                 )
             case Select(condition=condition, if_true=first, if_false=second):
-                given = tuple(self.expression(one) for one in (condition, first, second))
-                return SpatialCall(function="mux", arguments=given)
+                operands = tuple(self.expression(operand) for operand in (condition, first, second))
+                return SpatialCall(function="mux", arguments=operands)
         raise TypeError(f"{value.__class__.__name__} has no form in Spatial")
 
     def number(self, number: int | float | bool, type: Type) -> SpatialExpression:

@@ -1,7 +1,7 @@
-"""The road from a product of a sparse matrix to its graph.
+"""Lower a product of a sparse matrix to its graph.
 
-Like ``driver``, of which it is a part, it knows the directives of ``t2s.spatial`` and what
-``t2s.sparse_repr`` builds from them: directives become the parts and numbers of a ``Product``.
+This part of ``driver`` connects the directives of ``t2s.spatial`` with ``t2s.sparse_repr``: from
+the directives it derives the parts and sizes of a ``Product``.
 """
 
 from t2s.driver.product.from_func import (

@@ -1,7 +1,7 @@
-"""From a Func and a matrix to the ``Product``, to its graph, and to numpy.
+"""From a Func and a matrix to a ``Product``, its graph, and its value by numpy.
 
-Directives say which parts and tiles there are; sizes of the hardware follow from them and from how
-the matrix is stored.
+Directives determine parts and tiles; sizes of the hardware follow from them and from the
+representation of the matrix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from t2s.reduction.circuits import Circuit, LinearArray
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
-    FibreJob,
+    FiberJob,
     MatrixDimension,
     units_of,
 )
@@ -70,7 +70,7 @@ LINE_BYTES = 64
 
 
 def split_inputs(design: ScheduledFunc, inputs: Mapping[str, Any]) -> tuple[object, dict[str, Any]]:
-    """The matrix, and the other inputs."""
+    """Split inputs into the matrix and all others."""
     name = definition_of(design).matrix.name
     if name not in inputs:
         raise UserError(
@@ -138,13 +138,13 @@ def _operand(symbol: sparse.MatrixParam | ImageParam) -> ProductOperand:
 
 
 def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
-    """The reduction circuit that is asked for, or one that hides the latency of an addition.
+    """The requested reduction circuit, or one that hides the latency of an addition.
 
-    That is on the devices that we know; integers have none.
+    The default is sized for the slowest known device; integers need no circuit.
     """
-    wanted = schedule.circuit
-    if wanted is not None:
-        structure, levels, location = wanted.structure, wanted.levels, wanted.location
+    circuit = schedule.circuit
+    if circuit is not None:
+        structure, levels, location = circuit.structure, circuit.levels, circuit.location
         return Circuit(structure=structure, levels=levels, type=type, location=location)
     levels = 0 if not type.is_float else 3 if type.bits == 64 else 2
     location = schedule.definition.location
@@ -154,7 +154,7 @@ def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
 def _origin(
     definition: ProductDefinition, storage: Storage, names: NameSupply
 ) -> ResultStart | None:
-    """The start value for the sizes of a matrix, with names of its loaders."""
+    """The start value with the sizes of a matrix, and names for its loaders."""
     if definition.start is None:
         return None
     value = definition.sized(definition.start.value, storage)
@@ -173,14 +173,14 @@ def _origin(
 
 
 def _nodes(schedule: ProductSchedule, names: NameSupply) -> Nodes:
-    """Parts by their names; those that were not isolated get names of their own."""
+    """The parts by name; parts that are not isolated get unique names."""
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
-    here = definition.location
+    location = definition.location
 
     def part(duty: Duty | None, name: str) -> NodeName:
-        made = parts.get(duty) if duty is not None else None
-        return made or NodeName(name=names.fresh(name), location=here)
+        part_func = parts.get(duty) if duty is not None else None
+        return part_func or NodeName(name=names.fresh(name), location=location)
 
     return Nodes(
         matrix_loader=part(Duty.LOAD_MATRIX, f"{matrix}_loader"),
@@ -206,7 +206,7 @@ def parts_of(product: Product) -> tuple[Graph, dict[str, Array]]:
 
 
 def bytes_moved(product: Product) -> int:
-    """Bytes of the matrix, its structure, the operand and the result: each is moved once."""
+    """Bytes of the matrix, its structure, the operand and the result, each moved once."""
     arrays = sum(array.nbytes for array in product_arrays(product).values())
     rows, columns = product.storage.shape
     operand, result = product.vector.type.bytes, product.result.type.bytes
@@ -216,9 +216,9 @@ def bytes_moved(product: Product) -> int:
 
 
 def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array:
-    """The product with numpy, value by value in the order of the matrix.
+    """Compute the product with numpy, value by value in storage order.
 
-    Zeros that are stored, in dense blocks for instance, are multiplied as all other values.
+    Stored zeros, for example in dense blocks, are multiplied like all other values.
     """
     definition = definition_of(design)
     matrix, others = split_inputs(design, inputs)
@@ -237,15 +237,17 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
         *(ArraySpec(name=each.name, type=each.type, shape=(), location=each.location)
           for each in definition.scalars),
     ]  # fmt: skip
-    given = check_inputs(specs, others)
-    scalars = {each.name: given[each.name] for each in definition.scalars}
-    dense = given[vector.name]
+    arrays = check_inputs(specs, others)
+    scalars = {each.name: arrays[each.name] for each in definition.scalars}
+    dense = arrays[vector.name]
     rows, columns = storage.decode()
-    kept = np.flatnonzero(rows >= 0)
-    kept = kept[np.lexsort((columns.flat[kept], rows.flat[kept]))]
-    values = storage.values.flat[kept] if not sides else storage.values.flat[kept][:, None]
+    entries = np.flatnonzero(rows >= 0)
+    entries = entries[np.lexsort((columns.flat[entries], rows.flat[entries]))]
+    values = storage.values.flat[entries] if not sides else storage.values.flat[entries][:, None]
     elements = (
-        dense[columns.flat[kept]][..., : definition.width] if sides else dense[columns.flat[kept]]
+        dense[columns.flat[entries]][..., : definition.width]
+        if sides
+        else dense[columns.flat[entries]]
     )
     term = definition.sized(definition.term, storage)
     result = np.zeros(shape, design.type.strengthened().numpy)
@@ -253,19 +255,19 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
         terms = evaluate(*environment_of(term, {MATRIX: values, VECTOR: elements}, scalars))
         if origin is not None and definition.start is not None:
             start = replace(definition.start, value=origin.value)
-            result[...] = start_values(start, shape, given, scalars)
-        np.add.at(result, rows.flat[kept], terms)
+            result[...] = start_values(start, shape, arrays, scalars)
+        np.add.at(result, rows.flat[entries], terms)
     return result
 
 
-# What the directives of a product say: parts, tiles, promises.
+# The directives of a product: parts, tiles, promises.
 #
-# A directive that means nothing for such a product is refused at its own line; promises are checked
+# A directive that does not apply to products is refused at its own line; promises are checked
 # against the matrix.
 
 
 class Duty(Enum):
-    """What a Func of a product does, because of the directives that made it."""
+    """The duty of a Func of a product, given by the directive that created it."""
 
     LOAD_MATRIX = auto()
     LOAD_VECTOR = auto()
@@ -278,7 +280,7 @@ class Duty(Enum):
 
 @dataclass
 class ProductSchedule:
-    """What the directives of all Funcs of a product say."""
+    """The combined directives of all Funcs of a product."""
 
     definition: ProductDefinition
     parts: dict[Duty, NodeName] = field(default_factory=dict)
@@ -294,7 +296,7 @@ class ProductSchedule:
 
 
 PARTNERS = (Duty.MULTIPLY, Duty.ADD, Duty.REDUCE)
-"""Parts that compute: from each of them, what it takes can be isolated."""
+"""Compute parts: the operands of each can be isolated."""
 
 
 def schedule_of(func: ScheduledFunc, definition: ProductDefinition) -> ProductSchedule:
@@ -335,20 +337,20 @@ def _interpret(schedule: ProductSchedule, func: ScheduledFunc, directive: Direct
         case ReductionCircuit() if duty is Duty.REDUCE:
             schedule.circuit = directive
         case BufferAll(operand=operand, banks=banks):
-            wanted = {
+            specs = {
                 Duty.FEED_VECTOR: schedule.definition.vector.name,
                 Duty.UNLOAD: schedule.definition.func.name,
             }
             if (
                 duty is None
-                or wanted.get(duty) != operand
+                or specs.get(duty) != operand
                 or (banks and duty is not Duty.FEED_VECTOR)
             ):
                 _meaningless(directive, func)
             if banks:
                 schedule.banked = directive
         case Reorder(loops=loops) if set(loops) <= _loops(schedule):
-            pass  # machines are in space, so both orders are the same
+            pass  # machines are in space, so the order of the two loops does not matter
         case _:
             _meaningless(directive, func)
 
@@ -360,7 +362,7 @@ def _loops(schedule: ProductSchedule) -> set[str]:
 
 def _meaningless(directive: Directive, func: ScheduledFunc) -> NoReturn:
     raise UnsupportedError(
-        f"{directive.text} on {func.name} means nothing for a product of a sparse matrix",
+        f"{directive.text} on {func.name} does not apply to a product of a sparse matrix",
         location=directive.location,
         expected="the directives that docs/representations.md lists for this part",
         given=directive.text,
@@ -402,11 +404,11 @@ def _assign(schedule: ProductSchedule, name: str, duty: Duty, directive: Directi
 
 
 def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bool]:
-    """Check promises against the matrix; whether reductions are distinct, and continuous.
+    """Check promises against the matrix; returns whether reductions are distinct, and continuous.
 
-    Distinct: no row is on two machines, with its padding.  Continuous: on every machine the values
-    of a row follow one another; so it is where rows are the fibres and units have one row.  Where
-    the chain does not say so it has to be promised: a design is for all matrices of some sizes.
+    Distinct: no row, including its padding, is on two machines.  Continuous: on every machine the
+    values of a row are consecutive, as they are if fibers are rows and units have one row.  Any
+    other chain needs a promise, because a design serves all matrices of its sizes.
     """
     definition = schedule.definition
     rows = storage.decode()[0] if schedule.promises else storage.values
@@ -440,20 +442,20 @@ def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bo
     mapping = definition.matrix.decoder
     units = units_of(storage.layout, storage.shape)
     by_rows = mapping.major is MatrixDimension.ROWS and units.factor(MatrixDimension.ROWS) == 1
-    whole = by_rows and isinstance(mapping.job, FibreJob) and mapping.order is not Order.FREE
+    whole = by_rows and isinstance(mapping.job, FiberJob) and mapping.order is not Order.FREE
     promised = {type(promise) for promise in schedule.promises}
     apart = DistinctReduction in promised and not storage.layout.blocks
     return whole or apart, by_rows or ContinuousReduction in promised
 
 
-# How much hardware there is: blocks of a step, fused lanes, units of machines and of structure.
+# The size of the hardware: blocks of a step, fused lanes, units of machines and of structure.
 
 MOST_MULTIPLIERS = 256
-"""Multipliers of a design: each is a unit of its own, with a channel to it from each of many."""
+"""The most multipliers of a design: each is a unit with many incoming channels."""
 
 
 def check_size(definition: ProductDefinition, machines: int, block: int) -> None:
-    """Refuse designs that are too large to be built."""
+    """Refuse designs that are too large to build."""
     if machines * block > MOST_MULTIPLIERS:
         scheduling = definition.matrix.chain.layout.schedule
         assert scheduling is not None
@@ -467,11 +469,11 @@ def check_size(definition: ProductDefinition, machines: int, block: int) -> None
 
 
 MOST_WAYS = 1024
-"""Multipliers times banks: every step passes all banks."""
+"""The most multipliers times banks: every step passes all banks."""
 
 
 def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
-    """Banks of the dense operand; 0 is a copy for each multiplier."""
+    """Banks of the dense operand; 0 means a copy for each multiplier."""
     directive = schedule.banked
     if directive is None:
         return 0
@@ -494,7 +496,7 @@ def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
 
 
 def block_of(schedule: ProductSchedule, storage: Storage, continuous: bool) -> tuple[int, int]:
-    """Values that a machine handles in a step, and their rows, from a tile of the positions."""
+    """The values that a machine handles in a step, and their rows, from a tile of the positions."""
     definition = schedule.definition
     for name, directive in schedule.tiles.items():
         (loop,), (inner,), (factor,) = directive.loops, directive.inners, directive.factors
@@ -528,14 +530,14 @@ def block_of(schedule: ProductSchedule, storage: Storage, continuous: bool) -> t
 
 
 def _slots_of_a_job(storage: Storage) -> int:
-    """How many values of a row always follow one another."""
+    """The number of values of a row that are guaranteed to be consecutive."""
     layout = storage.layout
     job = layout.schedule.job if layout.schedule is not None else None
     return job.slots if isinstance(job, BlockJob) else layout.block_slots
 
 
 def _rows_of_a_unit(storage: Storage) -> tuple[int, int]:
-    """Values of a row that follow one another in a unit, and rows next to each other that do."""
+    """The consecutive values of a row in a unit, and the number of such adjacent rows."""
     values = 1
     for digit in reversed(units_of(storage.layout, storage.shape).digits):
         if digit.dimension is MatrixDimension.ROWS and digit.extent > 1:
@@ -550,15 +552,15 @@ def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> b
     inner = {
         tile.inners[0] for tile in schedule.tiles.values() if tile.loops[0] == definition.position
     }
-    found = False
+    combined = False
     for loop, directive in schedule.combined.items():
         if loop in inner and directive.target is Target.SAME:
             continue  # the adder tree
         if loop == definition.machine and not continuous:
             _needs_continuous(schedule, directive)
-        if loop == definition.machine and machines == 2 and not found:
-            found = directive.target is Target.MAYBE_DIFFERENT
-        if not found:
+        if loop == definition.machine and machines == 2 and not combined:
+            combined = directive.target is Target.MAYBE_DIFFERENT
+        if not combined:
             unsupported(
                 directive.location,
                 f"{directive.text} is not possible here",
@@ -566,15 +568,17 @@ def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> b
                 f" {definition.machine} over two machines",
                 f"{machines} machines",
             )
-    return found
+    return combined
 
 
 def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoReturn:
-    """Machines whose values are of rows in no order share nothing but the sums at the end."""
+    """Refuse sharing between machines whose values are not grouped by row: only final sums can
+    be added.
+    """
     definition = schedule.definition
     unsupported(
         directive.location,
-        f"{directive.text} on {definition.func.name} needs the values of a row to be consecutive",
+        f"{directive.text} on {definition.func.name} needs consecutive values of each row",
         "a chain of rows, or is_continuous_reduction where the matrix allows it",
         repr(definition.matrix.chain),
     )
@@ -602,7 +606,7 @@ def fused_of(schedule: ProductSchedule, machines: int, combined: bool, continuou
 
 
 def check_structure(schedule: ProductSchedule) -> None:
-    """All parts of the structure that the decoder reads are loaded, and no others."""
+    """Check that exactly the parts of the structure that the decoder reads are loaded."""
     matrix = schedule.definition.matrix
     needed = matrix.decoder.streams()
     loaded: dict[str, LoadStructure] = {}
@@ -631,7 +635,9 @@ def check_structure(schedule: ProductSchedule) -> None:
 
 
 def check_unrolled(schedule: ProductSchedule) -> None:
-    """Machines are hardware: where a part has directives, its loop over machines is in space."""
+    """Check that the loop over machines of a part with directives is in space: machines are
+    hardware.
+    """
     definition = schedule.definition
     for duty in (Duty.LOAD_MATRIX, Duty.MULTIPLY):
         part = schedule.parts.get(duty)

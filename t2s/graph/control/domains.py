@@ -86,10 +86,10 @@ class Domain:
     @property
     def extents(self) -> tuple[int, ...]:
         """Iterations of the time axes, all of them."""
-        found = list(self.shape[self.space_rank :])
+        extents = list(self.shape[self.space_rank :])
         if self.long is not None:
-            found[self.long.axis : self.long.axis + 2] = [len(of) for of in self.long.classes]
-        return tuple(found)
+            extents[self.long.axis : self.long.axis + 2] = [len(of) for of in self.long.classes]
+        return tuple(extents)
 
     def value(self, expr: Expr) -> Array:
         """The value of a static expression; extent 1 along the axes it does not depend on.
@@ -196,7 +196,7 @@ def _division(node: PEArray) -> Division | None:
 
 def divisors(terms: Iterable[Term]) -> dict[str, set[int]]:
     """By loop, the constants above 1 that its index is divided by anywhere."""
-    found: dict[str, set[int]] = {}
+    divisors: dict[str, set[int]] = {}
     for root in terms:
         for term in walk(root):
             match term:
@@ -204,8 +204,8 @@ def divisors(terms: Iterable[Term]) -> dict[str, set[int]]:
                     operator=Op.FLOOR_DIVIDE | Op.MODULO,
                     operands=(Index(name=name), Const(value=int() as by)),
                 ) if by > 1:
-                    found.setdefault(name, set()).add(by)
-    return found
+                    divisors.setdefault(name, set()).add(by)
+    return divisors
 
 
 def domains(
@@ -224,7 +224,7 @@ def domains(
     firings than ``MOST_FIRINGS``.
     """
     outer = len(node.space) if separate else _distinguishing(node)
-    found: list[Domain] = []
+    parts: list[Domain] = []
     ranges = [range(d.minimum, d.minimum + d.extent) for d in node.space]
     inner = tuple(d.extent for d in node.space[outer:])
     division = _division(node) if divided and outer == 0 else None
@@ -244,7 +244,7 @@ def domains(
             names[name] = _along(np.asarray(values, np.int32), axis, rank)
         for name, indices in time.names.items():
             names[name] = indices.reshape((1,) * len(inner) + indices.shape)
-        found.append(
+        parts.append(
             Domain(
                 first_pe=position * prod(inner),
                 shape=inner + time.extents,
@@ -256,7 +256,7 @@ def domains(
                 firings=time.firings,
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def _distinguishing(node: PEArray) -> int:
@@ -326,10 +326,10 @@ def _time(
     _check_most(node, firings, MOST_FIRINGS, "firings of one PE")
     names = {
         name: _along(values, axis, len(axes))
-        for axis, found in enumerate(axes)
-        for name, values in found.items()
+        for axis, axis_values in enumerate(axes)
+        for name, values in axis_values.items()
     }
-    shape = [len(next(iter(found.values()), ())) for found in axes]
+    shape = [len(next(iter(axis_values.values()), ())) for axis_values in axes]
     if long is not None:
         shape[long.axis : long.axis + 2] = long.indices.shape
         after = (1,) * (len(axes) - long.axis - 2)
@@ -356,14 +356,14 @@ def _dependent(node: PEArray) -> tuple[int, int]:
 
 def _enumerated(node: PEArray, loops: Sequence[Loop], known: dict[str, Array]) -> dict[str, Array]:
     """The indices of loops whose bounds depend on one another, in every iteration of them all."""
-    found = Iterations(shape=(1,), names=known)
+    iterations = Iterations(shape=(1,), names=known)
     for loop in loops:
-        low, extents = found.bounds(loop)
+        low, extents = iterations.bounds(loop)
         _check_extent(node, loop, int(extents.min(initial=0)))
         total = int(extents.sum())
         _check_most(node, total, MOST_ITERATIONS, "iterations of loops with dependent bounds")
-        found = found.inside(loop.name, low, extents)
-    return {loop.name: found.names[loop.name] for loop in loops}
+        iterations = iterations.inside(loop.name, low, extents)
+    return {loop.name: iterations.names[loop.name] for loop in loops}
 
 
 def _scalar(expr: Expr, known: Mapping[str, Array]) -> int:
@@ -382,13 +382,13 @@ def _check_extent(node: PEArray, loop: Loop, extent: int) -> None:
         )
 
 
-def _check_most(node: PEArray, given: int, most: int, what: str) -> None:
-    if given > most:
+def _check_most(node: PEArray, count: int, most: int, what: str) -> None:
+    if count > most:
         raise UserError(
             f"{node.name!r} has too many firings to simulate",
             location=node.location,
             expected=f"at most {most} {what}",
-            given=f"{given}",
+            given=f"{count}",
             hint="simulate a smaller problem, split the loop, or spread the loops over more PEs",
         )
 
@@ -445,10 +445,10 @@ class LongLoop:
 
     def expanded(self, axes: Sequence[Array]) -> tuple[Array, ...]:
         """Labels of all iterations of the time axes, from labels of those that stand for others."""
-        found = list(axes)
+        expanded = list(axes)
         for axis, classes in enumerate(self.classes, self.axis):
-            found[axis] = found[axis][classes]
-        return tuple(found)
+            expanded[axis] = expanded[axis][classes]
+        return tuple(expanded)
 
 
 def long_loop(
@@ -468,10 +468,10 @@ def long_loop(
                             modulus = lcm(modulus, by)
                             terms.add(part)
                     case Apply(operator=operator, operands=(left, right)) if operator in _ORDERS:
-                        found = _crossing(left, right, loop.name, ends)
-                        if found is not None:
+                        crossing = _crossing(left, right, loop.name, ends)
+                        if crossing is not None:
                             terms.add(part)
-                            breaks |= {found - low, found - low + 1}
+                            breaks |= {crossing - low, crossing - low + 1}
         outermost = all(other == 1 for _, _, other in extents[:axis])
         base = _base(extent, modulus, outermost)
         if base is not None:
@@ -509,14 +509,14 @@ def _linear(expr: Expr, loop: str, known: Mapping[str, Array]) -> tuple[int, int
     """``a, b`` of an expression that is a * loop + b; ``None`` if it is not, or may wrap around."""
     match expr:
         case Const(value=int() as value) if not isinstance(value, bool):
-            found = 0, value
+            form = 0, value
         case Index(name=name) if name == loop:
-            found = 1, 0
+            form = 1, 0
         case Index(name=name) | Parameter(name=name) if name in known:
             number = np.asarray(known[name])
             if number.ndim or number.dtype.kind not in "iu":
                 return None
-            found = 0, int(number)
+            form = 0, int(number)
         case Apply(
             operator=Op.ADD | Op.SUBTRACT | Op.MULTIPLY as operator, operands=(first, second)
         ):
@@ -525,15 +525,15 @@ def _linear(expr: Expr, loop: str, known: Mapping[str, Array]) -> tuple[int, int
                 return None
             if operator is not Op.MULTIPLY:
                 sign = 1 if operator is Op.ADD else -1
-                found = left[0] + sign * right[0], left[1] + sign * right[1]
+                form = left[0] + sign * right[0], left[1] + sign * right[1]
             elif left[0] and right[0]:
                 return None
             else:
-                found = left[0] * right[1] + left[1] * right[0], left[1] * right[1]
+                form = left[0] * right[1] + left[1] * right[0], left[1] * right[1]
         case _:
             return None
-    ends = [found[0] * int(end) + found[1] for end in known[loop]]
-    return found if min(ends) >= -(1 << 31) and max(ends) < 1 << 31 else None
+    ends = [form[0] * int(end) + form[1] for end in known[loop]]
+    return form if min(ends) >= -(1 << 31) and max(ends) < 1 << 31 else None
 
 
 def _base(extent: int, modulus: int, any_length: bool) -> int | None:

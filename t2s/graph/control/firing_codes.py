@@ -214,8 +214,8 @@ def _numbered(rows: Array) -> NDArray[np.int32]:
     padded[:, : words.shape[1]] = words
     numbers, count = np.zeros(len(words), np.int32), 1
     for column in padded.view(np.uint64).T:
-        _, found = np.unique(column, return_inverse=True)
-        numbers, count = _refined(numbers, count, found.astype(np.int32))
+        _, positions = np.unique(column, return_inverse=True)
+        numbers, count = _refined(numbers, count, positions.astype(np.int32))
     return numbers
 
 
@@ -228,15 +228,15 @@ def _codes_at(features: Sequence[Feature], where: Any, space: tuple[int, ...]) -
         axes = _varying(values, len(space))
         narrow = values[(..., *(slice(None) if varies else slice(1) for varies in axes))]
         key = narrow.shape[len(space) :]
-        found = classes.get(key, (np.zeros(key, np.int32), 1))
+        known = classes.get(key, (np.zeros(key, np.int32), 1))
         rows = narrow.reshape((-1, *key))
         if len(rows) > _MANY:
             columns = _numbered(rows.reshape(len(rows), -1).T)
-            found = _refined(*found, columns.reshape(key))
+            known = _refined(*known, columns.reshape(key))
         else:
             for row in rows:
-                found = _refined(*found, row)
-        classes[key] = found
+                known = _refined(*known, row)
+        classes[key] = known
     codes, count = np.zeros((1,) * len(shape), np.int32), 1
     for narrow, _ in sorted(classes.values(), key=lambda item: item[0].size):
         codes, count = _refined(codes, count, narrow)
@@ -290,19 +290,19 @@ def _counts_before(order: FiringOrder, position: int, count: int) -> NDArray[np.
     at: list[int] = []
     for axis, extent in enumerate(extents):
         inner = prod(extents[axis + 1 :])
-        here = min(position // inner, extent)
-        position -= here * inner
+        done = min(position // inner, extent)
+        position -= done * inner
         part = [
             np.bincount(order.axes[n][x : x + 1], minlength=len(sizes[n])) for n, x in enumerate(at)
         ]
         part += [
-            np.bincount(order.axes[axis][:here], minlength=len(sizes[axis])),
+            np.bincount(order.axes[axis][:done], minlength=len(sizes[axis])),
             *sizes[axis + 1 :],
         ]
         weight = reduce(np.multiply.outer, (w.astype(np.int64) for w in part))
         np.add.at(counts, order.codes.reshape(-1), weight.reshape(-1))
-        at.append(min(here, extent - 1))
-        if here == extent:
+        at.append(min(done, extent - 1))
+        if done == extent:
             break
     if not extents:
         counts[order.codes.reshape(-1)] += position

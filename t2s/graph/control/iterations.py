@@ -1,7 +1,7 @@
 """Iterations of loop nests one by one, and the rows of values that tell them apart.
 
-``domains`` has an axis for each loop, so that a run of any length can be looked at; what is here
-lists iterations, for consumers that follow single ones in order, within a budget.
+``domains`` has an axis for each loop and so handles runs of any length; this module lists
+iterations, within a budget, for consumers that follow single ones in order.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Integers = NDArray[np.int64]
 
 
 class TooManyIterations(Exception):
-    """There are more iterations than somebody wants to list."""
+    """There are more iterations than the caller's budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Iterations:
     """Iterations in order, and what each name is in them: arrays that broadcast to ``shape``.
 
-    The first axis has the iterations; a second one, if there is one, the PEs that make each.
+    The first axis has the iterations; a second one, if any, the PEs that make each.
     """
 
     shape: tuple[int, ...]
@@ -73,20 +73,20 @@ class Iterations:
 
 def listed(loops: Iterable[Loop], most: int) -> Iterations:
     """All iterations of a nest, outermost loop first; ``TooManyIterations`` if there are more."""
-    found = Iterations(shape=(1,), names={})
+    iterations = Iterations(shape=(1,), names={})
     for loop in loops:
-        low, extents = found.bounds(loop)
+        low, extents = iterations.bounds(loop)
         extents = np.maximum(extents, 0)
         if int(extents.sum()) > most:
             raise TooManyIterations
-        found = found.inside(loop.name, low, extents)
-    return found
+        iterations = iterations.inside(loop.name, low, extents)
+    return iterations
 
 
 def deciding(loops: Sequence[Loop], expressions: Iterable[Expr]) -> slice:
-    """The loops from the first to the last one that expressions, or bounds of loops, depend on.
+    """The range of loops, from the first to the last, that expressions or loop bounds depend on.
 
-    What is outside of them, and inside, just repeats.
+    Loops outside and inside this range only repeat it.
     """
     used = frozenset[str]().union(*(index_names(expr) for expr in expressions))
     for loop in loops:

@@ -1,4 +1,4 @@
-"""The chip map: nodes in layers, their PEs on grids, the channels between them; and its drawing."""
+"""The chip map: nodes in layers with their PEs on grids, and the channels between them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class GridNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridWire:
-    """A FIFO between two cells of one node, and the cycles that somebody waited for it."""
+    """A FIFO between two cells of one node, and the cycles that PEs waited for it."""
 
     source: tuple[int, int]
     sink: tuple[int, int]
@@ -81,9 +81,9 @@ class ChannelLine:
     stalls: PE-cycles that receivers starved on it and senders were blocked on it.
     share: these stalls in the cycles of the run, for each FIFO.
     depth, room: tokens that a FIFO holds; with the registers of the sender's datapath.
-    peak, mean: tokens in a FIFO, sent and not received, at the cycles that were looked at, of the
-        fullest one and of all; ``None`` where nobody looked.
-    free_depth: the smallest depth that costs nothing, if it was asked for.
+    peak, mean: tokens in a FIFO, sent and not received, at the sampled cycles, of the fullest FIFO
+        and over all; ``None`` if the run was not sampled.
+    free_depth: the smallest depth that costs no cycles, if requested.
     wires: the FIFOs between PEs of one node, if they are few.
     """
 
@@ -106,7 +106,7 @@ class ChannelLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipMapModel:
-    """All nodes and channels; occupancy was looked at in ``looked`` of ``cycles`` cycles."""
+    """All nodes and channels; occupancy was sampled in ``looked`` of ``cycles`` cycles."""
 
     nodes: tuple[GridNode, ...]
     channels: tuple[ChannelLine, ...]
@@ -118,7 +118,7 @@ class ChipMapModel:
 def chip_map_of(
     result: SimResult, observed: Observed | None, free_depths: dict[str, int] | None
 ) -> ChipMapModel:
-    """The map of a run; without an observation the PEs of a node are all alike."""
+    """The map of a run; without an observation all PEs of a node look alike."""
     program = result.program
     graph = program.graph
     arrows = [(channel.source, channel.sink) for channel in graph.channels]
@@ -159,11 +159,11 @@ def _grid(
     down, across = -(-rows // MOST_SIDE), -(-columns // MOST_SIDE)
     cells = []
     numbers = np.arange(rows * columns).reshape(rows, columns)
-    there = timing.node.there
+    present = timing.node.there
     for row in range(0, rows, max(1, down)):
         for column in range(0, columns, max(1, across)):
             inside = numbers[row : row + down, column : column + across].reshape(-1)
-            inside = inside[there[inside]]
+            inside = inside[present[inside]]
             if not len(inside):
                 continue
             label = result.program.pe_label(timing.first + int(inside[0]))
@@ -199,9 +199,9 @@ def _shares(
         row = result.stalls[timing.node.name]
         kinds = ("busy", "waiting", "starved", "blocked", "idle")
         return tuple(row.share(kind) for kind in kinds)
-    found = states[:, timing.first + inside].sum(axis=1)
-    total = max(1, int(found.sum()))
-    return tuple(int(found[state]) / total for state in PEState)
+    counts = states[:, timing.first + inside].sum(axis=1)
+    total = max(1, int(counts.sum()))
+    return tuple(int(counts[state]) / total for state in PEState)
 
 
 def _looked(observed: Observed | None) -> set[int]:
@@ -262,7 +262,7 @@ def _wires(
     if not same or not small or not 1 < timing.channel.element_count <= _MOST_WIRES:
         return ()
     control = result.program.control
-    found = []
+    wires = []
     for number in range(timing.elements.start, timing.elements.stop):
         ends = int(control.sender[number]), int(control.receiver[number])
         if min(ends) < 0:
@@ -270,11 +270,11 @@ def _wires(
         source, sink = (divmod(end - node.first, columns) for end in ends)
         line = observed.whole if observed is not None else None
         stalls = 0 if line is None else int(line.starved[number] + line.blocked[number])
-        found.append(GridWire(source=source, sink=sink, stalls=stalls))
-    return tuple(found)
+        wires.append(GridWire(source=source, sink=sink, stalls=stalls))
+    return tuple(wires)
 
 
-# The array as it lies: nodes in layers from left to right, PEs on grids, channels between them.
+# The drawing: nodes in layers from left to right, PEs on grids, channels between them.
 
 _GAP, _TITLE, _LEFT, _TOP = 90, 34, 16, 16
 _LARGE, _SMALL = 22, 7
@@ -351,7 +351,7 @@ def chip_map_view(model: ChipMapModel) -> str:
 
 
 def _boxes(model: ChipMapModel) -> dict[str, _Box]:
-    """Where the nodes are: a column for each layer, and the columns centered."""
+    """Place the nodes: a centered column for each layer."""
     layers = [
         [_box(node) for node in model.nodes if node.layer == layer] for layer in range(model.layers)
     ]
@@ -377,16 +377,16 @@ def _box(node: GridNode) -> _Box:
 
 
 def _below(node: GridNode) -> str:
-    """What is written below the name of a node."""
+    """The text below the name of a node."""
     return f"{node.role} {' × '.join(node.dimensions)}".strip()
 
 
 def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
     node = box.node
     name = clipped(node.name, _LONGEST_NAME)
-    said = hover(f"{node.name}, {node.role}")
+    title = hover(f"{node.name}, {node.role}")
     yield element(
-        "text", said, text=name, x=box.x, y=box.y + 12, class_="name", role="button", tabindex=0,
+        "text", title, text=name, x=box.x, y=box.y + 12, class_="name", role="button", tabindex=0,
         **sourced(node.source),
     )  # fmt: skip
     yield element("text", text=_below(node), x=box.x, y=box.y + 26, class_="faint", font_size=10)
@@ -409,7 +409,7 @@ def _node(box: _Box, model: ChipMapModel) -> Iterator[str]:
 
 
 def _cell(box: _Box, cell: Cell, node: GridNode) -> str:
-    """A square, filled from below by what the PEs did."""
+    """A square, filled from below by the states of its PEs."""
     size = box.cell - (2 if box.cell == _LARGE else 1)
     x, y = box.x + cell.column * box.cell, box.y + _TITLE + cell.row * box.cell
     shares = ", ".join(
@@ -434,9 +434,9 @@ def _cell(box: _Box, cell: Cell, node: GridNode) -> str:
 
 
 def _spread(model: ChipMapModel, line: ChannelLine, box: _Box) -> tuple[float, float]:
-    """How far from the middle of a node's side a channel ends, and how far several are apart.
+    """The offset of a channel's end from the middle of a node's side, and the pitch of several.
 
-    They leave the node on its own height, so that the names above it stay free.
+    Channels leave within the height of the node, so that they do not cross the names above it.
     """
     node = box.node.name
     sends = line.source == node
@@ -533,8 +533,8 @@ def _table(model: ChipMapModel) -> str:
         "channel", "from → to", "FIFOs", "tokens", "stalls", "peak", "mean", "depth", "room",
         "free depth", "line",
     )  # fmt: skip
-    left = frozenset({0, 1, 10})
-    table = rows_view(title, headers, rows, left, elements=frozenset({10}))
+    left_aligned = frozenset({0, 1, 10})
+    table = rows_view(title, headers, rows, left_aligned, elements=frozenset({10}))
     words = (
         "Depth is that of the FIFO alone; room adds the registers of the sender's datapath, and is "
         "what peak and mean are compared with. Free depth is the smallest that costs no cycles: "

@@ -1,4 +1,4 @@
-"""A deadlock: the circle of waiting PEs, drawn, and the capacities that free it."""
+"""A deadlock: the cycle of waiting PEs as a picture, and the capacities that resolve it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _RADIUS = 170
 
 
 def deadlock_view(report: DeadlockReport) -> str:
-    """The circle, or the chain, of waits; and what to do."""
+    """The cycle, or the chain, of waits, and the remedy."""
     shown = report.waits[:_MOST_DRAWN]
     items = [
         tag("li", tag("span", text=f"{wait} "), source_link(source_lines(wait.channel_location)))
         for wait in report.waits[: 4 * _MOST_DRAWN]
     ]
     more = len(report.waits) - len(items)
-    left = [tag("li", text=f"and {more:,} more")] if more > 0 else []
+    more_items = [tag("li", text=f"and {more:,} more")] if more > 0 else []
     return tag(
         "div",
         tag("p", text=f"{report.message[:1].upper()}{report.message[1:]}."),
         tag("p", tag("strong", text="Remedy: "), tag("span", text=report.hint), class_="remedy"),
         tag("div", _circle(report, shown), class_="scroll") if shown else "",
-        tag("ol", *items, *left),
+        tag("ol", *items, *more_items),
         class_="deadlock",
     )
 

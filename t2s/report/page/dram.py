@@ -1,9 +1,9 @@
-"""A DRAM over time: bandwidth and row hits in the bins of the whole run; the view and its tables.
+"""A DRAM over time: bandwidth and row hits in bins of the whole run, with tables.
 
-Bytes are those of whole bursts, and beside them those that load and store units use in their
-firings, by cycle.  A burst, and the row hits, are in the bin in which the memory's controller has
-taken it up, before a unit has its data.  Controllers look ahead; so bytes of bursts are moved to
-later bins where there are more than the buses can carry: this is when they pass at the earliest.
+Bytes are counted in whole bursts, and separately as used by firings of load and store units.  A
+burst and its row hits are in the bin in which the memory controller accepts it, before a unit has
+its data.  Because controllers look ahead, a bin may have more bytes than the buses can carry; the
+excess is moved to later bins, the earliest time at which it can pass.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def dram_of(result: SimResult, observed: Observed | None) -> DramOverTime | None
 
 
 def _passed(taken: Counts, lengths: Counts, peak: float) -> list[float]:
-    """Bytes by bin when none has more than ``peak`` a cycle; what is left is in the last one."""
-    found, left = [], 0.0
+    """Bytes by bin, limited to ``peak`` per cycle; the rest is in the last bin."""
+    ends, remaining = [], 0.0
     for count, length in zip(taken.tolist(), lengths.tolist(), strict=True):
-        left += count
-        found.append(min(left, peak * length))
-        left -= found[-1]
-    found[-1] += left
-    return found
+        remaining += count
+        ends.append(min(remaining, peak * length))
+        remaining -= ends[-1]
+    ends[-1] += remaining
+    return ends
 
 
 # A DRAM over time: bandwidth and row hits, and its tables.
@@ -104,14 +104,14 @@ _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 16, 620, 110
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bars:
-    """The bars of a color: the share of the height in each bin, and what is said of it."""
+    """The bars of a color: the share of the height in each bin, and its title."""
 
     color: str
     shares: tuple[tuple[DramBin, float, str], ...]
 
 
 def dram_view(model: DramOverTime) -> str:
-    """The pictures, if somebody looked over time, and the tables."""
+    """The pictures, if the run was sampled over time, and the tables."""
     head = tag(
         "p",
         text=f"{model.name}: {si(model.mean)}B/s of {si(model.peak)}B/s; "
@@ -133,7 +133,7 @@ def dram_view(model: DramOverTime) -> str:
 
 
 def _keys() -> str:
-    """What the colors are."""
+    """The legend."""
     items = ((MOVED, "in whole bursts, at the earliest"), (USED, "used by load and store units"))
     return tag(
         "ul",
@@ -156,19 +156,19 @@ def _folded(table: Table) -> str:
 
 
 def _rates(model: DramOverTime) -> str:
-    most = max(model.peak, *(max(one.rate, one.moved) for one in model.bins))
+    most = max(model.peak, *(max(slice_.rate, slice_.moved) for slice_ in model.bins))
 
     def bars(color: str, rates: Sequence[float]) -> _Bars:
         return _Bars(
             color=color,
             shares=tuple(
-                (one, rate / most, f"{si(one.moved)}B/s moved, {si(one.rate)}B/s used")
-                for one, rate in zip(model.bins, rates, strict=True)
+                (bin, rate / most, f"{si(bin.moved)}B/s moved, {si(bin.rate)}B/s used")
+                for bin, rate in zip(model.bins, rates, strict=True)
             ),
         )
 
-    moved = bars(MOVED, [one.moved for one in model.bins])
-    used = bars(USED, [one.rate for one in model.bins])
+    moved = bars(MOVED, [slice_.moved for slice_ in model.bins])
+    used = bars(USED, [slice_.rate for slice_ in model.bins])
     top = _TOP + _HEIGHT - model.peak / most * _HEIGHT
     peak = element(
         "path",
@@ -180,26 +180,26 @@ def _rates(model: DramOverTime) -> str:
 
 
 def _hits(model: DramOverTime) -> str:
-    shares = tuple((one, one.hits, f"{one.hits:.1%}") for one in model.bins if one.hits is not None)
+    shares = tuple((bin, bin.hits, f"{bin.hits:.1%}") for bin in model.bins if bin.hits is not None)
     bars = _Bars(color=PALETTE[2], shares=shares)
     return _chart(model, "row hits among the bursts taken up", (bars,), "100 %", "")
 
 
 def _chart(model: DramOverTime, title: str, series: Sequence[_Bars], top: str, line: str) -> str:
-    """Bars over the cycles of the run; ``top`` is what its height means."""
+    """Bars over the cycles of the run; ``top`` labels the full height."""
     first, last = model.bins[0].first, model.bins[-1].last
     length = last - first + 1
     bars = []
-    for color, one, share, text in (
+    for color, bin, share, text in (
         (bars.color, *entry) for bars in series for entry in bars.shares
     ):
         bars.append(
             element(
                 "rect",
-                hover(f"cycles {one.first:,} to {one.last:,}: {text}"),
-                x=_LEFT + (one.first - first) / length * _WIDTH,
+                hover(f"cycles {bin.first:,} to {bin.last:,}: {text}"),
+                x=_LEFT + (bin.first - first) / length * _WIDTH,
                 y=_TOP + _HEIGHT - share * _HEIGHT,
-                width=max((one.last - one.first + 1) / length * _WIDTH, 0.5),
+                width=max((bin.last - bin.first + 1) / length * _WIDTH, 0.5),
                 height=share * _HEIGHT,
                 style=f"fill:{color}",
             )

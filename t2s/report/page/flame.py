@@ -1,4 +1,4 @@
-"""The stall flame graph: node, then what its PEs did, then what they waited for; model and view."""
+"""The stall flame graph: nodes, then the states of their PEs, then the channels they waited for."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WHOLE = "all PEs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlamePart:
-    """A part of the cycles, in PE-cycles; its own parts add up to it, or there are none.
+    """A part of the PE-cycles; its own parts, if any, add up to it.
 
-    ``kind`` is one of ``core.tables.KINDS``, or empty for a node and for the whole.
+    ``kind`` is one of ``core.display.KINDS``, or empty for a node and for the whole.
     """
 
     name: str
@@ -79,8 +79,10 @@ def _node(result: SimResult, node: NodeStatistics) -> FlamePart:
 
 
 def _sum(name: str, kind: str, parts: Iterable[FlamePart]) -> FlamePart:
-    found = tuple(parts)
-    return FlamePart(name=name, cycles=sum(part.cycles for part in found), kind=kind, parts=found)
+    children = tuple(parts)
+    return FlamePart(
+        name=name, cycles=sum(part.cycles for part in children), kind=kind, parts=children
+    )
 
 
 # The stall flame graph: node, what its PEs did, what they waited for; the width is PE-cycles.
@@ -122,21 +124,21 @@ def _parts(
     yield level, _drawn(part, whole, level, start, path)
     at = start
     small: list[FlamePart] = []
-    for inner in sorted(part.parts, key=lambda one: -one.cycles) if level else part.parts:
+    for inner in sorted(part.parts, key=lambda child: -child.cycles) if level else part.parts:
         if inner.cycles < whole * _THINNEST and len(part.parts) > 8:
             small.append(inner)
             continue
         yield from _parts(inner, whole, level + 1, at, (*path, inner.name))
         at += inner.cycles
     if small:
-        cycles = sum(one.cycles for one in small)
+        cycles = sum(child.cycles for child in small)
         others = FlamePart(name=f"{len(small)} others", cycles=cycles, kind=small[0].kind)
         yield level + 1, _drawn(others, whole, level + 1, at, (*path, others.name))
 
 
 def _drawn(part: FlamePart, whole: int, level: int, start: int, path: tuple[str, ...]) -> str:
-    said = " › ".join(path) or part.name
-    text = f"{said}: {counted(part.cycles, 'PE-cycle')}, {part.cycles / whole:.2%}"
+    title = " › ".join(path) or part.name
+    text = f"{title}: {counted(part.cycles, 'PE-cycle')}, {part.cycles / whole:.2%}"
     if part.source is not None:
         text += f", {part.source.text}"
     return element(

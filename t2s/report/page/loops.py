@@ -1,4 +1,4 @@
-"""The loop table of every node: trip counts, cycles, the directive behind a loop; and its view."""
+"""The loop table of every node: trip counts, cycles, and the directive behind each loop."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from t2s.simulator.report.result import NodeStatistics, SimResult
 class LoopRow:
     """A loop, in space or in time; or a rule of a machine.
 
-    ``trips`` are its iterations, a range where they depend on other loops; ``firings`` those of one
-    PE in one run through it, a mean where runs differ; ``cycles`` the mean time of that, from the
-    node's first to its last firing by the number of runs; ``None`` in space and where nothing
-    fired.
+    ``trips`` is its trip count, a range if it depends on other loops; ``firings`` are those of one
+    PE in one execution of the loop, a mean if executions differ; ``cycles`` is the mean time of an
+    execution, from the node's first to its last firing divided by their number; ``None`` in space,
+    and if nothing fired.
     """
 
     keyword: str
@@ -105,8 +105,8 @@ def _rules(result: SimResult, timing: NodeTiming) -> list[LoopRow]:
     paths = node.paths()
     counts = np.zeros(len(paths), np.int64)
     for pe in range(timing.first, timing.instances.stop):
-        found = rule_counts(result.program, pe)
-        counts[: len(found)] += found
+        firings_of = rule_counts(result.program, pe)
+        counts[: len(firings_of)] += firings_of
     return [
         LoopRow(
             keyword="rule",
@@ -151,22 +151,22 @@ def _loops(result: SimResult, timing: NodeTiming, reasons: Reasons) -> list[Loop
 
 
 def _extent(result: SimResult, timing: NodeTiming, at: int) -> int | None:
-    """The trip count of a loop, if it is the same everywhere."""
+    """The trip count of a loop, if it is constant."""
     node = timing.node
     assert isinstance(node, PEArray)
     extent = node.loops[at].extent
     if isinstance(extent, Const):
         return int(extent.value)
     try:
-        found = domains(node, result.program.parameters, divided=True)
+        parts = domains(node, result.program.parameters, divided=True)
     except KeyError:
         return None
-    ranges = {bounds for one in found if one.firings and (bounds := one.range_of(extent))}
+    ranges = {bounds for part in parts if part.firings and (bounds := part.range_of(extent))}
     low, high = {low for low, _ in ranges}, {high for _, high in ranges}
     return min(low) if len(low | high) == 1 else None
 
 
-# The loop nests: a table for each node; and the ladder of directives.
+# The views: a table of loops for each node, and the ablation of directives.
 
 _MOST_OPEN = 8
 """Nests that are all shown; of more the user opens one."""
@@ -217,7 +217,7 @@ def _mean(number: float | None) -> str:
 
 
 def ladder_view(rungs: Sequence[AblationStep]) -> str:
-    """What each directive bought."""
+    """The cycles that each directive saves."""
     counted = [rung.cycles for rung in rungs if rung.cycles]
     most = max(counted, default=1)
     rows, before = [], None

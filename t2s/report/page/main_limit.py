@@ -1,13 +1,12 @@
 """What limits a run, in one sentence with a number of cycles.
 
-The cycles of the node that computes most are taken apart, as the mean of its PEs: firing, waiting
+The cycles of the node that computes most are attributed by the mean over its PEs: firing, waiting
 for a channel, for memory, for its own interval or for an empty slot of its schedule, and idle
-before the first and after the last firing.  Firing is the limit if it takes half of the cycles, or
-else the largest of the other parts.  A wait for a channel is followed to the node at its other end
-as long as that one waits for something itself.  A wait for a token that the PE has sent to itself
-is a recurrence.  A wait for memory is one for its bandwidth if a bus of the DRAM was busy for half
-of the run, and for its latency otherwise; where no DRAM is simulated, memory is nothing but
-bandwidth.
+before the first and after the last firing.  Firing is the limit if it takes half of the cycles,
+otherwise the largest other part.  A wait for a channel is followed to the node at its other end,
+for as long as that node itself waits.  A wait for a token that the PE sends to itself is a
+recurrence.  A wait for memory is limited by bandwidth if a bus of the DRAM was busy for half of the
+run, and by latency otherwise; without a simulated DRAM, memory is only bandwidth.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from t2s.simulator.report.result import NodeStatistics, SimResult
 
 
 class LimitKind(Enum):
-    """What can limit a run."""
+    """A kind of limit of a run."""
 
     COMPUTE = "compute"
     CHANNEL = "channel"
@@ -61,7 +60,7 @@ _MEMORY = frozenset({LimitKind.MEMORY, LimitKind.LATENCY, LimitKind.BANKS})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Cycles of a PE, the mean of a node's; ``own`` where it waits for itself through a channel."""
+    """Cycles per PE of a node, the mean; ``own``: the node waits for itself through a channel."""
 
     kind: LimitKind
     cycles: int
@@ -83,15 +82,15 @@ def limit_of(result: SimResult) -> Limit:
     if node is None:
         return Limit(kind=LimitKind.NOTHING, cycles=0, sentence="Nothing fired in this run.")
     parts = _parts(result, node)
-    found = _largest(parts, result.cycles)
-    root, because = _root(result, node, found)
-    kind = root if root in _MEMORY else found.kind
+    largest = _largest(parts, result.cycles)
+    root, because = _root(result, node, largest)
+    kind = root if root in _MEMORY else largest.kind
     return Limit(
         kind=kind,
-        cycles=found.cycles,
-        sentence=_sentence(result, node, kind, found, because, parts),
+        cycles=largest.cycles,
+        sentence=_sentence(result, node, kind, largest, because, parts),
         node=node.name,
-        channel=found.channel,
+        channel=largest.channel,
     )
 
 
@@ -99,19 +98,19 @@ def _sentence(
     result: SimResult,
     node: NodeStatistics,
     kind: LimitKind,
-    found: _Part,
+    limit: _Part,
     because: str,
     parts: Sequence[_Part],
 ) -> str:
-    """What limits a node, with the cycles that it costs."""
-    share = f"{found.cycles:,} of {counted(result.cycles, 'cycle')}"
+    """The sentence about the limit of a node, with its cost in cycles."""
+    share = f"{limit.cycles:,} of {counted(result.cycles, 'cycle')}"
     match kind:
         case LimitKind.COMPUTE:
-            said = f"Compute limits {node.name}: {_firing(result, node)} {share}"
-            said += "" if _alike(result, node) else " on average"
+            text = f"Compute limits {node.name}: {_firing(result, node)} {share}"
+            text += "" if _alike(result, node) else " on average"
             most = max(parts[1:], key=lambda part: part.cycles)
             loss = f" The largest loss is {most.why}, {counted(most.cycles, 'cycle')}."
-            return f"{said}.{loss if most.cycles else ''}"
+            return f"{text}.{loss if most.cycles else ''}"
         case LimitKind.FILL:
             who = "it is" if node.pe_count == 1 else "its PEs are"
             return (
@@ -119,7 +118,7 @@ def _sentence(
                 f"last firing in {share}{'' if node.pe_count == 1 else ' on average'}."
             )
         case _:
-            return f"{_SUBJECTS[kind]} {node.name}: {found.why} costs {share}{because}."
+            return f"{_SUBJECTS[kind]} {node.name}: {limit.why} costs {share}{because}."
 
 
 def _firing(result: SimResult, node: NodeStatistics) -> str:
@@ -129,31 +128,31 @@ def _firing(result: SimResult, node: NodeStatistics) -> str:
 
 
 def _alike(result: SimResult, node: NodeStatistics) -> bool:
-    """Whether all PEs of a node have made as many firings."""
+    """Whether all PEs of a node have the same number of firings."""
     if node.pe_count == 1:
         return True
     if not result.finished or node.empty:
         return False
-    (timing,) = (one for one in result.program.nodes if one.node.name == node.name)
+    (timing,) = (other for other in result.program.nodes if other.node.name == node.name)
     counts = result.program.control.firings[timing.instances]
     return bool((counts[counts > 0] * node.pe_count == node.firings).all())
 
 
 def _largest(parts: Sequence[_Part], cycles: int) -> _Part:
-    """Computing, if it takes half of the cycles, or else the largest of the other parts."""
+    """Computing if it takes half of the cycles, otherwise the largest other part."""
     most = max(parts[1:], key=lambda part: part.cycles)
     return parts[0] if 2 * parts[0].cycles >= cycles or not most.cycles else most
 
 
 def _focus(result: SimResult) -> NodeStatistics | None:
-    """The node that computes most for each of its PEs; of others, if none computes."""
+    """The compute node with the most firings per PE; any node if none computes."""
     fired = [node for node in result.nodes.values() if node.firings]
     computes = [node for node in fired if node.role is Role.COMPUTE]
     return max(computes or fired, key=lambda node: node.firings / node.pe_count, default=None)
 
 
 def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
-    """The cycles of a node by their cause, the mean of its PEs."""
+    """The cycles of a node by cause, the mean over its PEs."""
 
     def mean(cycles: int) -> int:
         return round(cycles / node.pe_count)
@@ -167,8 +166,8 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
         why += " from another of its PEs" if name in inside else ""
         if name in own:
             kind, why = LimitKind.RECURRENCE, f"waiting for its own results in {name}"
-            found = result.recurrences.get(name)
-            why += "" if found is None else f" ({found})"
+            recurrence = result.recurrences.get(name)
+            why += "" if recurrence is None else f" ({recurrence})"
         parts.append(_Part(kind=kind, cycles=mean(cycles), why=why, channel=name, own=name in own))
     parts += [
         _Part(
@@ -196,19 +195,19 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
 
 
 def _own_channels(result: SimResult, node: NodeStatistics) -> frozenset[str]:
-    """The channels through which PEs of a node, and no others, wait for themselves."""
+    """The channels through which only PEs of the node itself wait for each other."""
     control = result.program.control
-    found = []
+    channels = []
     for timing in result.program.channels:
         if timing.channel.source == timing.channel.sink == node.name:
             known = result.recurrences.get(timing.channel.name)
             if known is not None and known.interval <= node.interval.cycles:
-                continue  # the PE waits for something else, and its results come late for that
+                continue  # it waits for something else, which delays its results
             sender, receiver = control.sender[timing.elements], control.receiver[timing.elements]
             used = (sender >= 0) & (receiver >= 0)
             if used.any() and (sender[used] == receiver[used]).all():
-                found.append(timing.channel.name)
-    return frozenset(found)
+                channels.append(timing.channel.name)
+    return frozenset(channels)
 
 
 def _memory_part(result: SimResult, node: NodeStatistics, cycles: int) -> _Part:
@@ -225,9 +224,9 @@ def _memory_part(result: SimResult, node: NodeStatistics, cycles: int) -> _Part:
 
 
 def _root(result: SimResult, node: NodeStatistics, part: _Part) -> tuple[LimitKind, str]:
-    """What is behind a wait for a channel, and why, in words; these may be empty.
+    """The root cause of a wait for a channel, and an explanation, possibly empty.
 
-    A wait for the PE beside is one for what comes to the array from elsewhere.
+    A wait for a neighboring PE is traced to a channel that enters the array from elsewhere.
     """
     channels = {timing.channel.name: timing.channel for timing in result.program.channels}
     seen = {node.name}
@@ -236,9 +235,11 @@ def _root(result: SimResult, node: NodeStatistics, part: _Part) -> tuple[LimitKi
         channel = channels[part.channel]
         if channel.source == channel.sink:
             others = [
-                one for one in _parts(result, node)[1:] if _comes_from_elsewhere(one, channels)
+                candidate
+                for candidate in _parts(result, node)[1:]
+                if _comes_from_elsewhere(candidate, channels)
             ]
-            part = max(others, key=lambda one: one.cycles, default=part)
+            part = max(others, key=lambda candidate: candidate.cycles, default=part)
             if not others or not part.cycles:
                 return kind, text
             continue

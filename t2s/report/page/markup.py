@@ -72,29 +72,29 @@ def rows_view(
 
 
 MOST_SHOWN = 16
-"""Rows of a table that are on the page at once; longer ones are folded."""
+"""The most rows of a table that is shown at once; longer tables are folded."""
 
 
 def folded(title: str, rows: int, shown: str) -> str:
-    """A table of so many rows; a long one is opened by a click."""
+    """A table of so many rows; a long one is collapsed."""
     if rows <= MOST_SHOWN:
         return shown
     return tag("details", tag("summary", text=title), shown)
 
 
 def source_key(lines: SourceLines) -> str:
-    """What the script shows a line by."""
+    """The key by which the script shows a line."""
     value = {"place": lines.text, "line": lines.line, "first": lines.first, "lines": lines.lines}
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def sourced(lines: SourceLines | None) -> dict[str, Any]:
-    """The attribute of an element that shows a line; nothing without one."""
+    """The attribute of an element that shows a line; none without a line."""
     return {} if lines is None else {"data_source": source_key(lines)}
 
 
 def source_link(lines: SourceLines | None) -> str:
-    """A button that shows a line of the user's; empty without one."""
+    """A button that shows a line of the user's program; empty without a line."""
     if lines is None:
         return ""
     return tag(
@@ -103,7 +103,7 @@ def source_link(lines: SourceLines | None) -> str:
 
 
 def legend() -> str:
-    """What the colors are."""
+    """The legend."""
     items = (
         tag("li", tag("span", class_=f"swatch {name}"), tag("span", text=name))
         for name, color in COLORS.items()
@@ -119,7 +119,7 @@ def si(number: float) -> str:
     return f"{number:.3g} "
 
 
-# The user's lines on a page: the name of the file without its folders, and the lines around.
+# The user's lines on a page: the base name of the file, with the surrounding lines.
 
 _AROUND = 3
 LONGEST_LINE = 400
@@ -141,18 +141,18 @@ class SourceLines:
 
 
 def source_lines(location: SourceLocation | None) -> SourceLines | None:
-    """The lines at a place; pages have no folders of the machine that they were made on.
+    """The lines around a location; pages reveal no folders of the machine they are made on.
 
-    ``None`` for lines of installed packages: a command for a terminal was called from there.
+    ``None`` for lines of installed packages, from which a terminal command was called.
     """
     if location is None or "site-packages" in PurePath(location.file).parts:
         return None
     everything = location.file_lines
     first = max(1, location.line - _AROUND)
-    found = everything[first - 1 : location.line + _AROUND]
+    shown = everything[first - 1 : location.line + _AROUND]
     return SourceLines(
         file=PurePath(location.file).name,
         line=location.line,
         first=first,
-        lines=tuple(line.rstrip("\n")[:LONGEST_LINE] for line in found),
+        lines=tuple(line.rstrip("\n")[:LONGEST_LINE] for line in shown),
     )

@@ -1,4 +1,4 @@
-"""The whole page as a value: a part for each run of a design, with the values of single firings."""
+"""The model of the whole page: a part for each run, with the values of single firings."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from t2s.simulator.report.result import SimResult
 
 @dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """What a page is to show beside the run itself.
+    """What a page shows beyond the run itself.
 
     Attributes
     ----------
     windows: windows of cycles, the first and the last one of each.
     inputs: the arrays that the run had, for the values of single firings.
-    free_depths: the smallest depths that cost nothing, by channel.
-    reasons: why loops are there, by node and loop.
-    ladder: the design with its first directives, one more each time.
-    units: what the run takes of a chip that has other resources than DSP and RAM blocks.
+    free_depths: the smallest depths that cost no cycles, by channel.
+    reasons: the origin of loops, by node and loop.
+    ladder: the ablation of directives: the design with its first ones, one more each time.
+    units: resource counts of a chip without DSP and RAM blocks.
     """
 
     windows: Sequence[tuple[int, int]] = ()
@@ -62,7 +62,7 @@ class PageOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunModel:
-    """A run on the page.  ``unseen`` says why there is no space-time diagram."""
+    """A run on the page.  ``unseen`` is the reason if there is no space-time diagram."""
 
     name: str
     summary: tuple[tuple[str, str], ...]
@@ -88,21 +88,21 @@ class RunModel:
 
 @dataclass(frozen=True, kw_only=True)
 class PageModel:
-    """A page: its title, and the runs on it, which ran one after the other."""
+    """A page: its title, and its consecutive runs."""
 
     title: str
     runs: tuple[RunModel, ...]
 
 
-def run_model(result: SimResult, wanted: PageOptions) -> RunModel:
-    """A run as the page shows it; ``UserError`` for windows that are not in the run."""
-    windows = checked_windows(wanted.windows, result.cycles)
+def run_model(result: SimResult, options: PageOptions) -> RunModel:
+    """The model of a run; ``UserError`` for windows outside the run."""
+    windows = checked_windows(options.windows, result.cycles)
     observed = observe(result, windows)
     space_time = None
     if observed is not None:
-        space_time = space_time_of(observed, values_of(observed, wanted.inputs))
+        space_time = space_time_of(observed, values_of(observed, options.inputs))
     resources, problem = _resources(result)
-    depths = None if wanted.free_depths is None else dict(wanted.free_depths)
+    depths = None if options.free_depths is None else dict(options.free_depths)
     return RunModel(
         name=result.graph,
         summary=result.summary,
@@ -114,21 +114,21 @@ def run_model(result: SimResult, wanted: PageOptions) -> RunModel:
         space_time=space_time,
         unseen="" if space_time is not None else _unseen(result),
         chip=chip_map_of(result, observed, depths),
-        nests=nests_of(result, wanted.reasons or {}),
+        nests=nests_of(result, options.reasons or {}),
         roofline=roofline_of(result),
         resources=None if resources is None else _shares(resources),
         resource_summary=() if resources is None else resources.summary,
         resource_problem=problem,
-        units=wanted.units,
+        units=options.units,
         dram=dram_of(result, observed),
         shared=result.shared,
         deadlock=result.deadlock,
-        ladder=wanted.ladder,
+        ladder=options.ladder,
     )
 
 
 def _banner(result: SimResult) -> str:
-    """What has to be said first, of a run that did not come to its end."""
+    """The warning about a run that did not finish."""
     if result.finished and not result.tokens_left:
         return ""
     measured = f"all numbers are of the {counted(result.cycles, 'cycle')} until then"
@@ -138,10 +138,8 @@ def _banner(result: SimResult) -> str:
         return f"This run was interrupted from the keyboard: {measured}."
     if result.deadlock is not None:
         return f"This run ended in a deadlock: {measured}."
-    left = counted(sum(entry.tokens for entry in result.tokens_left), "token")
-    return (
-        f"This run ended with {left} left in channels: a node sends more than its receiver takes."
-    )
+    unread = counted(sum(entry.tokens for entry in result.tokens_left), "token")
+    return f"This run ended with {unread} left in channels: somebody sends too much."
 
 
 def _unseen(result: SimResult) -> str:
@@ -162,7 +160,7 @@ def _resources(result: SimResult) -> tuple[ResourceReport | None, str]:
 
 
 def _shares(report: ResourceReport) -> Table:
-    """What is used of what there is, by node."""
+    """Used and available resources, by node."""
     dsp, ram = report.device.dsp_blocks, report.device.ram_blocks
 
     def share(taken: int, available: int | None) -> str:
@@ -191,17 +189,17 @@ def _shares(report: ResourceReport) -> Table:
 
 # Values of single firings: the tokens that a PE took, and the values that it sent.
 #
-# Results keep no values of firings, so they are computed again by the plain engine, from the
-# inputs, for windows near the beginning of a run.
+# Results store no values of firings, so the reference engine recomputes them from the inputs, for
+# windows near the beginning of a run.
 
 MOST_STEPS = 40_000
-"""PEs times cycles that are computed again."""
+"""The most PEs times cycles that are recomputed."""
 
 _MOST_LANES = 4
 
 
 def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTexts:
-    """Texts of the firings in windows that end early, by PE and cycle; none without inputs.
+    """Texts of the firings in early windows, by PE and cycle; none without inputs.
 
     Raises ``UserError`` if an array of the graph is not among the inputs.
     """
@@ -210,20 +208,20 @@ def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTex
     ends = [line.last for _, line in observed.lines if line.is_exact and line.last <= most]
     if inputs is None or not ends:
         return {}
-    given = named_inputs(inputs)
+    named = named_inputs(inputs)
     arrays = {t.array for t in program.graph.tensors if t.role is TensorRole.INPUT}
-    missing = sorted(arrays - set(given))
+    missing = sorted(arrays - set(named))
     if missing:
         raise UserError(
             f"the report has no {missing[0]} to show values with",
             location=user_location(),
             expected=f"inputs with {', '.join(sorted(arrays))}",
-            given=", ".join(given) or "no inputs",
+            given=", ".join(named) or "no inputs",
             hint="without inputs= the page shows loop indices and no values",
         )
     graph = program.graph
     built = build_program(
-        graph, program.device, {name: given[name] for name in arrays}, program.parameters
+        graph, program.device, {name: named[name] for name in arrays}, program.parameters
     )
     texts: dict[tuple[int, int], str] = {}
 
@@ -235,8 +233,8 @@ def values_of(observed: Observed, inputs: Mapping[str, Any] | None) -> FiringTex
 
 
 def _said(verb: str, tokens: Mapping[str, Any]) -> str:
-    found = [f"{name} {_number(value)}" for name, value in tokens.items() if value is not None]
-    return f"; {verb} {', '.join(found)}" if found else ""
+    texts = [f"{name} {_number(value)}" for name, value in tokens.items() if value is not None]
+    return f"; {verb} {', '.join(texts)}" if texts else ""
 
 
 def _number(value: Any) -> str:
@@ -244,6 +242,8 @@ def _number(value: Any) -> str:
     if isinstance(value, tuple):
         return " tag ".join(_number(part) for part in value)
     lanes = np.asarray(value).reshape(-1).tolist()
-    shown = [f"{one:.6g}" if isinstance(one, float) else str(one) for one in lanes[:_MOST_LANES]]
+    shown = [
+        f"{lane:.6g}" if isinstance(lane, float) else str(lane) for lane in lanes[:_MOST_LANES]
+    ]
     more = ", …" if len(lanes) > _MOST_LANES else ""
     return shown[0] if len(lanes) == 1 else f"[{', '.join(shown)}{more}]"

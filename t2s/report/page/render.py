@@ -1,4 +1,4 @@
-"""The page as text: the views of all runs in one template, with the style and the script inside."""
+"""The page as HTML: the views of all runs in one template, with style and script included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Section = tuple[str, str, str]
 
 
 def page_text(model: PageModel) -> str:
-    """The page; the same text for the same model."""
+    """The page; equal models give the same text."""
     shelf: dict[str, int] = {}
     runs = [
         {
@@ -54,7 +54,7 @@ def page_text(model: PageModel) -> str:
 
 
 def stage_table(model: PageModel) -> Table:
-    """What each of several stages takes of the cycles, and what limits it."""
+    """The cycles of each of several stages, and its limit."""
     total = sum(run.cycles for run in model.runs)
     rows = [
         (
@@ -76,10 +76,12 @@ def _share(part: int, total: int) -> str:
 
 
 def _shelved(html: str, shelf: dict[str, int]) -> str:
-    """A view whose lines of the user are on the page's shelf, once each, and here by number."""
+    """A view with its source lines replaced by numbers into the page's list, which has each
+    once.
+    """
 
-    def number(found: re.Match[str]) -> str:
-        return f'data-source="{shelf.setdefault(unescape(found[1]), len(shelf))}"'
+    def number(match: re.Match[str]) -> str:
+        return f'data-source="{shelf.setdefault(unescape(match[1]), len(shelf))}"'
 
     return re.sub(r'data-source="([^"]*)"', number, html)
 
@@ -117,32 +119,32 @@ def _template(name: str) -> jinja2.Template:
 def sections(run: RunModel, number: int) -> list[Section]:
     """The views of a run, in order."""
     name = f"run{number}"
-    found: list[Section] = []
+    sections: list[Section] = []
     if run.deadlock is not None:
-        found.append((f"{name}-deadlock", "Deadlock", deadlock_view(run.deadlock)))
+        sections.append((f"{name}-deadlock", "Deadlock", deadlock_view(run.deadlock)))
     stalls = tag("details", tag("summary", text="as a table"), table_view(run.stalls))
-    found.append((f"{name}-flame", "Where the cycles went", flame_view(run.flame) + stalls))
+    sections.append((f"{name}-flame", "Where the cycles went", flame_view(run.flame) + stalls))
     seen = (
         tag("p", text=run.unseen)
         if run.space_time is None
         else space_time_view(run.space_time, f"{name}-diagram")
     )
-    found.append((f"{name}-space-time", "Space and time", seen))
-    found.append((f"{name}-chip", "The array as it lies", chip_map_view(run.chip)))
-    found.append((f"{name}-loops", "Loop nests", nests_view(run.nests)))
+    sections.append((f"{name}-space-time", "Space and time", seen))
+    sections.append((f"{name}-chip", "The array as it lies", chip_map_view(run.chip)))
+    sections.append((f"{name}-loops", "Loop nests", nests_view(run.nests)))
     if run.ladder:
-        found.append((f"{name}-ladder", "What each directive bought", ladder_view(run.ladder)))
+        sections.append((f"{name}-ladder", "What each directive bought", ladder_view(run.ladder)))
     if run.roofline is not None:
-        found.append((f"{name}-roofline", "Roofline", roofline_view(run.roofline)))
-    found.append((f"{name}-resources", "Resources", _resources(run)))
+        sections.append((f"{name}-roofline", "Roofline", roofline_view(run.roofline)))
+    sections.append((f"{name}-resources", "Resources", _resources(run)))
     memory = "" if run.dram is None else dram_view(run.dram)
     if run.shared is not None:
         memory += "".join(
             table_view(table) for table in (run.shared.table, run.shared.sharer_table)
         )
     if memory:
-        found.append((f"{name}-memory", "Memory", memory))
-    return found
+        sections.append((f"{name}-memory", "Memory", memory))
+    return sections
 
 
 def _resources(run: RunModel) -> str:

@@ -1,8 +1,8 @@
 """The roofline of a run: operations per second over operations per byte; model and plot.
 
-Operations are those of ``traffic.py``, of all nodes that compute.  Each level of memory has its own
-bytes, hence its own point: memory outside of the chip, the channels between nodes, and those from
-PE to PE.  A channel's roof is a token in each cycle through each of its FIFOs.
+Operations are those of ``traffic.py``, of all compute nodes.  Each level of memory has its own
+bytes, hence its own point: off-chip memory, channels between nodes, and channels from PE to PE.
+The roof of channels is one token per cycle through each FIFO.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from t2s.core.svg import PALETTE, element, hover
+from t2s.core.svg import PALETTE, LogPlot, element, hover
 from t2s.graph.nodes import Role
 from t2s.report.page.markup import rows_view, si, tag
 from t2s.report.page.traffic import (
@@ -48,7 +48,9 @@ class MemoryLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineModel:
-    """The roofs and the points of a run; ``rate`` is what it achieved, in operations per second."""
+    """The roofs and the points of a run; ``rate`` is the achieved rate, in operations per
+    second.
+    """
 
     device: str
     operations: int
@@ -109,7 +111,7 @@ def _levels(result: SimResult) -> list[tuple[str, float, float | None]]:
     if result.memory is not None:
         outside, name = result.memory.bytes_moved, result.memory.dram.name
         bandwidth = float(result.memory.dram.peak_bytes_per_second)
-    found: list[tuple[str, float, float | None]] = [(name, outside, bandwidth)]
+    levels: list[tuple[str, float, float | None]] = [(name, outside, bandwidth)]
     for name, inside in (("channels between nodes", False), ("channels from PE to PE", True)):
         timings = [
             timing
@@ -118,42 +120,11 @@ def _levels(result: SimResult) -> list[tuple[str, float, float | None]]:
         ]
         moved = sum(tokens_of(program, t) * token_bytes(t.channel) for t in timings)
         width = sum(t.channel.element_count * token_bytes(t.channel) for t in timings)
-        found.append((name, moved, width * hertz))
-    return found
+        levels.append((name, moved, width * hertz))
+    return levels
 
 
 # The roofline: operations per second over operations per byte, both axes logarithmic.
-
-_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 20, 520, 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Axes:
-    """Powers of ten at the ends of both axes."""
-
-    x: tuple[int, int]
-    y: tuple[int, int]
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        across = (math.log10(x) - self.x[0]) / (self.x[1] - self.x[0])
-        up = (math.log10(y) - self.y[0]) / (self.y[1] - self.y[0])
-        return _LEFT + across * _WIDTH, _TOP + (1 - up) * _HEIGHT
-
-    def lines(self) -> Iterator[str]:
-        for power in range(self.x[0], self.x[1] + 1):
-            x, _ = self.place(10.0**power, 10.0 ** self.y[0])
-            yield element("path", d=f"M{x:.1f} {_TOP}v{_HEIGHT}", class_="grid")
-            text = f"{10.0**power:g}"
-            yield element("text", text=text, x=x, y=_TOP + _HEIGHT + 16, text_anchor="middle")
-        for power in range(self.y[0], self.y[1] + 1):
-            _, y = self.place(10.0 ** self.x[0], 10.0**power)
-            yield element("path", d=f"M{_LEFT} {y:.1f}h{_WIDTH}", class_="grid")
-            yield element("text", text=si(10.0**power), x=_LEFT - 6, y=y + 4, text_anchor="end")
-        middle = _LEFT + _WIDTH / 2
-        below = _TOP + _HEIGHT + 34
-        text = "operations per byte"
-        yield element("text", text=text, x=middle, y=below, text_anchor="middle")
-        yield element("text", text="operations per second", x=_LEFT, y=_TOP - 7)
 
 
 def roofline_view(model: RooflineModel) -> str:
@@ -162,21 +133,29 @@ def roofline_view(model: RooflineModel) -> str:
     intensities = [level.intensity for level in model.levels]
     slopes = [lev.bandwidth * lev.intensity for lev in model.levels if lev.bandwidth is not None]
     rates = [model.rate, *roofs, *slopes]  # each point is below a roof that is in the picture
-    axes = _Axes(
+    axes = LogPlot(
         x=(
             math.floor(math.log10(min(intensities) / 3)),
             math.ceil(math.log10(max(intensities) * 3)),
         ),
         y=(math.floor(math.log10(min(rates) / 3)), math.ceil(math.log10(max(rates) * 2))),
+        top=20,
+        width=520,
+        height=300,
     )
-    drawn = [*axes.lines()]
+    drawn = [*axes.grid(si, class_="grid")]
+    middle, below = axes.left + axes.width / 2, axes.bottom + 34
+    drawn.append(
+        element("text", text="operations per byte", x=middle, y=below, text_anchor="middle")
+    )
+    drawn.append(element("text", text="operations per second", x=axes.left, y=axes.top - 7))
     drawn += [_slope(model, number, axes) for number in range(len(model.levels))]
     names = [*_names(model, axes)]
     drawn += [element("text", text=text, x=x, y=y) for x, y, text in names]
     drawn += [_ceiling(model, number, axes) for number in range(len(model.ceilings))]
     drawn += [text for number, _ in enumerate(model.levels) for text in _point(model, number, axes)]
     letters = max((len(text) for *_, text in names), default=0)
-    width, height = _LEFT + _WIDTH + max(50, 20 + 6.6 * letters), _TOP + _HEIGHT + 44
+    width, height = axes.right + max(50, 20 + 6.6 * letters), axes.bottom + 44
     drawing = element(
         "svg",
         hover("Roofline"),
@@ -194,10 +173,10 @@ def roofline_view(model: RooflineModel) -> str:
     ) + _table(model)
 
 
-def _ceiling(model: RooflineModel, number: int, axes: _Axes) -> str:
+def _ceiling(model: RooflineModel, number: int, axes: LogPlot) -> str:
     ceiling = model.ceilings[number]
-    x1, y = axes.place(10.0 ** axes.x[0], ceiling.rate)
-    x2, _ = axes.place(10.0 ** axes.x[1], ceiling.rate)
+    x1, y = axes.place((10.0 ** axes.x[0], ceiling.rate))
+    x2, _ = axes.place((10.0 ** axes.x[1], ceiling.rate))
     dash = "none" if number == len(model.ceilings) - 1 else "6 4"
     return element(
         "path",
@@ -217,59 +196,63 @@ def _color(number: int) -> str:
     return PALETTE[(number + 2) % len(PALETTE)]
 
 
-def _slope(model: RooflineModel, number: int, axes: _Axes) -> str:
-    """The roof of a level of memory; nothing where it has no limit."""
+def _slope(model: RooflineModel, number: int, axes: LogPlot) -> str:
+    """The roof of a level of memory; empty if it has no limit."""
     level = model.levels[number]
     if level.bandwidth is None:
         return ""
     (a, b), (c, d) = _ends(level.bandwidth, axes)
-    said = hover(f"{level.name}: {si(level.bandwidth)}B/s")
+    title = hover(f"{level.name}: {si(level.bandwidth)}B/s")
     path = f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"
-    return element("path", said, d=path, class_="slope", style=f"stroke:{_color(number)}")
+    return element("path", title, d=path, class_="slope", style=f"stroke:{_color(number)}")
 
 
-def _ends(bandwidth: float, axes: _Axes) -> tuple[tuple[float, float], tuple[float, float]]:
+def _ends(bandwidth: float, axes: LogPlot) -> tuple[tuple[float, float], tuple[float, float]]:
     """Where the roof of a bandwidth enters the picture and where it leaves it."""
     low, high = 10.0 ** axes.x[0], 10.0 ** axes.x[1]
     bottom, top = 10.0 ** axes.y[0], 10.0 ** axes.y[1]
     first, last = max(low, bottom / bandwidth), min(high, top / bandwidth)
-    return axes.place(first, first * bandwidth), axes.place(last, last * bandwidth)
+    return axes.place((first, first * bandwidth)), axes.place((last, last * bandwidth))
 
 
-def _names(model: RooflineModel, axes: _Axes) -> Iterator[tuple[float, float, str]]:
-    """Where the names of roofs are, and what they say: at the end of each line, none on another.
+def _names(model: RooflineModel, axes: LogPlot) -> Iterator[tuple[float, float, str]]:
+    """Place the names of roofs at the ends of their lines, without overlaps.
 
-    Those of lines that end at the top stand there, and share a text where they are close.
+    Lines that end at the top are named there; close ones share a text.
     """
-    right = [(axes.place(1.0, ceiling.rate)[1], _said(ceiling)) for ceiling in model.ceilings]
+    right = [(axes.place((1.0, ceiling.rate))[1], _said(ceiling)) for ceiling in model.ceilings]
     top: list[tuple[float, str]] = []
     for number, level in enumerate(model.levels, 1):
         if level.bandwidth is None:
             continue
         _, (x, y) = _ends(level.bandwidth, axes)
-        if x > _LEFT + _WIDTH - 40:
+        if x > axes.right - 40:
             right.append((y, str(number)))
-        elif top and (near := min(top, key=lambda one: abs(one[0] - x))) and abs(near[0] - x) < 40:
+        elif (
+            top
+            and (near := min(top, key=lambda label: abs(label[0] - x)))
+            and abs(near[0] - x) < 40
+        ):
             top[top.index(near)] = (max(x, near[0]), f"{near[1]}, {number}")
         else:
             top.append((x, str(number)))
-    yield from ((x + 5, _TOP + 4, text) for x, text in top)
+    yield from ((x + 5, axes.top + 4, text) for x, text in top)
     free = -math.inf
     for y, text in sorted(right):
         free = max(y + 4, free)
-        yield _LEFT + _WIDTH + 6, free, text
+        yield axes.right + 6, free, text
         free += 14
 
 
-def _point(model: RooflineModel, number: int, axes: _Axes) -> Iterator[str]:
+def _point(model: RooflineModel, number: int, axes: LogPlot) -> Iterator[str]:
     level, color = model.levels[number], _color(number)
-    x, y = axes.place(level.intensity, model.rate)
-    said = f"{level.name}: {si(model.rate)}op/s at {level.intensity:.3g} operations per byte"
+    x, y = axes.place((level.intensity, model.rate))
+    title = f"{level.name}: {si(model.rate)}op/s at {level.intensity:.3g} operations per byte"
     yield element(
-        "circle", hover(said), cx=x, cy=y, r=6, style=f"fill:{color}", class_="point",
-        role="img", aria_label=said, tabindex=0,
+        "circle", hover(title), cx=x, cy=y, r=6, style=f"fill:{color}", class_="point",
+        role="img", aria_label=title, tabindex=0,
     )  # fmt: skip
-    same = [n for n, one in enumerate(model.levels) if one.intensity == level.intensity]
+    same = [n for n, other in enumerate(model.levels) if other.intensity == level.intensity]
     if same[0] == number:
         text = ", ".join(str(n + 1) for n in same)
         yield element("text", text=text, x=x, y=y + 22, class_="on-point", text_anchor="middle")

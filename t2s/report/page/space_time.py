@@ -1,7 +1,7 @@
-"""The space-time diagram: what every PE did, in bins of the run and in windows cycle by cycle.
+"""The space-time diagram: the state of every PE, in bins of the run and in windows by cycle.
 
-All windows come from one repetition of the run.  Where a design has more PEs than a page has rows,
-neighboring PEs of a node share a row, which then has the sum of their cycles.
+All windows are sampled in one repetition of the run.  If a design has more PEs than the page has
+rows, neighboring PEs of a node share a row with the sum of their cycles.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ Windows = Sequence[Window]
 
 MOST_ROWS = 512
 MOST_PES = 1 << 18
-"""PEs of a design that is drawn over time."""
+"""The most PEs of a design that is drawn over time."""
 
 _BINS = 256
 _CELLS = 12_000
 _LONGEST, _SHORTEST = 128, 16
 _EARLY = 20_000
-"""The cycle until which a steady window begins: finding it later breaks what the run skips."""
+"""A steady window begins before this cycle: a later one would have to simulate skipped
+repetitions.
+"""
 
 _MOST_WINDOWS = 16
 _MOST_EXACT = 1 << 18
-"""PEs times cycles of a window of the user that is drawn cycle by cycle."""
+"""The most PEs times cycles of a user's window that is drawn cycle by cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceTimeRow:
-    """A row of the diagram: the number of its node, and the PEs in it, as a label says them.
+    """A row of the diagram: the number of its node, and the label of its PEs.
 
     Places of the space domain without a PE are in no row.
     """
@@ -58,10 +60,10 @@ class SpaceTimeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringPoints:
-    """Loop indices of the firings of a node in a window, one after the other, row by row.
+    """Loop indices of the firings of a node in a window, row by row.
 
-    ``points`` has shape (loops, firings); ``rules`` are the names of a machine's rules, to which
-    the only index points.  ``values`` are texts of what went in and out, where inputs were given.
+    ``points`` has shape (loops, firings); ``rules`` are the names of a machine's rules, which its
+    only index selects.  ``values`` are texts of the received and sent values, if inputs are given.
     """
 
     node: int
@@ -75,9 +77,9 @@ class FiringPoints:
 class Strip:
     """A window of the diagram.
 
-    ``edges`` are those of a ``Timeline``.  ``cycles`` has the cycles busy, waiting, starved and
-    blocked of each row and bin, the others are idle; ``causes`` the channel waited for most, as in
-    a ``Timeline``, of rows with one PE; ``before`` the firings of each row before the window.
+    ``edges`` are those of a ``Timeline``.  ``cycles`` has the busy, waiting, starved and blocked
+    cycles of each row and bin, all others are idle; ``causes`` the channel waited for most, as in a
+    ``Timeline``, for rows with one PE; ``before`` the firings of each row before the window.
     """
 
     name: str
@@ -116,53 +118,55 @@ class Observed:
 
 
 def checked_windows(windows: object, of_run: int) -> list[Window]:
-    """Windows of the user; ``UserError`` for what is not a list of windows in the run."""
-    here = user_location()
+    """Check the user's windows; ``UserError`` unless they are a list of windows in the run."""
+    location = user_location()
     expected = f"windows=[(first, last), ...] with cycles of 1 to {of_run:,}, first <= last"
     given = (
         list(windows) if isinstance(windows, Sequence) and not isinstance(windows, str) else None
     )
     if given is None or len(given) > _MOST_WINDOWS:
         raise UserError(
-            "the windows of the report are not a list of windows",
-            location=here,
+            "windows= must be a list of (first, last) pairs",
+            location=location,
             expected=f"{expected}, {_MOST_WINDOWS} of them at most",
             given=repr(windows)[:200],
         )
-    found: list[Window] = []
+    checked: list[Window] = []
     for window in given:
         pair = window if isinstance(window, Sequence) and len(window) == 2 else (None, None)
         first, last = as_int(pair[0]), as_int(pair[1])
         if first is None or last is None or not 1 <= first <= last <= of_run:
             raise UserError(
-                "a window of the report is not in the run",
-                location=here,
+                "a window of the report is outside the run",
+                location=location,
                 expected=expected,
                 given=repr(window)[:200],
             )
-        found.append((first, last))
-    return found
+        checked.append((first, last))
+    return checked
 
 
 def observe(result: SimResult, windows: Windows) -> Observed | None:
-    """The whole run in bins, and windows cycle by cycle; ``None`` where nobody can say.
+    """Sample the whole run in bins, and windows by cycle; ``None`` if that is not possible.
 
-    That is a run without cycles, one of machines by the plain engine, which keeps no trace, and one
-    of more than ``MOST_PES`` PEs.
+    That is the case for a run without cycles, for machines on the reference engine, which keeps no
+    trace, and for more than ``MOST_PES`` PEs.
     """
     program, count = result.program, result.program.pe_count
     untraced = bool(program.graph.machines) and program.trace is None
     if untraced or not result.cycles or not 0 < count <= MOST_PES:
         return None
-    most = _BINS if result.kernel != "array" else _BINS // 2  # of what repeats, half are enough
+    most = (
+        _BINS if result.kernel != "array" else _BINS // 2
+    )  # half of the budget suffices for repetitions
     named = [*_chosen(result), *((f"cycles {a:,} to {b:,}", (a, b)) for a, b in windows)]
     fitting = max(1, (1 << 21) // count)
-    wanted = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
+    asked = [checked_window(None, result.cycles, bins=min(most, fitting), pe_count=count)]
     for _, (first, last) in named:
         length = last - first + 1
         bins = length if length * count <= _MOST_EXACT and length <= 4096 else min(most, fitting)
-        wanted.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
-    lines = result.timelines(wanted)
+        asked.append(checked_window((first, last), result.cycles, bins=bins, pe_count=count))
+    lines = result.timelines(asked)
     names = [name for name, _ in named]
     return Observed(
         program=program,
@@ -172,9 +176,10 @@ def observe(result: SimResult, windows: Windows) -> Observed | None:
 
 
 def _chosen(result: SimResult) -> list[tuple[str, Window]]:
-    """Windows that every page has: how a run begins, goes on and ends; or all of a short one.
+    """The default windows: the begin, the steady state and the end of a run; a short run is shown
+    whole.
 
-    The whole run has a bin for each cycle of a very short one.
+    A very short run has a bin for each cycle.
     """
     cycles = result.cycles
     if cycles <= min(_BINS, (1 << 21) // result.program.pe_count):
@@ -194,17 +199,17 @@ def _chosen(result: SimResult) -> list[tuple[str, Window]]:
 
 
 FiringTexts = Mapping[tuple[int, int], str]
-"""What was taken and sent by a PE in a cycle."""
+"""The values that a PE received and sent in a cycle."""
 
 
 def _computes_from(result: SimResult) -> int:
-    """The cycle of the first firing of a node that computes; 1 if none does."""
+    """The cycle of the first firing of a compute node; 1 if there is none."""
     nodes = (node for node in result.nodes.values() if node.role is Role.COMPUTE)
     return min((node.first_firing for node in nodes if node.first_firing is not None), default=1)
 
 
 def space_time_of(observed: Observed, values: FiringTexts) -> SpaceTimeModel:
-    """The diagram; windows in which ``values`` has texts of firings show them."""
+    """The diagram, with the texts of firings in ``values``."""
     program = observed.program
     rows = _rows(program)
     shared = any(row.count > 1 for row in rows)
@@ -227,9 +232,9 @@ def _rows(program: SimProgram) -> tuple[SpaceTimeRow, ...]:
     share = max(1, -(-program.pe_count // MOST_ROWS))
     rows: list[SpaceTimeRow] = []
     for number, timing in enumerate(program.nodes):
-        there = np.flatnonzero(timing.node.there) + timing.first
-        for at in range(0, len(there), share):
-            pes = there[at : at + share].tolist()
+        present = np.flatnonzero(timing.node.there) + timing.first
+        for at in range(0, len(present), share):
+            pes = present[at : at + share].tolist()
             label = program.pe_label(pes[0])
             if len(pes) > 1:
                 label += f" to {program.pe_label(pes[-1])}"
@@ -254,10 +259,10 @@ def _strip(name: str, line: Timeline, rows: Sequence[SpaceTimeRow]) -> Strip:
 
 
 def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
-    """The loop indices of all busy cells; empty slots are not among them."""
+    """The loop indices of all busy cells, without empty slots."""
     program = line.program
     fires = line.cycles[PEState.BUSY] > 0
-    found: list[FiringPoints] = []
+    points: list[FiringPoints] = []
     for number, timing in enumerate(program.nodes):
         places = FiringPlaces.of(program, timing)
         parts = [
@@ -270,7 +275,7 @@ def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
         node = timing.node
         texts = _texts(line, fires, timing.instances, values)
         rules = tuple(path.rule.name for path in node.paths()) if isinstance(node, Machine) else ()
-        found.append(
+        points.append(
             FiringPoints(
                 node=number,
                 loops=places.names,
@@ -279,7 +284,7 @@ def _points(line: Timeline, values: FiringTexts) -> tuple[FiringPoints, ...]:
                 values=texts,
             )
         )
-    return tuple(found)
+    return tuple(points)
 
 
 def _texts(
@@ -288,17 +293,16 @@ def _texts(
     """The texts of the firings of a node, in the order of their points; none if one is missing."""
     cells = np.argwhere(fires[pes]) + np.array([pes.start, line.first])
     texts = [values.get((pe, cycle)) for pe, cycle in cells.tolist()]
-    found = tuple(text for text in texts if text is not None)
-    return found if len(found) == len(texts) else ()
+    known = tuple(text for text in texts if text is not None)
+    return known if len(known) == len(texts) else ()
 
 
-# Where single firings are in their loop nests: indices by the number of a firing.
+# Loop indices of single firings, by the number of a firing.
 #
-# Of a machine it is the rule that it took.  Values of loop nests with inputs are in
-# ``model.py``.
+# For a machine, the index is the number of its rule.  Values of firings are in ``model.py``.
 
 RULE = "rule"
-"""The name under which the number of a machine's rule stands."""
+"""The name of the index of a machine's rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,11 +315,11 @@ class FiringPlaces:
 
     @staticmethod
     def of(program: SimProgram, timing: NodeTiming) -> FiringPlaces:
-        """Those of a node; a machine has rules in place of loops."""
-        found: tuple[Domain, ...] = ()
+        """For the PEs of a node; a machine has rules in place of loops."""
+        parts: tuple[Domain, ...] = ()
         if isinstance(timing.node, PEArray):
-            found = domains(timing.node, program.parameters, divided=True)
-        return FiringPlaces(program=program, timing=timing, found=found)
+            parts = domains(timing.node, program.parameters, divided=True)
+        return FiringPlaces(program=program, timing=timing, found=parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -328,7 +332,7 @@ class FiringPlaces:
         """The indices of firings of the PE at a place of the node; shape (names, firings)."""
         if isinstance(self.timing.node, Machine):
             return self._rules(place)[firings][None, :]
-        domain = next(one for one in self.found if 0 <= place - one.first_pe < one.pe_count)
+        domain = next(part for part in self.found if 0 <= place - part.first_pe < part.pe_count)
         names = domain.at(place - domain.first_pe, firings)
         rows = [np.broadcast_to(names[x.name], firings.shape) for x in self.timing.node.loops]
         return np.array(rows, np.int64).reshape(len(rows), len(firings))
@@ -341,16 +345,15 @@ class FiringPlaces:
 
 # Arrays of integers as text for a page: differences, planes of bytes, deflated, in base64.
 #
-# What a run does repeats itself, so neighboring columns are alike and most differences are zero.
-# The page undoes it with the browser's own ``DecompressionStream``; ``unpacked`` is the same in
-# Python.
+# Runs are repetitive, so neighboring columns are similar and most differences are zero.  The page
+# unpacks them with the browser's ``DecompressionStream``; ``unpacked`` does the same in Python.
 
 _BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedIntegers:
-    """An array of 64-bit integers, of which the differences along the last axis are packed."""
+    """An array of 64-bit integers, packed as differences along the last axis."""
 
     shape: tuple[int, ...]
     text: str
@@ -361,15 +364,17 @@ class PackedIntegers:
 
 
 def packed(values: Integers) -> PackedIntegers:
-    """An array as text; the same text for the same numbers."""
-    found = np.asarray(values, np.int64)
-    steps = np.diff(found, axis=-1, prepend=0) if found.size else found
+    """Pack an array; equal numbers give the same text."""
+    numbers = np.asarray(values, np.int64)
+    steps = np.diff(numbers, axis=-1, prepend=0) if numbers.size else numbers
     planes = np.ascontiguousarray(steps).astype("<i8").view(np.uint8).reshape(-1, _BYTES).T
-    return PackedIntegers(shape=found.shape, text=deflated(np.ascontiguousarray(planes).tobytes()))
+    return PackedIntegers(
+        shape=numbers.shape, text=deflated(np.ascontiguousarray(planes).tobytes())
+    )
 
 
 def unpacked(text: str, shape: tuple[int, ...]) -> Integers:
-    """The array of a text that ``packed`` has made."""
+    """The array that ``packed`` encoded."""
     planes = np.frombuffer(inflated(text), np.uint8).reshape(_BYTES, -1)
     steps = np.ascontiguousarray(planes.T).view("<i8").astype(np.int64).reshape(shape)
     return np.asarray(np.cumsum(steps, axis=-1), np.int64) if steps.size else steps
@@ -396,19 +401,19 @@ def space_time_view(model: SpaceTimeModel, identity: str) -> str:
         for number, strip in enumerate(model.strips)
     ]
     moves = [
-        tag("button", text=text, type="button", data_move=move, aria_label=said)
-        for text, move, said in (
+        tag("button", text=text, type="button", data_move=move, aria_label=label)
+        for text, move, label in (
             ("+", "in", "zoom in"),
             ("−", "out", "zoom out"),
             ("◀", "left", "earlier"),
             ("▶", "right", "later"),
         )
     ]
-    said = (
+    label = (
         f"Space-time diagram: {len(model.rows):,} rows of PEs, cycles {whole.first:,} to "
         f"{whole.last:,}. Arrow keys move the cell, plus and minus zoom, Home shows the whole run."
     )
-    canvas = tag("canvas", tabindex=0, role="img", aria_label=said, height=360)
+    canvas = tag("canvas", tabindex=0, role="img", aria_label=label, height=360)
     status = tag("p", class_="status", aria_live="polite", text="Point at a cell, or use the keys.")
     return tag(
         "div",

@@ -1,8 +1,8 @@
-"""What a complete run moves and computes: tokens of channels, bytes of memory, operations.
+"""Totals of a complete run: tokens of channels, bytes of memory, operations.
 
-Operations are the arithmetic that firings do on data: one for each operator and lane, and for each
-lane but one of a sum of lanes.  Indices, conditions and conversions are none; values that are only
-chosen between are counted, whichever is chosen.
+Operations are arithmetic of firings on data: one for each operator and lane, and for each lane but
+one of a sum of lanes.  Indices, conditions and conversions do not count; both alternatives of a
+selection do.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def moved_bytes(program: SimProgram, timing: NodeTiming) -> int:
         return sum(
             _moved_by_rules(program, pe) for pe in range(timing.first, timing.instances.stop)
         )
-    control, here = program.control, timing.instances
-    fires = control.firings[here] > 0
-    orders, starts = control.order_of[here][fires], control.row_start[here][fires]
+    control, instances = program.control, timing.instances
+    fires = control.firings[instances] > 0
+    orders, starts = control.order_of[instances][fires], control.row_start[instances][fires]
     total = 0
     for order in np.unique(orders).tolist():
         codes = control.orders[order].codes
@@ -62,13 +62,13 @@ def _moved_by_rules(program: SimProgram, pe: int) -> int:
 
 
 def rule_counts(program: SimProgram, pe: int) -> np.ndarray:
-    """How often a machine took each of its rules, as far as the run has noted it."""
+    """How often a machine took each of its rules, if the run recorded it."""
     codes = None if program.trace is None else program.trace.codes.get(pe)
     return np.bincount(np.asarray(() if codes is None else codes, np.int64))
 
 
 def operations_of(program: SimProgram, timing: NodeTiming, firings: int) -> int:
-    """Operations of so many firings of a node."""
+    """Operations of a number of firings of a node."""
     node = timing.node
     if not isinstance(node, Machine):
         return firings * _operations(node.body, ())

@@ -1,5 +1,5 @@
 """The blocks of the Sparse Abstract Machine [SAM], one class each.
 
-``draft.py`` has what they are written with, ``lists.py`` what diagrams ask of them, and
-``connections.py`` connects them.
+``draft.py`` drafts their machines, ``lists.py`` is the interface that diagrams use, and
+``connections.py`` connects them to a graph.
 """

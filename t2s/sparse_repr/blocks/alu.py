@@ -1,4 +1,4 @@
-"""Arithmetic on streams of values (Definition 3.6): ALUs, and what diagrams compute with them."""
+"""Arithmetic on streams of values (Definition 3.6): ALUs, and the diagram blocks that use them."""
 
 from __future__ import annotations
 
@@ -10,46 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Const, Expr, ReduceLanes, apply, equals
-from t2s.core.ops import OPERATORS, Op
-from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Role
-from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    ends,
-    load,
-    pass_done,
-    put,
-    rule,
-    store,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    EMPTY_TAG,
-    Formula,
-    both,
-    cast,
-    either,
+from t2s.core.expr import (
+    Const,
+    Expr,
+    ReduceLanes,
+    all_hold,
+    any_holds,
+    apply,
+    equals,
     select,
     spread,
     zero,
 )
+from t2s.core.ops import OPERATORS, Op
+from t2s.graph.build import load, put, rule, store, when
+from t2s.graph.graph import StreamKind, StreamType, Tensor
+from t2s.graph.nodes import EMPTY, Role
+from t2s.sparse_repr.blocks.connections import Stream
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
+from t2s.sparse_repr.blocks.expressions import Formula, cast
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 from t2s.sparse_repr.semiring import TypedNumber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alu(StreamBlock):
-    """``function`` of the operands, element by element; an ALU.
+    """An ALU: ``function`` of the operands, element by element.
 
-    The function gets one expression for each operand and gives one; it is any expression of the
-    graph, so any semiring will do.  N as an operand stands for its value in ``missing`` (zero, if
-    it is not given), unless ``lost``, of which operands are N, says that there is nothing to
-    compute: then N is put, or ``instead``.  All operands have one shape.  Ports: ``in0``, ``in1``,
-    ...; ``val``.
+    The function maps one expression for each operand to one, so it works for any semiring.  An
+    operand N stands for its value in ``missing`` (default: zero), unless ``lost``, a predicate on
+    which operands are N, says that there is nothing to compute: then the output is N, or
+    ``instead``.  All operands have the same shape.  Ports: ``in0``, ``in1``, ...; ``val``.
     """
 
     kind = BlockKind.COMPUTE
@@ -69,17 +60,20 @@ class Alu(StreamBlock):
         ]
         result = self.function(*values)
         val = draft.output("val", result.type, StreamKind.VALUE, operands[0].nesting)
-        nothing = put(val, tag=EMPTY_TAG) if self.instead is None else put(val, self.instead)
+        nothing = put(val, tag=EMPTY) if self.instead is None else put(val, self.instead)
         empty = (
             []
             if self.lost is None
-            else [both(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
+            else [all_hold(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
         )
-        there = both(*(i.is_item for i in inputs))
+        present = all_hold(*(i.is_item for i in inputs))
         draft.mode(
             "run",
-            *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
-            when(there, rule("compute", "run", takes=inputs, puts=[put(val, result)])),
+            *(
+                when(condition, rule("nothing", "run", takes=inputs, puts=[nothing]))
+                for condition in empty
+            ),
+            when(present, rule("compute", "run", takes=inputs, puts=[put(val, result)])),
             *ends(inputs, val),
             needs=inputs,
             expected="operands of one shape",
@@ -88,7 +82,7 @@ class Alu(StreamBlock):
 
 @dataclass(frozen=True, slots=True)
 class _Constant(Formula):
-    """A constant, whatever the operand is."""
+    """A constant function."""
 
     value: Const
 
@@ -113,10 +107,10 @@ class Fill(DiagramBlock):
         return graph.streams.put(block, "constant", by)
 
 
-class Lost(Enum):
-    """When there is nothing to compute, instead of a value: what is not stored is N.
+class EmptyOperand(Enum):
+    """For which empty operands (N, not stored) an operator has no result.
 
-    ``NEVER``: N is a number as any other.  A product has nothing if ``ANY`` operand is N, a sum if
+    ``NEVER``: N counts as a number.  A product has no result if ``ANY`` operand is N, a sum if
     ``ALL`` are, a quotient if the ``FIRST`` one is.
     """
 
@@ -132,7 +126,7 @@ def _first(*operands: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Applied(Formula):
-    """An operator on constants and on operands, where the constant is ``None``, in lanes."""
+    """An operator on constants, and on operands where the constant is ``None``, by lane."""
 
     operator: Op
     constants: tuple[Const | None, ...]
@@ -141,7 +135,7 @@ class _Applied(Formula):
     def __call__(self, *operands: Expr) -> Expr:
         rest = iter(operands)
         full = [next(rest) if constant is None else constant for constant in self.constants]
-        return apply(self.operator, *(spread(one, self.lanes) for one in full))
+        return apply(self.operator, *(spread(operand, self.lanes) for operand in full))
 
 
 _EVALUATED: dict[Op, Callable[..., Any]] = {
@@ -159,8 +153,9 @@ _EVALUATED: dict[Op, Callable[..., Any]] = {
 class Compute(DiagramBlock):
     """An operator on streams of values, and on a constant for each of its ``constants``.
 
-    Those that are ``None`` are the streams, in order, whose N stand for the numbers in ``absent``,
-    or for zero.  Where there is nothing to compute it puts N, or zero unless ``optional``.
+    Streams take the places of constants that are ``None``, in order; their N stand for the numbers
+    in ``absent``, or for zero.  Where there is no result the output is N if ``optional``, else
+    zero.
     """
 
     kind = BlockKind.COMPUTE
@@ -169,7 +164,7 @@ class Compute(DiagramBlock):
     constants: tuple[float | int | None, ...]
     absent: tuple[TypedNumber | None, ...] = ()
     lanes: int = 1
-    lost: Lost = Lost.NEVER
+    lost: EmptyOperand = EmptyOperand.NEVER
     optional: bool = False
 
     def meaning(self, known: Known, *operands: Lists) -> tuple[Nested, ...]:
@@ -182,33 +177,46 @@ class Compute(DiagramBlock):
         def apply(*tokens: Any) -> Any:
             empty = [token is None for token in tokens]
             nothing = {
-                Lost.NEVER: False,
-                Lost.ANY: any(empty),
-                Lost.ALL: all(empty),
-                Lost.FIRST: empty[0],
+                EmptyOperand.NEVER: False,
+                EmptyOperand.ANY: any(empty),
+                EmptyOperand.ALL: all(empty),
+                EmptyOperand.FIRST: empty[0],
             }
             if nothing[self.lost]:
                 return None if self.optional else zero
-            there = (
-                one if token is None else token for token, one in zip(tokens, absent, strict=True)
+            present = (
+                default if token is None else token
+                for token, default in zip(tokens, absent, strict=True)
             )
-            full = [next(there) if one is None else known.constant(one) for one in self.constants]
+            full = [
+                next(present) if default is None else known.constant(default)
+                for default in self.constants
+            ]
             with np.errstate(all="ignore"):
                 return _EVALUATED[self.operator](*full)
 
         return (each(apply, operands[0].depth, *operands),)
 
     def place(self, graph: Placing, *operands: Stream) -> tuple[Stream, ...]:
-        constants = tuple(None if one is None else graph.constant(one) for one in self.constants)
-        lost = {Lost.NEVER: None, Lost.ANY: either, Lost.ALL: both, Lost.FIRST: _first}[self.lost]
+        constants = tuple(
+            None if constant is None else graph.constant(constant) for constant in self.constants
+        )
+        lost = {
+            EmptyOperand.NEVER: None,
+            EmptyOperand.ANY: any_holds,
+            EmptyOperand.ALL: all_hold,
+            EmptyOperand.FIRST: _first,
+        }[self.lost]
         absent = self.absent or [None] * len(operands)
         block = Alu(
             function=_Applied(self.operator, constants, self.lanes),
             missing=tuple(
                 graph.zero(lanes)
-                if one is None
-                else spread(graph.constant(one.of(graph.values.numpy).item()), lanes)
-                for one, lanes in zip(absent, (o.type.element.lanes for o in operands), strict=True)
+                if constant is None
+                else spread(graph.constant(constant.of(graph.values.numpy).item()), lanes)
+                for constant, lanes in zip(
+                    absent, (o.type.element.lanes for o in operands), strict=True
+                )
             ),
             lost=lost,
             instead=None if self.optional or lost is None else graph.zero(self.lanes),
@@ -218,7 +226,7 @@ class Compute(DiagramBlock):
 
 @dataclass(frozen=True, slots=True)
 class _InLanes(Formula):
-    """A value in so many lanes; with 1 the lanes of a vector combined by an operator."""
+    """A value repeated over lanes; with one lane, the lanes of a vector combined by an operator."""
 
     operator: Op
     lanes: int
@@ -238,7 +246,9 @@ class SumLanes(DiagramBlock):
 
     def meaning(self, known: Known, vectors: Lists) -> tuple[Nested, ...]:
         add, zero = OPERATORS[known.semiring.add].evaluate, known.zero(vectors.lanes)
-        summed = each(lambda one: reduce(add, zero if one is None else one), vectors.depth, vectors)
+        summed = each(
+            lambda vector: reduce(add, zero if vector is None else vector), vectors.depth, vectors
+        )
         return (summed,)
 
     def place(self, graph: Placing, vectors: Stream) -> tuple[Stream, ...]:
@@ -256,7 +266,9 @@ class Spread(DiagramBlock):
     def meaning(self, known: Known, values: Lists) -> tuple[Nested, ...]:
         zero = known.zero(values.lanes)
         vectors = each(
-            lambda one: np.full(self.lanes, zero if one is None else one), values.depth, values
+            lambda value: np.full(self.lanes, zero if value is None else value),
+            values.depth,
+            values,
         )
         return (vectors,)
 
@@ -275,9 +287,9 @@ def _placed_lanes(graph: Placing, values: Stream, lanes: int, name: str) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLoad(StreamBlock):
-    """The element of ``values`` at each reference; with lanes, vector ``ref`` of so many elements.
+    """The element of ``values`` at each reference; with lanes, vector number ``ref``.
 
-    N gives the value ``missing``, or N where that is ``None``.  Ports: ``ref``; ``val``.
+    N gives ``missing``, or N if that is ``None``.  Ports: ``ref``; ``val``.
     """
 
     kind = BlockKind.ARRAY
@@ -292,7 +304,7 @@ class ArrayLoad(StreamBlock):
         type = self.values.type.with_lanes(self.lanes)
         val = draft.output("val", type, StreamKind.VALUE, reference.nesting)
         statement, loaded = load("loaded", self.values, first_of(ref.value, self.lanes), self.lanes)
-        lost = put(val, tag=EMPTY_TAG) if self.missing is None else put(val, self.missing)
+        lost = put(val, tag=EMPTY) if self.missing is None else put(val, self.missing)
         draft.mode(
             "run",
             when(
@@ -309,7 +321,7 @@ class ArrayLoad(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayStore(StreamBlock):
-    """Store each value at the reference beside it, vectors as ``ArrayLoad`` loads them.
+    """Store each value at its reference; the counterpart of ``ArrayLoad``.
 
     N as the reference or the value stores nothing.  Ports: ``ref``, ``val``.
     """
@@ -322,10 +334,10 @@ class ArrayStore(StreamBlock):
     def draft(self, draft: Draft, reference: StreamType, value: StreamType) -> None:
         ref, val = draft.input("ref", reference), draft.input("val", value)
         pair = [ref, val]
-        kept = store(self.values, first_of(ref.value, value.element.lanes), val.value)
+        stored = store(self.values, first_of(ref.value, value.element.lanes), val.value)
         draft.mode(
             "run",
-            when(ref.is_value & val.is_value, rule("store", "run", takes=pair, body=[kept])),
+            when(ref.is_value & val.is_value, rule("store", "run", takes=pair, body=[stored])),
             when(ref.is_item & val.is_item, rule("nothing", "run", takes=pair)),
             when(ref.is_stop & equals(ref.tag, val.tag), rule("stop", "run", takes=pair)),
             when(ref.is_done & val.is_done, rule("done", None, takes=pair)),
@@ -335,13 +347,15 @@ class ArrayStore(StreamBlock):
 
 
 def first_of(reference: Expr, lanes: int) -> Expr:
-    """The first element of a vector with that number."""
+    """The index of the first element of a vector, from the number of the vector."""
     return reference if lanes == 1 else reference * lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadValues(DiagramBlock):
-    """The value of a tensor at every reference; in lanes, a reference is the number of a vector."""
+    """The value of a tensor at every reference; with lanes, a reference is the number of a
+    vector.
+    """
 
     kind = BlockKind.ARRAY
 
@@ -362,16 +376,16 @@ class LoadValues(DiagramBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreValues(DiagramBlock):
-    """Every value of the result at its reference; the others stay zero."""
+    """Store every value of the result at its reference; all others are zero."""
 
     kind = BlockKind.ARRAY
 
     tensor: str
 
     def meaning(self, known: Known, references: Lists, values: Lists) -> tuple[Nested, ...]:
-        found: list[tuple[int, Any]] = []
-        each(lambda at, one: found.append((at, one)), values.depth, references, values)
-        known.store(found)
+        stores: list[tuple[int, Any]] = []
+        each(lambda at, value: stores.append((at, value)), values.depth, references, values)
+        known.store(stores)
         return ()
 
     def place(self, graph: Placing, references: Stream, values: Stream) -> tuple[Stream, ...]:

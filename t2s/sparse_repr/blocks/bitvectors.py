@@ -9,36 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, apply, const, equals, unequal
+from t2s.core.expr import Expr, all_hold, apply, const, equals, unequal, zero
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, let, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Choice, Put
+from t2s.graph.nodes import DONE, EMPTY, Choice, Put
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    let,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    EMPTY_TAG,
-    below,
-    both,
-    cast,
-    count_ones,
-    lowest_one,
-    power_of_two,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import below, cast, count_ones, lowest_one, power_of_two
 from t2s.sparse_repr.blocks.scanners import BitvectorScanner
 from t2s.sparse_repr.blocks.splits import Flattener, Splitter
 from t2s.sparse_repr.blocks.writers import BitvectorWriter
@@ -48,11 +28,11 @@ from t2s.sparse_repr.blocks.writers import BitvectorWriter
 class BitvectorConverter(StreamBlock):
     """Coordinates below ``size`` as words of an unsigned type (Definition 4.2).
 
-    ``width`` bits of a word are used; all of them if it is not given.  Without ``empty_fibers`` a
-    stop without a coordinate before it puts no words (compare ``CompressedWriter``).
+    ``width`` bits of a word are used (default: all).  Without ``empty_fibers`` a stop that has no
+    coordinate before it emits no words (compare ``CompressedWriter``).
 
-    Every fiber becomes ``ceil(size / width)`` words, zeros included.  A coordinate or a word takes
-    a cycle; the first coordinate of the word that follows goes with the word before it.
+    Every fiber becomes ``ceil(size / width)`` words, including zero words.  A coordinate or a word
+    takes a cycle; a word is emitted in the cycle of the first coordinate of the next one.
     Ports: ``crd``; ``bits``, ``ref``.
     """
 
@@ -110,11 +90,11 @@ class BitvectorConverter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitJoiner(StreamBlock):
-    """The bits that all sides have, as words, and one by one as coordinates and references.
+    """The bits common to all sides, as words, and one by one as coordinates and references.
 
-    A word without common bits takes one cycle and puts nothing, another one a cycle for each bit.
-    In a union they are those that any side has, with N as the reference of a side that lacks one.
-    With one side this turns words into coordinates: it is a conversion.
+    A word without common bits takes one cycle and emits nothing; any other takes a cycle for each
+    bit.  A union has the bits of any side, with N as the reference of a side that lacks one.  With
+    one side the block converts words to coordinates.
     Ports: ``bits0``, ``ref0``, ``bits1``, ...; ``bits``, ``crd``, ``out0``, ``out1``, ...
     """
 
@@ -137,7 +117,7 @@ class BitJoiner(StreamBlock):
             for n, (_, ref) in enumerate(pairs)
         ]
         left, base = draft.register("left", word), draft.register("base", index)
-        kept = [
+        remaining = [
             (draft.register(f"word{n}", word), draft.register(f"rank{n}", ref.stream.element))
             for n, (_, ref) in enumerate(pairs)
         ]
@@ -149,33 +129,35 @@ class BitJoiner(StreamBlock):
         step = write(base, base + width)
         keep: list[Statement] = [
             write(register, port.value)
-            for pair, registers in zip(pairs, kept, strict=True)
+            for pair, registers in zip(pairs, remaining, strict=True)
             for port, register in zip(pair, registers, strict=True)
         ]
-        here = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
-        there = _bit(left, kept, base - width, (crd, outs), union)
+        first_bit = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
+        next_bit = _bit(left, remaining, base - width, (crd, outs), union)
         same = [equals(first.tag, port.tag) for port in inputs[1:]]
         all_outs = [bits, crd, *outs]
         stops = [put(o, tag=first.tag) for o in all_outs]
         start = [*keep, step, write(left, _rest(common))]
         nothing = rule("none", "run", takes=inputs, body=[step])
-        bit_by_bit = _one_more("first", _rest(common), here, inputs, start, [put(bits, common)])
+        bit_by_bit = _one_more(
+            "first", _rest(common), first_bit, inputs, start, [put(bits, common)]
+        )
         stop = rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))])
-        done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs])
+        done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE) for o in all_outs])
         draft.mode(
             "run",
             when(
-                both(*(port.is_value for port in inputs)),
+                all_hold(*(port.is_value for port in inputs)),
                 [when(equals(common, zero(word)), nothing), *bit_by_bit],
                 body=[merge],
             ),
-            when(both(first.is_stop, *same), stop),
-            when(both(first.is_done, *same), done),
+            when(all_hold(first.is_stop, *same), stop),
+            when(all_hold(first.is_done, *same), done),
             needs=inputs,
             expected="a word and its rank on each side, and the same stops",
         )
         draft.mode(
-            "bits", *_one_more("next", _rest(left), there, [], [write(left, _rest(left))], [])
+            "bits", *_one_more("next", _rest(left), next_bit, [], [write(left, _rest(left))], [])
         )
 
 
@@ -208,7 +190,7 @@ def _bit(
         tag = None
         if union:
             has = unequal(own & bit, zero(word.type))
-            tag = EMPTY_TAG * cast(~has, INT32)
+            tag = const(EMPTY) * cast(~has, INT32)
         tokens.append(put(out, rank + before, tag))
     return tokens
 
@@ -221,7 +203,7 @@ def _one_more(
     body: Sequence[Statement],
     puts: Sequence[Put],
 ) -> list[Choice]:
-    """Put the tokens of one bit; the next mode depends on whether there are more."""
+    """Emit the tokens of one bit; the next mode depends on whether more follow."""
     sent = [*puts, *tokens]
     return [
         when(

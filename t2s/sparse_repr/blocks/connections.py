@@ -13,6 +13,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load
+from t2s.graph.build import with_channels
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -35,7 +36,7 @@ UNBOUNDED = 1 << 30
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stream:
-    """What comes out of a port of a block."""
+    """The output of a port of a block."""
 
     owner: Connections = field(repr=False)
     node: str
@@ -60,7 +61,7 @@ class _Placed:
 
 
 class Connections:
-    """The blocks so far, and how they become a graph."""
+    """A graph under construction: its blocks, tensors and regions so far."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Connections:
 
     @property
     def counts(self) -> Mapping[BlockKind, int]:
-        """How many blocks of each kind there are; a block made of several counts once."""
+        """The number of blocks of each kind; a composite block counts once."""
         return dict(self._counts)
 
     def tensor(
@@ -113,13 +114,13 @@ class Connections:
         """Declare a tensor; without a shape it is open: of one dimension and of any length."""
         if name in self._tensors:
             raise UserError(
-                f"there is a tensor {name!r} already",
+                f"the tensor {name!r} is declared twice",
                 location=user_location(),
                 expected="a name of its own for each tensor",
                 given=repr(name),
                 notes=[(self._tensors[name].location, f"the first {name!r} is declared here")],
             )
-        made = Tensor(
+        tensor = Tensor(
             name=name,
             type=type,
             shape=(0,) if shape is None else shape,
@@ -128,15 +129,15 @@ class Connections:
             place=place,
             location=user_location(),
         )
-        self._tensors[name] = made
-        return made
+        self._tensors[name] = tensor
+        return tensor
 
     def output(self, name: str, type: Type, shape: tuple[int, ...] | None = None) -> Tensor:
         """Declare an output on the chip."""
         return self.tensor(name, type, shape, role=TensorRole.OUTPUT)
 
     def count(self, kind: BlockKind) -> None:
-        """Count a block that is made of several, which are placed without being counted."""
+        """Count a composite block, whose parts are placed without being counted."""
         self._counts[kind] += 1
 
     def add_region(self, region: Region) -> None:
@@ -147,7 +148,7 @@ class Connections:
     def drafted(self, block: StreamBlock, inputs: Sequence[StreamType]) -> Block:
         """The machine of a block for inputs of these types; the same one for equal blocks.
 
-        So machines that differ in nothing but their channels share all of their expressions.
+        Machines that differ only in their channels then share all of their expressions.
         """
         location = user_location()
         key = _key(block), tuple(inputs), location
@@ -202,21 +203,21 @@ class Connections:
         return first, second
 
     def comes_from(self, stream: Stream, positions: Tensor, coordinates: Tensor) -> None:
-        """Say that a stream is what is stored between positions."""
+        """Record that a stream carries the coordinates that are stored between positions."""
         self._stored[stream.node] = positions, coordinates
 
     def require_order(self, stream: Stream) -> None:
-        """Have runs check that the coordinates of a stream increase, if they are inputs."""
+        """Make runs check that the coordinates of a stream increase, if they are inputs."""
         positions, coordinates = self._stored.get(stream.node, (None, None))
         if positions is None or coordinates is None:
             return
         known = self._tensors[coordinates.name]
-        given = positions.role is coordinates.role is TensorRole.INPUT
-        if given and known.ascending is None:
+        inputs = positions.role is coordinates.role is TensorRole.INPUT
+        if inputs and known.ascending is None:
             self._tensors[coordinates.name] = replace(known, ascending=positions.name)
 
     def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
-        """Connect a port that was left open, so that the graph gets a cycle.
+        """Connect a port that was left open, which closes a cycle in the graph.
 
         Its channel holds at least ``capacity`` tokens.
         """
@@ -224,21 +225,21 @@ class Connections:
         ports = {} if placed is None else {item.port: item.stream for item in placed.block.inputs}
         if placed is None or port not in ports:
             raise UserError(
-                f"unknown port {port!r} of a block {node!r}",
+                f"block {node!r} has no port {port!r}",
                 location=user_location(),
                 expected=f"a port of {node!r}: {', '.join(ports)}" if ports else "a block placed",
             )
-        wanted = ports[port]
-        self._check_operand(node, port, wanted, stream)
+        expected = ports[port]
+        self._check_operand(node, port, expected, stream)
         placed.inputs[port] = stream
         placed.capacities[port] = capacity
 
     def embed(self, dense: Graph, feeding: Mapping[str, Stream]) -> None:
         """Put a dense design into the graph, with streams in place of some of its load units.
 
-        ``feeding`` gives for the name of a load unit the dense stream (``values_only``) that takes
-        its place; the tensors that these units alone loaded disappear.  Nodes, tensors, parameters
-        and regions keep their names.  Raises ``UserError`` if a unit cannot be replaced.
+        ``feeding`` maps the name of a load unit to the dense stream (``values_only``) that replaces
+        it; tensors that only these units loaded disappear.  Nodes, tensors, parameters and regions
+        keep their names.  Raises ``UserError`` if a unit cannot be replaced.
         """
         for stream in feeding.values():
             if stream.owner is not self:
@@ -261,31 +262,31 @@ class Connections:
         self._dense.append(replace(embedded, feeding=dict(feeding)))
 
     def _check_operand(
-        self, block: str, port: str, wanted: StreamType, given: Stream | None
+        self, block: str, port: str, expected: StreamType, stream: Stream | None
     ) -> None:
-        if given is not None and given.owner is self and given.type == wanted:
+        if stream is not None and stream.owner is self and stream.type == expected:
             return
-        text = "nothing" if given is None else f"a stream of {given.type.element}"
-        if given is not None and given.owner is not self:
-            text = f"a stream of {given.owner.name!r}"
-        elif given is not None:
-            text += f", nested {given.nesting} deep, from {given.node!r}"
+        text = "nothing" if stream is None else f"a stream of {stream.type.element}"
+        if stream is not None and stream.owner is not self:
+            text = f"a stream of {stream.owner.name!r}"
+        elif stream is not None:
+            text += f", nested {stream.nesting} deep, from {stream.node!r}"
         raise UserError(
             f"the input {port!r} of {block!r} cannot take that stream",
             location=user_location(),
-            expected=f"a stream of {wanted.element}, nested {wanted.nesting} deep, of"
+            expected=f"a stream of {expected.element}, nested {expected.nesting} deep, of"
             f" {self.name!r}",
             given=text,
         )
 
     def graph(self) -> Graph:
         """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
-        found = self.unverified()
-        verify_graph(found)
-        return found
+        graph = self.unverified()
+        verify_graph(graph)
+        return graph
 
     def unverified(self) -> Graph:
-        """The graph, for those who change it once more before it is verified."""
+        """The graph, for callers that transform it before it is verified."""
         dense = [channel for design in self._dense for channel in design.channels]
         fed = [channel for design in self._dense for channel, _ in design.fed]
         names = NameSupply(channel.name for channel in (*dense, *fed))
@@ -314,7 +315,11 @@ class Connections:
                 out_of[stream.node].setdefault(stream.port, []).append(channel.name)
                 channels.append(replace(channel, source=stream.node))
         nodes: list[Node] = [
-            replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
+            replace(
+                with_channels(placed.block.machine, out_of[name], into[name]),
+                name=name,
+                region=placed.region,
+            )
             for name, placed in self._blocks.items()
         ]
         return Graph(
@@ -329,7 +334,7 @@ class Connections:
 
 
 def _key(argument: Any) -> Hashable:
-    """What tells the parameters of blocks apart; of numbers, 0.0 from -0.0 too."""
+    """A key that identifies the parameters of a block; it also tells 0.0 from -0.0."""
     match argument:
         case tuple():
             return tuple(map(_key, argument))
@@ -342,15 +347,15 @@ def _key(argument: Any) -> Hashable:
             return cast(Hashable, argument)
 
 
-# Dense designs inside of graphs of streams: load units make room for streams.
+# Dense designs inside graphs of streams: streams replace load units.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """What is left of a dense design without some load units.
+    """A dense design without some of its load units.
 
-    ``fed`` are the channels that these sent to, each with the name of its unit; ``feeding`` are the
-    streams in their place.
+    ``fed`` are the channels that the removed units sent to, each with the name of its unit;
+    ``feeding`` are the streams that replace the units.
     """
 
     nodes: tuple[Node, ...]
@@ -365,20 +370,20 @@ class Embedded:
 def embedded_design(dense: Graph, feeding: Mapping[str, StreamType]) -> Embedded:
     """Take the load units named in ``feeding`` out of a design.
 
-    Raises ``UserError`` for what is not a load unit, for one with several PEs, and for a stream of
-    another type than its channels.
+    Raises ``UserError`` for a node that is not a load unit, for one with several PEs, and for a
+    stream whose type differs from that of the unit's channels.
     """
     for name, stream in feeding.items():
         _check_unit(dense, name, stream)
-    kept = tuple(node for node in dense.nodes if node.name not in feeding)
-    used = {tensor for node in kept for tensor in accesses_of(node)}
+    nodes = tuple(node for node in dense.nodes if node.name not in feeding)
+    used = {tensor for node in nodes for tensor in accesses_of(node)}
     tensors = tuple(
         tensor
         for tensor in dense.tensors
         if tensor.name in used or tensor.role is not TensorRole.INPUT
     )
     return Embedded(
-        nodes=kept,
+        nodes=nodes,
         channels=tuple(channel for channel in dense.channels if channel.source not in feeding),
         fed=tuple((c, c.source) for c in dense.channels if c.source in feeding),
         tensors=tensors,
@@ -404,7 +409,7 @@ def _check_unit(dense: Graph, name: str, stream: StreamType) -> None:
     notes = [(unit.location, f"{name!r} is made here")]
     if unit.space or dense.inputs_of(name):
         raise UserError(
-            f"the load unit {name!r} of {dense.name!r} cannot make room for a stream",
+            f"the load unit {name!r} of {dense.name!r} cannot be replaced by a stream",
             location=user_location(),
             expected="a single unit that waits for nothing",
             given=f"{unit.place_count} units" if unit.space else "a unit that waits for tokens",
@@ -425,9 +430,9 @@ def _check_unit(dense: Graph, name: str, stream: StreamType) -> None:
 
 
 def taken(kind: str, name: str, location: SourceLocation | None) -> UserError:
-    """The error for two things of one name."""
+    """The error for a name that is used twice."""
     return UserError(
-        f"there is a {kind} {name!r} already",
+        f"the {kind} name {name!r} is taken",
         location=user_location(),
         expected=f"a name of its own for each {kind}",
         given=repr(name),

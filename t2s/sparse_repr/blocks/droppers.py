@@ -1,4 +1,4 @@
-"""Coordinate droppers (Definition 3.9): no trace is left of what came to nothing."""
+"""Coordinate droppers (Definition 3.9): remove coordinates without values."""
 
 from __future__ import annotations
 
@@ -6,33 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Expr, const, equals, unequal
-from t2s.core.types import BOOL, INT32
+from t2s.core.expr import Expr, all_hold, equals, unequal, zero
+from t2s.core.types import INT32
 from t2s.graph.body import Statement
+from t2s.graph.build import In, copy, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, Put
+from t2s.graph.nodes import DONE, VALUE, Choice, Put
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    StreamBlock,
-    copy,
-    pass_done,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    FIRST_STOP,
-    VALUE_TAG,
-    both,
-    decreased,
-    increased,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, decreased, increased
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
 
@@ -40,10 +22,10 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Pla
 class CoordinateDropper(DiagramBlock):
     """Drop the outer coordinates whose inner lists are empty, and these lists.
 
-    ``inner`` (coordinates or values) is one level deeper than ``outer``; what is ``beside`` has the
-    shape of ``outer`` and is dropped with it.  Stops of higher levels stay, so an outer list whose
-    coordinates were all dropped is an empty list.  The inner stream is one token late, since which
-    stop ends a list is known only when the empty lists after it have been seen.
+    ``inner`` (coordinates or values) is one level deeper than ``outer``; streams ``beside`` have
+    the shape of ``outer`` and are dropped with it.  Higher stops stay, so an outer list whose
+    coordinates are all dropped becomes an empty list.  The inner stream is delayed by one token,
+    because the stop that ends a list is known only after the empty lists that follow it.
     Ports: ``outer``, ``in0``, ..., ``inner``; ``out_outer``, ``out0``, ..., ``out_inner``.
     """
 
@@ -92,8 +74,8 @@ class _Dropper:
         self.late = [put(self.out_val, held, _less_three(late))]
         self.keep = [write(held, self.val.value), write(late, _plus_three(self.val.tag))]
         self.forget = [write(late, zero(INT32))]
-        self.higher = FIRST_STOP < self.val.tag
-        self.same = both(*(equals(self.val.tag, increased(side.tag)) for side in self.sides))
+        self.higher = self.val.ends_outer_list
+        self.same = all_hold(*(equals(self.val.tag, increased(side.tag)) for side in self.sides))
         self.stops = [put(o, tag=decreased(self.val.tag)) for o in self.outs]
 
     @property
@@ -103,20 +85,20 @@ class _Dropper:
     def start(self) -> None:
         """At the beginning of an inner list."""
         val, everything, item = self.val, self.everything, self.sides[0].is_item
-        kept = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
+        passed = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
         close = [*self.keep, write(self.after, decreased(val.tag))]
-        ends = [put(o, tag=DONE_TAG) for o in (*self.outs, self.out_val)]
+        ends = [put(o, tag=DONE) for o in (*self.outs, self.out_val)]
         self._draft.mode(
             "start",
-            when(val.is_item & item, self._once("open", "inside", kept, self.keep)),
-            when(equals(val.tag, FIRST_STOP) & item, rule("drop", "start", takes=everything)),
+            when(val.is_item & item, self._once("open", "inside", passed, self.keep)),
+            when(val.ends_list & item, rule("drop", "start", takes=everything)),
             when(self.higher & item, self._higher("drop_last", "close", [], close)),
             when(
                 self.higher & self.same,
                 self._higher("empty", "start", self.stops, self.keep),
             ),
             when(
-                both(val.is_done, *(side.is_done for side in self.sides)),
+                all_hold(val.is_done, *(side.is_done for side in self.sides)),
                 [
                     when(self.holding, rule("last", "start", puts=self.late, body=self.forget)),
                     when(None, rule("done", None, takes=everything, puts=ends)),
@@ -136,7 +118,7 @@ class _Dropper:
         self._draft.mode(
             "inside",
             when(val.is_item, following),
-            when(equals(val.tag, FIRST_STOP), end),
+            when(val.ends_list, end),
             when(self.higher, [when(self.same, last)], needs=self.sides),
             needs=[val],
             expected=_EXPECTED,
@@ -144,7 +126,7 @@ class _Dropper:
 
     def close(self) -> None:
         """The outer stop after a list that was the last one, and empty."""
-        closes = both(*(equals(side.tag, self.after) for side in self.sides))
+        closes = all_hold(*(equals(side.tag, self.after) for side in self.sides))
         puts = [put(o, tag=self.after) for o in self.outs]
         self._draft.mode(
             "close",
@@ -156,7 +138,7 @@ class _Dropper:
     def _once(
         self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
     ) -> list[Choice]:
-        """Take everything, and put what is held, if anything is."""
+        """Take all heads, and emit the held token, if any."""
         takes, first = self.everything, f"{name}_first"
         return [
             when(self.holding, rule(name, mode, takes=takes, puts=[*self.late, *puts], body=body)),
@@ -166,7 +148,7 @@ class _Dropper:
     def _higher(
         self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
     ) -> list[Choice]:
-        """A higher stop after an empty list takes the place of the stop S0 that is held."""
+        """A higher stop after an empty list replaces the held stop S0."""
         merged = rule(f"{name}_merged", mode, takes=self.everything, puts=puts, body=body)
         return [when(self.ended, merged), *self._once(name, mode, puts, body)]
 
@@ -184,9 +166,9 @@ def _less_three(tag: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueDropper(DiagramBlock):
-    """Drop the values that are ``dropped`` (zero, if it is not given) or N, with their coordinates.
+    """Drop values equal to ``dropped`` (default: zero), and N, with their coordinates.
 
-    With ``missing_only`` all values stay, and N is dropped.  Both streams have one shape.
+    With ``missing_only``, only N is dropped.  Both streams have the same shape.
     Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
     """
 
@@ -196,7 +178,7 @@ class ValueDropper(DiagramBlock):
     missing_only: bool = False
 
     def meaning(self, known: Known, coordinates: Lists, values: Lists) -> tuple[Nested, ...]:
-        """In diagrams N alone is dropped."""
+        """In diagrams only N is dropped."""
 
         def kept(coordinates: list[Any], values: list[Any]) -> tuple[Nested, ...]:
             pairs = [p for p in zip(coordinates, values, strict=True) if p[1] is not None]
@@ -216,12 +198,12 @@ class ValueDropper(DiagramBlock):
         pair = [crd, val]
         nothing = zero(value.element) if self.dropped is None else self.dropped
         passed = [copy(out_crd, crd), copy(out_val, val)]
-        kept = [crd.is_value, equals(val.tag, VALUE_TAG)]
+        conditions = [crd.is_value, equals(val.tag, VALUE)]
         if not self.missing_only:
-            kept.append(unequal(val.value, nothing))
+            conditions.append(unequal(val.value, nothing))
         draft.mode(
             "run",
-            when(both(*kept), rule("keep", "run", takes=pair, puts=passed)),
+            when(all_hold(*conditions), rule("keep", "run", takes=pair, puts=passed)),
             when(crd.is_value & val.is_item, rule("drop", "run", takes=pair)),
             when(
                 crd.is_stop & equals(crd.tag, val.tag),
@@ -235,7 +217,7 @@ class ValueDropper(DiagramBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroDropper(DiagramBlock):
-    """Drop the values that are the zero of the semiring, or N, with their coordinates."""
+    """Drop zeros of the semiring, and N, with their coordinates."""
 
     kind = BlockKind.DROP
 
@@ -244,60 +226,11 @@ class ZeroDropper(DiagramBlock):
 
         def kept(coordinates: list[Any], values: list[Any]) -> tuple[Nested, ...]:
             pairs = zip(coordinates, values, strict=True)
-            found = [pair for pair in pairs if pair[1] is not None and pair[1] != zero]
-            return [a for a, _ in found], [b for _, b in found]
+            nonzero = [pair for pair in pairs if pair[1] is not None and pair[1] != zero]
+            return [a for a, _ in nonzero], [b for _, b in nonzero]
 
         return columns(kept, 2, values.depth - 1, coordinates, values)
 
     def place(self, graph: Placing, coordinates: Stream, values: Stream) -> tuple[Stream, ...]:
         block = ValueDropper(dropped=graph.zero(1))
         return graph.streams.put(block, f"drop_zeros_{graph.loop}", coordinates, values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyListDropper(StreamBlock):
-    """Remove empty lists of all levels: of stops in a row the highest stays.
-
-    Stops at the beginning go as well, but of a stream of nothing but stops the highest stays.
-    One token late.  Ports: ``in``; ``out``.
-    """
-
-    kind = BlockKind.DROP
-
-    def draft(self, draft: Draft, stream: StreamType) -> None:
-        val = draft.input("in", stream)
-        out = draft.output("out", stream.element, stream.kind, stream.nesting)
-        held, held_tag = draft.register("held", stream.element), draft.register("late", INT32)
-        late = [put(out, held, _less_three(held_tag))]
-        seen = draft.register("seen", BOOL)
-        keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
-        first = [*keep, write(seen, const(True, BOOL))]
-        ended = _plus_three(VALUE_TAG) < held_tag
-        holding = unequal(held_tag, zero(INT32))
-        raised = held_tag < _plus_three(val.tag)
-        draft.mode(
-            "run",
-            when(
-                val.is_item,
-                [
-                    when(seen, rule("next", "run", takes=[val], puts=late, body=keep)),
-                    when(None, rule("first", "run", takes=[val], body=first)),
-                ],
-            ),
-            when(
-                val.is_stop,
-                [
-                    when(ended & raised, rule("raise", "run", takes=[val], body=keep)),
-                    when(ended, rule("merge", "run", takes=[val])),
-                    when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
-                    when(None, rule("leading", "run", takes=[val], body=keep)),
-                ],
-            ),
-            when(
-                val.is_done & holding,
-                rule("last", "run", puts=late, body=[write(held_tag, zero(INT32))]),
-            ),
-            pass_done(val, out),
-            needs=[val],
-            expected="items, stops or D",
-        )

@@ -1,19 +1,19 @@
-"""Short names for the expressions that blocks are made of."""
+"""Expressions that blocks are made of: operators as values, tags, and bit manipulation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
 
-from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Select, apply, const
+from t2s.core.expr import Cast, Const, Expr, apply, const, select, unequal, zero
 from t2s.core.ops import Op
-from t2s.core.types import INT32, Type, integer_range
+from t2s.core.types import Type, integer_range
 from t2s.core.walk import Term
-from t2s.graph.nodes import DONE, EMPTY, VALUE, stop
+from t2s.graph.nodes import stop
 
 
 class Formula(Term):
-    """A function of expressions that is made of values, so that two of them can be equal."""
+    """A function of expressions that compares by value."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Formula(Term):
 
 @dataclass(frozen=True, slots=True)
 class Operator(Formula):
-    """An operator on any number of operands, from the first to the last."""
+    """An operator on any number of operands, associated to the left."""
 
     operator: Op
 
@@ -34,31 +34,8 @@ class Operator(Formula):
         return reduce(lambda left, right: apply(self.operator, left, right), operands)
 
 
-NO_TOKEN = -3
-"""The tag of no token at all, for registers that may hold one."""
-
-
-def tag(value: int) -> Const:
-    """A tag as an expression."""
-    return const(value, INT32)
-
-
-VALUE_TAG, EMPTY_TAG, DONE_TAG, NO_TAG = (tag(t) for t in (VALUE, EMPTY, DONE, NO_TOKEN))
-FIRST_STOP = tag(stop(0))
-
-
-def unequal(left: Expr, right: Expr) -> Apply:
-    return apply(Op.NOT_EQUAL, left, right)
-
-
-def both(*conditions: Expr) -> Expr:
-    """The logical and of one condition or more."""
-    return reduce(lambda left, right: apply(Op.AND, left, right), conditions)
-
-
-def either(*conditions: Expr) -> Expr:
-    """The logical or of one condition or more."""
-    return reduce(lambda left, right: apply(Op.OR, left, right), conditions)
+FIRST_STOP = stop(0)
+"""The tag of the stop of an innermost list."""
 
 
 def maximum(*values: Expr) -> Expr:
@@ -69,26 +46,9 @@ def minimum(*values: Expr) -> Expr:
     return reduce(lambda left, right: apply(Op.MINIMUM, left, right), values)
 
 
-def select(condition: Expr, if_true: Expr, if_false: Expr) -> Select:
-    return Select(condition=condition, if_true=if_true, if_false=if_false, type=if_true.type)
-
-
 def cast(value: Expr, type: Type) -> Expr:
-    """``value`` as ``type``; itself where it is of that type."""
+    """``value`` converted to ``type``; unchanged if it has that type."""
     return value if value.type == type else Cast(value=value, type=type)
-
-
-def zero(type: Type) -> Expr:
-    """The zero of a type, in all of its lanes."""
-    scalar = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
-    return spread(scalar, type.lanes)
-
-
-def spread(value: Expr, lanes: int) -> Expr:
-    """A scalar in so many lanes; a vector of so many lanes as it is."""
-    if value.type.lanes == lanes:
-        return value
-    return Broadcast(value=value, type=value.type.with_lanes(lanes))
 
 
 def one(type: Type) -> Const:
@@ -142,7 +102,7 @@ def below(bit: Expr) -> Expr:
 
 
 def power_of_two(exponent: Expr, type: Type) -> Expr:
-    """A word with one bit set: the one whose number is ``exponent`` (an integer)."""
+    """A word with the single bit number ``exponent`` (an integer) set."""
     factors: list[Expr] = []
     step = 1
     while step < type.bits:

@@ -1,7 +1,7 @@
 """Joins of fibers: intersect and union of any number of sides.
 
-A side of a join is a stream of coordinates and any number of streams beside it that have the same
-shape (references or values).  Coordinates of a fiber increase.  Stops of all sides have to agree.
+A side of a join is a stream of coordinates and any number of payload streams of the same shape
+(references or values).  Coordinates of a fiber increase.  Stops of all sides have to agree.
 """
 
 from __future__ import annotations
@@ -11,33 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, all_hold, any_holds, equals, select
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, copy, let, put, rule, when
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, Put, Rule
+from t2s.graph.nodes import DONE, EMPTY, Choice, Put, Rule
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    copy,
-    let,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    EMPTY_TAG,
-    both,
-    either,
-    largest,
-    maximum,
-    minimum,
-    select,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import largest, maximum, minimum
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
 MOST_SIDES = 6
@@ -58,7 +39,7 @@ class _Side:
 
     @property
     def is_aligned(self) -> list[Expr]:
-        """What is beside the coordinate has its kind: an item by a value, else the same tag."""
+        """The payloads match the coordinate: items for a value, else the same tag."""
         return [
             (self.crd.is_value & p.is_item) | equals(self.crd.tag, p.tag) for p in self.payloads
         ]
@@ -66,11 +47,11 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intersecter(StreamBlock):
-    """The coordinates that all sides have, with what is beside them (Definition 3.2).
+    """The coordinates common to all sides, with their payloads (Definition 3.2).
 
-    One comparison per cycle: either all sides agree, or all that are behind the furthest drop their
-    coordinate.  ``sides`` are the numbers of streams of each.  With ``skipping`` the outputs
-    ``skip0``, ``skip1``, ... tell the scanners what is needed (see ``skipping``).
+    One comparison per cycle: either all sides agree, or all sides below the largest coordinate drop
+    theirs.  ``sides`` are the numbers of streams of each.  With ``skipping`` the outputs ``skip0``,
+    ``skip1``, ... tell the scanners which coordinate is needed next (see ``skipping``).
     Ports: ``crd0``, ``in0_0``, ``in0_1``, ..., ``crd1``, ...; ``out0_0``, ..., ``crd``, ``skip0``,
     ...
     """
@@ -83,7 +64,7 @@ class Intersecter(StreamBlock):
     def draft(self, draft: Draft, *streams: StreamType) -> None:
         joined, crd = _ports(draft, self.sides, streams)
         top, furthest = let("furthest", maximum(*(side.crd.value for side in joined)))
-        others, mixed = let("mixed", either(*(~side.crd.is_value for side in joined)))
+        others, mixed = let("mixed", any_holds(*(~side.crd.is_value for side in joined)))
         body: list[Statement] = [top, others]
         late: list[Expr] = []
         for number, side in enumerate(joined):
@@ -107,7 +88,7 @@ class Intersecter(StreamBlock):
             if chosen:
                 name = _name("drop", joined, chosen)
                 return rule(name, "run", takes=_all(chosen), puts=wishes(chosen))
-            puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY_TAG) for o in skips)]
+            puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY) for o in skips)]
             return rule("match", "run", takes=_all(joined), puts=puts)
 
         _join_mode(draft, joined, crd, body, _tree(joined, late, leaf))
@@ -115,7 +96,7 @@ class Intersecter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unioner(StreamBlock):
-    """The coordinates that any side has; N beside those that a side lacks (Definition 3.3).
+    """The coordinates of any side, with N as the payload of a side that lacks one (Definition 3.3).
 
     One coordinate per cycle.  Ports as those of ``Intersecter``.
     """
@@ -130,12 +111,12 @@ class Unioner(StreamBlock):
         values = [select(side.crd.is_value, side.crd.value, infinity) for side in joined]
         bottom, nearest = let("nearest", minimum(*values))
         body: list[Statement] = [bottom]
-        here: list[Expr] = []
+        presence: list[Expr] = []
         for number, side in enumerate(joined):
             present = side.crd.is_value & equals(side.crd.value, nearest)
             statement, local = let(f"here{number}", present)
             body.append(statement)
-            here.append(local)
+            presence.append(local)
 
         def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
             if not chosen:
@@ -143,10 +124,10 @@ class Unioner(StreamBlock):
             puts = [put(crd, nearest)]
             for side in joined:
                 for payload, out in zip(side.payloads, side.outputs, strict=True):
-                    puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY_TAG))
+                    puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY))
             return rule(_name("take", joined, chosen), "run", takes=_all(chosen), puts=puts)
 
-        _join_mode(draft, joined, crd, body, _tree(joined, here, leaf))
+        _join_mode(draft, joined, crd, body, _tree(joined, presence, leaf))
 
 
 def _ports(
@@ -180,7 +161,7 @@ def _tree(
     conditions: Sequence[Expr],
     leaf: Callable[[tuple[_Side, ...]], Rule | None],
 ) -> list[Choice]:
-    """Alternatives for every set of sides whose condition holds, as nested yes and no."""
+    """A binary decision tree over the sides' conditions, with an alternative for every subset."""
 
     def split(at: int, chosen: tuple[_Side, ...]) -> list[Choice] | Rule | None:
         if at == len(sides):
@@ -189,9 +170,9 @@ def _tree(
         choices = [] if yes is None else [when(conditions[at], yes)]
         return choices if no is None else [*choices, when(None, no)]
 
-    found = split(0, ())
-    assert isinstance(found, list)
-    return found
+    tree = split(0, ())
+    assert isinstance(tree, list)
+    return tree
 
 
 def _join_mode(
@@ -203,19 +184,19 @@ def _join_mode(
 ) -> None:
     outputs = [crd, *(o for side in sides for o in side.outputs)]
     first = sides[0].crd
-    no_values = both(*(~side.crd.is_value for side in sides))
-    agree = both(*(equals(first.tag, side.crd.tag) for side in sides[1:]), no_values)
+    no_values = all_hold(*(~side.crd.is_value for side in sides))
+    agree = all_hold(*(equals(first.tag, side.crd.tag) for side in sides[1:]), no_values)
     stops = rule(
         "pass_stop", "run", takes=_all(sides), puts=[put(o, tag=first.tag) for o in outputs]
     )
-    done = rule("done", None, takes=_all(sides), puts=[put(o, tag=DONE_TAG) for o in outputs])
+    done = rule("done", None, takes=_all(sides), puts=[put(o, tag=DONE) for o in outputs])
     ends = [when(first.is_stop, stops), when(first.is_done, done)]
-    some_value = either(*(side.crd.is_value for side in sides))
+    some_value = any_holds(*(side.crd.is_value for side in sides))
     inside = [when(some_value, choices, body=body), when(agree, ends)]
     aligned = [condition for side in sides for condition in side.is_aligned]
     draft.mode(
         "run",
-        *([when(both(*aligned), inside)] if aligned else inside),
+        *([when(all_hold(*aligned), inside)] if aligned else inside),
         needs=[*(side.crd for side in sides), *(p for side in sides for p in side.payloads)],
         expected="on all sides fibers of coordinates that end with the same stops, each coordinate"
         " with one token beside it",
@@ -230,9 +211,9 @@ def join(
     *,
     count: bool = True,
 ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
-    """The coordinates of an intersection or a union, and what is beside them on each side.
+    """The coordinates of an intersection or a union, and the payloads of each side.
 
-    Up to ``MOST_SIDES`` sides are one block, more of them a tree of blocks.
+    Up to ``MOST_SIDES`` sides are one block, more a tree of blocks.
     """
     if len(sides) > MOST_SIDES:
         first, rest = sides[:MOST_SIDES], sides[MOST_SIDES:]
@@ -259,7 +240,7 @@ def join(
 def joined_fibers(
     kind: BlockKind, sides: Sequence[int], fibers: Sequence[list[Any]]
 ) -> tuple[list[Any], ...]:
-    """What a join makes of fibers: of each side its coordinates, and the lists beside them."""
+    """The meaning of a join on fibers: coordinates and payload lists of each side."""
     tables: list[dict[int, tuple[Any, ...]]] = []
     rest = iter(fibers)
     for size in sides:
@@ -282,10 +263,10 @@ def joined_fibers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(DiagramBlock):
-    """Intersecter or unioner of any number of sides: coordinates, and references beside them.
+    """Intersecter or unioner of any number of sides, each of coordinates and references.
 
-    ``sides`` are the numbers of streams of each.  The outputs are the coordinates, and all
-    references in order; a union gives empty ones for the sides that do not have the coordinate.
+    ``sides`` are the numbers of streams of each.  The outputs are the coordinates and all
+    references, in order; a union gives empty ones for sides that lack the coordinate.
     """
 
     kind: BlockKind

@@ -1,4 +1,4 @@
-"""Parallel lanes: dealing a stream out to several copies of a graph, and joining what they give."""
+"""Parallel lanes: distribute a stream over several copies of a graph, and merge their results."""
 
 from __future__ import annotations
 
@@ -7,33 +7,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from t2s.core.expr import TRUE, Expr, Local, const, equals, unequal
+from t2s.core.expr import TRUE, Expr, Local, all_hold, const, equals, select, unequal
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, copy, put, rule, when, write
 from t2s.graph.graph import StreamType
-from t2s.graph.nodes import Choice
+from t2s.graph.nodes import DONE, Choice
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    check_number,
-    copy,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    both,
-    cast,
-    minimum,
-    select,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, check_number
+from t2s.sparse_repr.blocks.expressions import cast, minimum
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 WIDEST = 8
@@ -41,7 +24,7 @@ WIDEST = 8
 
 
 class _Turns:
-    """Whose turn it is: a turn of lane n is ``runs[n]`` items, and each list starts with lane 0."""
+    """The turn counter: a turn of lane n is ``runs[n]`` items, and each list starts with lane 0."""
 
     def __init__(self, draft: Draft, runs: Sequence[int]) -> None:
         self._runs = runs
@@ -53,7 +36,7 @@ class _Turns:
         return TRUE if self._count is None else equals(self._count, 0)
 
     def after(self, lane: int) -> list[Statement]:
-        """After an item of a lane."""
+        """Statements after an item of a lane."""
         following = const((lane + 1) % len(self._runs))
         if self._count is None:
             return [write(self.lane, following)]
@@ -64,7 +47,7 @@ class _Turns:
         ]
 
     def again(self) -> list[Statement]:
-        """At the end of a list."""
+        """Statements at the end of a list."""
         registers = [self.lane] if self._count is None else [self.lane, self._count]
         return [write(register, const(0)) for register in registers]
 
@@ -79,7 +62,8 @@ def _runs(run: int | Sequence[int], lanes: int, location: SourceLocation | None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelizer(StreamBlock):
-    """Deal the items of streams of one shape to lanes in turn; all lanes get the stops and D.
+    """Distribute the items of streams of one shape over lanes in turn; all lanes get the stops and
+    D.
 
     A turn is ``run`` items, the same for all lanes or one number for each.  Each list starts with
     lane 0.  Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
@@ -111,12 +95,15 @@ class Parallelizer(StreamBlock):
         same = [equals(inputs[0].tag, i.tag) for i in inputs[1:]]
         draft.mode(
             "run",
-            when(both(*(i.is_item for i in inputs)), choices),
+            when(all_hold(*(i.is_item for i in inputs)), choices),
             when(
-                both(inputs[0].is_stop, *same),
+                all_hold(inputs[0].is_stop, *same),
                 rule("stop", "run", takes=inputs, body=turns.again(), puts=everywhere),
             ),
-            when(both(inputs[0].is_done, *same), rule("done", None, takes=inputs, puts=everywhere)),
+            when(
+                all_hold(inputs[0].is_done, *same),
+                rule("done", None, takes=inputs, puts=everywhere),
+            ),
             needs=inputs,
             expected="streams of one shape",
         )
@@ -126,7 +113,7 @@ class Parallelizer(StreamBlock):
 class Serializer(StreamBlock):
     """The inverse of ``Parallelizer``: ``run`` items, or lists, from each lane in turn.
 
-    ``order`` is the stream that was dealt out (its values do not matter): it tells which lane is
+    ``order`` is the stream that was distributed (its values are ignored); it tells which lane is
     next.  A lane may be d levels deeper than ``order``: then its turn is a whole list d deep.
     Ports: ``in0``, ..., ``order``; ``out``.
     """
@@ -161,9 +148,9 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
         after = turns.after(lane)
         pair = [like, source]
         take = rule(f"take{lane}", "run", takes=pair, body=after, puts=[copy(out, source)])
-        there = [when(source.is_item, take)]
-        choices.append(when(equals(turns.lane, lane), there, needs=[source]))
-    same = both(*(equals(like.tag, source.tag) for source in inputs))
+        items = [when(source.is_item, take)]
+        choices.append(when(equals(turns.lane, lane), items, needs=[source]))
+    same = all_hold(*(equals(like.tag, source.tag) for source in inputs))
     again, passed = turns.again(), [put(out, tag=like.tag)]
     ends = [
         when(
@@ -184,7 +171,9 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
 def _serialize_lists(
     draft: Draft, ends: tuple[Sequence[In], In, Out], state: tuple[_Turns, Local], depth: int
 ) -> None:
-    """Mode ``ended``: the stop of the last list is owed; which one the next item of order tells."""
+    """In mode ``ended`` the stop of the last list is pending: the next item of ``order`` tells
+    which.
+    """
     (inputs, like, out), (turns, used) = ends, state
     lanes = len(inputs)
     own = const(depth, INT32)
@@ -193,7 +182,7 @@ def _serialize_lists(
     first: list[Choice] = []
     for lane, source in enumerate(inputs):
         inner = source.tag < own
-        going = inner & unequal(source.tag, DONE_TAG)
+        going = inner & unequal(source.tag, DONE)
         body = [more, *turns.after(lane)]
         pair, passed = [like, source], [copy(out, source)]
         inside = [
@@ -212,8 +201,8 @@ def _serialize_lists(
             expected=_EXPECTED,
         )
 
-    same = both(*(source.is_done for source in inputs))
-    done = rule("done", None, takes=[like, *inputs], puts=[put(out, tag=DONE_TAG)])
+    same = all_hold(*(source.is_done for source in inputs))
+    done = rule("done", None, takes=[like, *inputs], puts=[put(out, tag=DONE)])
     draft.mode(
         "choose",
         when(like.is_item, first),
@@ -235,25 +224,25 @@ def _serialize_lists(
 def _list_stops(
     name: str, ends: tuple[Sequence[In], In, Out], state: tuple[_Turns, Local], depth: int
 ) -> list[Choice]:
-    """A stop of order: the lanes that had no turn have it as an empty list of their own."""
+    """The choices for a stop of ``order``: lanes that had no turn have an empty list for it."""
     (inputs, like, out), (turns, used) = ends, state
-    found: list[Choice] = []
+    choices: list[Choice] = []
     raised = like.tag + const(depth, INT32)
     clear = [write(used, const(0)), *turns.again()]
     for count in range(len(inputs) + 1):
         idle = inputs[count:]
-        same = both(like.is_stop, *(equals(source.tag, raised) for source in idle))
+        same = all_hold(like.is_stop, *(equals(source.tag, raised) for source in idle))
         puts = [put(out, tag=raised)]
         stop = rule(f"{name}{count}", "choose", takes=[like, *idle], body=clear, puts=puts)
-        found.append(when(equals(used, count), [when(same, stop)], needs=idle))
-    return found
+        choices.append(when(equals(used, count), [when(same, stop)], needs=idle))
+    return choices
 
 
 def groups_of(ways: int) -> tuple[int, ...]:
-    """The lanes of each group into which a switch of so many ways is divided: one if it is narrow.
+    """The lanes of each group that a wide switch is divided into; a narrow switch is one group.
 
-    One switch of all lanes would have a state for each of them, and rules for each pair: as a tree
-    it grows with the lanes, in hardware and in the time that it takes to compile.
+    A single switch has a state for each lane and rules for each pair of lanes; a tree of switches
+    grows only linearly, in hardware and in compile time.
     """
     if ways <= WIDEST:
         return (ways,)
@@ -270,7 +259,9 @@ def deal(
     *,
     count: bool = True,
 ) -> tuple[tuple[Stream, ...], ...]:
-    """Deal items out in turn: for each lane its part of every stream.  Many lanes are a tree."""
+    """Distribute items in turn; returns for each lane its part of every stream.  Many lanes are
+    a tree.
+    """
     if ways <= WIDEST:
         return _deal(to, streams, ways, run, name, count=count)
     groups = groups_of(ways)
@@ -292,7 +283,7 @@ def _deal(
     *,
     count: bool,
 ) -> tuple[tuple[Stream, ...], ...]:
-    """One block that deals."""
+    """Distribute by a single block."""
     outs = to.put(Parallelizer(lanes=ways, run=run), name, *streams, count=count)
     return tuple(tuple(outs[lane::ways]) for lane in range(ways))
 
@@ -306,9 +297,9 @@ def gather(
     *,
     count: bool = True,
 ) -> Stream:
-    """Join lanes in the order in which ``order`` was dealt out.
+    """Merge lanes in the order in which ``order`` was distributed.
 
-    Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
+    Many lanes are a tree of blocks, and ``order`` is distributed over its branches.
     """
     groups, runs = groups_of(len(parts)), (run,) * len(parts)
     if len(groups) > 1:
@@ -324,7 +315,7 @@ def gather(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DealLanes(DiagramBlock):
-    """The items of streams of one shape, ``run`` of them to each lane in turn, lane after lane."""
+    """Distribute the items of streams of one shape, ``run`` of them to each lane in turn."""
 
     kind = BlockKind.PARALLEL
     counted = ("parallelizer",)
@@ -350,7 +341,7 @@ class DealLanes(DiagramBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherLanes(DiagramBlock):
-    """What lanes made of the items of a stream, in their order."""
+    """Merge the results of lanes, in the order of the items."""
 
     kind = BlockKind.PARALLEL
     counted = ("serializer",)

@@ -1,4 +1,4 @@
-"""Streams as nested lists, and blocks as functions of them: no tokens, no time.
+"""The meaning of blocks: streams as nested lists, blocks as functions of them, without timing.
 
 A stream of depth d is a list of lists, d deep; an empty reference is ``None``.
 """
@@ -24,7 +24,7 @@ Nested = Any
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What a stream carries: its lists, how deep they are, the lanes of a value."""
+    """The content of a stream: its lists, their depth, and the lanes of a value."""
 
     depth: int
     tokens: Nested
@@ -32,20 +32,20 @@ class Lists:
 
 
 class Known(Protocol):
-    """What the meaning of a block depends on besides its streams, and where results go."""
+    """The context of a block's meaning: stored tensors, constants, and the results."""
 
     semiring: Semiring
 
     def extent(self, variable: str) -> int:
-        """The extent of a variable; of that of the block's loop for ``""``."""
+        """The extent of a variable; ``""`` is the variable of the block's loop."""
         ...
 
     def constant(self, value: float | int) -> Any:
-        """A number of the type of the values."""
+        """A number, converted to the type of the values."""
         ...
 
     def zero(self, lanes: int) -> Any:
-        """What an empty reference stands for."""
+        """The value of an empty reference."""
         ...
 
     def values(self, tensor: str) -> np.ndarray[Any, Any]:
@@ -57,15 +57,15 @@ class Known(Protocol):
         ...
 
     def write_level(self, level: int, coordinates: Nested) -> None:
-        """Take the coordinates of a level of the result."""
+        """Store the coordinates of a level of the result."""
         ...
 
     def write_values(self, values: Nested) -> None:
-        """Take the values of the result, in order."""
+        """Store the values of the result, in order."""
         ...
 
     def store(self, values: list[tuple[int, Any]]) -> None:
-        """Take values of the result with their addresses."""
+        """Store values of the result at their addresses."""
         ...
 
 
@@ -79,7 +79,7 @@ class StoredLevel(Protocol):
     def join(
         self, kind: BlockKind, sides: Sequence[tuple[Any, Stream, str]], name: str
     ) -> tuple[Stream, tuple[Stream, ...]]:
-        """Scan and join levels of its kind: sides of a level, references, the scanner's name."""
+        """Scan and join levels of this kind."""
         ...
 
     def write(
@@ -90,10 +90,10 @@ class StoredLevel(Protocol):
 
 
 class Placing(Protocol):
-    """Where a block of a diagram is put into a graph.
+    """The context in which a block of a diagram is placed in a graph.
 
-    ``loop`` is the variable of its loop, ``about`` says what its first output is about, ``values``
-    is the type of all values.
+    ``loop`` is the variable of its loop, ``about`` the name of its first output, ``values`` the
+    type of all values.
     """
 
     streams: Connections
@@ -109,11 +109,11 @@ class Placing(Protocol):
     def about(self) -> str: ...
 
     def extent(self, variable: str) -> int:
-        """The extent of a variable; of that of the block's loop for ``""``."""
+        """The extent of a variable; ``""`` is the variable of the block's loop."""
         ...
 
     def constant(self, value: float | int) -> Const:
-        """A number of the type of the values."""
+        """A number, converted to the type of the values."""
         ...
 
     def zero(self, lanes: int) -> Expr:
@@ -130,26 +130,26 @@ class Placing(Protocol):
 
 
 class DiagramBlock(StreamBlock):
-    """A block of a diagram: it has a meaning on lists, and is one machine of a graph or several."""
+    """A block of a diagram: a function of lists, and one or several machines of a graph."""
 
     __slots__ = ()
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The kinds as which it counts, in the words of [SAM, Table 1]."""
+        """The kinds that it counts as [SAM, Table 1]."""
         return (self.kind.value,)
 
     def meaning(self, known: Known, *streams: Any, **_: Any) -> tuple[Nested, ...]:
-        """The lists of its outputs for those of its inputs."""
+        """The output lists for the given input lists."""
         raise NotImplementedError
 
     def place(self, graph: Placing, *inputs: Any, **_: Any) -> tuple[Stream, ...]:
-        """Put it into a graph: its outputs for its inputs."""
+        """Place the block in a graph; returns its outputs."""
         raise NotImplementedError
 
 
 def each(function: Callable[..., Nested], depth: int, *streams: Lists) -> Nested:
-    """A function of the parts at a depth."""
+    """Apply a function to the parts at a depth."""
 
     def inside(depth: int, *parts: Nested) -> Nested:
         if depth == 0:
@@ -164,17 +164,17 @@ def each(function: Callable[..., Nested], depth: int, *streams: Lists) -> Nested
 def columns(
     function: Callable[..., tuple[Nested, ...]], count: int, depth: int, *streams: Lists
 ) -> tuple[Nested, ...]:
-    """As ``each``, for a function that gives the parts of ``count`` streams."""
+    """As ``each``, for a function with ``count`` results."""
     rows = Lists(depth, each(function, depth, *streams))
     return tuple(each(lambda row, n=number: row[n], depth, rows) for number in range(count))
 
 
 def tree(total: dict[tuple[int, ...], Any], number: int, keys: int, point: Any = ()) -> Nested:
-    """Level ``number`` of the points as nested lists; the values are level ``keys``."""
+    """Level ``number`` of points as nested lists; level ``keys`` are the values."""
     level = len(point)
     if level == keys:
         return total[point]
-    here = sorted({p[level] for p in total if p[:level] == point})
+    coordinates = sorted({p[level] for p in total if p[:level] == point})
     if number == level:
-        return here
-    return [tree(total, number, keys, (*point, at)) for at in here]
+        return coordinates
+    return [tree(total, number, keys, (*point, at)) for at in coordinates]

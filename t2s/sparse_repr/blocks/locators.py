@@ -6,28 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from t2s.core.expr import Expr, Local, const, equals
+from t2s.core.expr import Expr, Local, all_hold, const, equals
+from t2s.graph.build import copy, load, put, rule, when
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Choice, Role, Rule, Search
+from t2s.graph.nodes import EMPTY, Choice, Role, Rule, Search
 from t2s.sparse_repr.blocks.alu import Alu
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    copy,
-    ends,
-    load,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    EMPTY_TAG,
-    Formula,
-    both,
-    cast,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends
+from t2s.sparse_repr.blocks.expressions import Formula, cast
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
@@ -35,8 +21,8 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Pla
 class DenseLocator(StreamBlock):
     """The reference of each coordinate in its fiber of a dense level (Definition 4.1).
 
-    ``fiber`` has the shape of ``coordinates`` (repeat a reference to get it), and so has what is
-    ``beside`` and passed on.  An empty fiber N has no references: N.  Ports: ``crd``, ``fiber``,
+    ``fiber`` has the shape of ``coordinates`` (repeat a reference to get it), and so have the
+    streams ``beside``, which are passed on.  An empty fiber N gives N.  Ports: ``crd``, ``fiber``,
     ``in0``, ...; ``crd_out``, ``ref``, ``out0``, ...
     """
 
@@ -48,20 +34,20 @@ class DenseLocator(StreamBlock):
         self, draft: Draft, coordinates: StreamType, fiber: StreamType, *beside: StreamType
     ) -> None:
         type = fiber.element
-        found = _Located(draft, coordinates, fiber, beside)
-        position = found.fiber.value * const(self.size, type) + cast(found.crd.value, type)
-        hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
+        parts = _Located(draft, coordinates, fiber, beside)
+        position = parts.fiber.value * const(self.size, type) + cast(parts.crd.value, type)
+        hit = rule("hit", "run", takes=parts.inputs, puts=[put(parts.ref, position), *parts.passed])
         miss = rule(
-            "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY_TAG), *found.passed]
+            "empty", "run", takes=parts.inputs, puts=[put(parts.ref, tag=EMPTY), *parts.passed]
         )
-        found.treat([when(found.fiber.is_value, hit), when(None, miss)])
+        parts.treat([when(parts.fiber.is_value, hit), when(None, miss)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedLocator(StreamBlock):
-    """The same in a compressed level, whose coordinates increase: one search per cycle.
+    """The reference of each coordinate in a compressed level, by binary search, one per cycle.
 
-    A coordinate that is not there is dropped from all outputs, or its reference is N if ``keep``.
+    A coordinate that the fiber lacks is dropped from all outputs; with ``keep`` its reference is N.
     """
 
     kind = BlockKind.LOCATE
@@ -75,45 +61,45 @@ class CompressedLocator(StreamBlock):
         self, draft: Draft, coordinates: StreamType, fiber: StreamType, *beside: StreamType
     ) -> None:
         type = fiber.element
-        found = _Located(draft, coordinates, fiber, beside)
-        first, begin = load("begin", self.positions, found.fiber.value)
-        second, end = load("end", self.positions, found.fiber.value + 1)
+        parts = _Located(draft, coordinates, fiber, beside)
+        first, begin = load("begin", self.positions, parts.fiber.value)
+        second, end = load("end", self.positions, parts.fiber.value + 1)
         search = Search(
             target="position",
             tensor=self.stored.name,
             begin=cast(begin, type),
             end=cast(end, type),
-            value=cast(found.crd.value, self.stored.type),
+            value=cast(parts.crd.value, self.stored.type),
         )
         position = Local(name="position", type=type)
-        there, value = load("there", self.stored, position)
-        hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
-        lost = [put(found.ref, tag=EMPTY_TAG), *found.passed] if self.keep else []
+        loaded, value = load("there", self.stored, position)
+        hit = rule("hit", "run", takes=parts.inputs, puts=[put(parts.ref, position), *parts.passed])
+        lost = [put(parts.ref, tag=EMPTY), *parts.passed] if self.keep else []
 
         def miss(name: str) -> Rule:
-            return rule(name, "run", takes=found.inputs, puts=lost)
+            return rule(name, "run", takes=parts.inputs, puts=lost)
 
         inside = [
             when(
                 position < cast(end, type),
                 [
-                    when(equals(value, cast(found.crd.value, self.stored.type)), hit),
+                    when(equals(value, cast(parts.crd.value, self.stored.type)), hit),
                     when(None, miss("another")),
                 ],
-                body=[there],
+                body=[loaded],
             ),
             when(None, miss("none")),
         ]
-        found.treat(
+        parts.treat(
             [
-                when(found.fiber.is_value, inside, body=[first, second, search]),
+                when(parts.fiber.is_value, inside, body=[first, second, search]),
                 when(None, miss("empty")),
             ]
         )
 
 
 class _Located:
-    """The ports that all locators have, and the tokens that they treat alike."""
+    """The ports and rules that all locators share."""
 
     def __init__(
         self, draft: Draft, crd: StreamType, fiber: StreamType, beside: Sequence[StreamType]
@@ -134,9 +120,9 @@ class _Located:
         self.passed += [copy(o, i) for o, i in zip(outs, others, strict=True)]
 
     def treat(self, choices: Sequence[Choice]) -> None:
-        """Write the mode, given what to do with a coordinate and its fiber."""
+        """Write the mode, given the choices for a coordinate and its fiber."""
         crd, inputs = self.crd, self.inputs
-        items = both(crd.is_value, *(i.is_item for i in inputs[1:]))
+        items = all_hold(crd.is_value, *(i.is_item for i in inputs[1:]))
         self._draft.mode(
             "run",
             when(items, choices),
@@ -148,7 +134,7 @@ class _Located:
 
 @dataclass(frozen=True, slots=True)
 class _Address(Formula):
-    """The first operand, a coordinate, times a stride; plus the second one, if there is one."""
+    """A coordinate times a stride, plus a second operand, if any."""
 
     stride: int
 
@@ -160,7 +146,7 @@ class _Address(Formula):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocateAddress(DiagramBlock):
-    """``reference * scale + coordinate * stride``: where a dense level has a coordinate.
+    """``reference * scale + coordinate * stride``: the address of a coordinate in a dense level.
 
     ``scale`` and ``stride`` are products of extents of variables.  Empty references stay empty.
     Without a stream of references they are zero.

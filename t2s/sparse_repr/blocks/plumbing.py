@@ -1,28 +1,16 @@
-"""What brings streams about and takes them apart: roots, players, forks, splits, lanes."""
+"""Sources, forks and conversions of streams."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, equals, select, zero
 from t2s.core.types import INT32, Type
+from t2s.graph.build import copy, count_up, load, put, rule, when
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Role
+from t2s.graph.nodes import DONE, Role
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    StreamBlock,
-    copy,
-    count_up,
-    ends,
-    load,
-    pass_done,
-    put,
-    rule,
-    when,
-)
-from t2s.sparse_repr.blocks.expressions import DONE_TAG, select, zero
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Nested, Placing
 
 
@@ -45,12 +33,12 @@ class Root(DiagramBlock):
     def draft(self, draft: Draft) -> None:
         ref = draft.output("ref", self.type, StreamKind.REFERENCE, 1)
         draft.mode("begin", when(None, rule("root", "end", puts=[put(ref, zero(self.type))])))
-        draft.mode("end", when(None, rule("done", None, puts=[put(ref, tag=DONE_TAG)])))
+        draft.mode("end", when(None, rule("done", None, puts=[put(ref, tag=DONE)])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Player(StreamBlock):
-    """The stream whose tokens are in memory, as ``Recorder`` writes them.  Ports: ``out``."""
+class TokenSource(StreamBlock):
+    """A stream of tokens from memory, as written by ``TokenSink``.  Ports: ``out``."""
 
     kind = BlockKind.ROOT
     role = Role.LOAD
@@ -71,7 +59,7 @@ class Player(StreamBlock):
             when(
                 None,
                 [
-                    when(equals(tag, DONE_TAG), rule("done", None, puts=token)),
+                    when(equals(tag, DONE), rule("done", None, puts=token)),
                     when(None, rule("put", "run", puts=token, body=[count_up(at)])),
                 ],
                 body=[first, second],
@@ -81,7 +69,7 @@ class Player(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork(StreamBlock):
-    """The stream, several times.  Ports: ``in``; ``out0``, ``out1``, ..."""
+    """Copies of a stream.  Ports: ``in``; ``out0``, ``out1``, ..."""
 
     kind = BlockKind.PARALLEL
 
@@ -104,7 +92,7 @@ class Fork(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted(StreamBlock):
-    """The number of coordinates before each: its position in the level that is written of them.
+    """The running count of coordinates: the position of each in the level that stores them.
 
     Ports: ``crd``; ``ref``.
     """
@@ -130,7 +118,7 @@ class Counted(StreamBlock):
 class ValuesOnly(StreamBlock):
     """The values alone, as a dense stream (nesting 0) for PE arrays.
 
-    N is ``missing`` (zero, if it is not given).  Ports: ``in``; ``out``.
+    N becomes ``missing`` (default: zero).  Ports: ``in``; ``out``.
     """
 
     kind = BlockKind.CONVERT
@@ -159,7 +147,9 @@ class ValuesOnly(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithStops(StreamBlock):
-    """A dense stream of values in the shape of another one.  Ports: ``in``, ``like``; ``out``."""
+    """A dense stream of values with the stops of another stream.  Ports: ``in``, ``like``;
+    ``out``.
+    """
 
     kind = BlockKind.CONVERT
 

@@ -10,37 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, Local, const, equals, unequal
+from t2s.core.expr import Expr, Local, all_hold, const, equals, select, unequal, zero
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, copy, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Role, Rule, stop
+from t2s.graph.nodes import (
+    DONE,
+    EMPTY,
+    Choice,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Role,
+    Rule,
+    stop,
+)
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    copy,
-    pass_done,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    EMPTY_TAG,
-    FIRST_STOP,
-    Operator,
-    both,
-    decreased,
-    select,
-    tag,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, pass_done
+from t2s.sparse_repr.blocks.expressions import Operator, decreased
 from t2s.sparse_repr.blocks.lists import (
     DiagramBlock,
     Known,
@@ -57,7 +47,7 @@ Combine = Callable[[Expr, Expr], Expr]
 
 
 class EmptyFiber(Enum):
-    """What becomes of a list without values.
+    """The result of reducing a list without values.
 
     DROP: nothing, so that a coordinate dropper removes its coordinate too.  ZERO: an explicit
     zero, so that there is a value for every coordinate.  MISSING: N, so that there is an item for
@@ -71,10 +61,10 @@ class EmptyFiber(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarReducer(StreamBlock):
-    """One value for each innermost list: its values combined from the first to the last.
+    """Combine the values of each innermost list, from the first to the last.
 
-    N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more
-    cycle, in which the stop is put.
+    N counts as ``zero_value`` (default: zero).  A higher stop costs one more cycle, in which it is
+    emitted.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
     With ``ZERO`` and ``MISSING`` give the coordinates of the lists as ``outer``, which tell: then
@@ -99,7 +89,7 @@ class ScalarReducer(StreamBlock):
 
 
 class _Drafting:
-    """The ports and registers of a scalar reducer, and what it does at the end of a list."""
+    """The ports and registers of a scalar reducer, and its rules at the end of a list."""
 
     def __init__(
         self,
@@ -128,7 +118,7 @@ class _Drafting:
             when(val.is_value, rule("add", "run", takes=[val], body=keep)),
             when(val.is_empty, missing),
         ]
-        self._is_last = FIRST_STOP < val.tag
+        self._is_last = val.ends_outer_list
 
     def by_stops(self) -> None:
         """Every stop ends a list."""
@@ -141,7 +131,7 @@ class _Drafting:
         self._draft.mode(
             "run",
             *self._items,
-            when(equals(val.tag, FIRST_STOP), self._ends("sum", "run", [], [val], skip)),
+            when(val.ends_list, self._ends("sum", "run", [], [val], skip)),
             when(self._is_last, self._ends("last_sum", "stop", [self._later], [val], skip_last)),
             pass_done(val, self.out),
             needs=[val],
@@ -156,7 +146,7 @@ class _Drafting:
         skip = rule("sum_empty", "run", takes=pair)
         skip_last = rule("last_sum_empty", "stop", takes=pair, body=[self._later])
         no_list = rule("empty_list", "run", takes=pair, puts=[put(self.out, tag=crd.tag)])
-        done = rule("done", None, takes=pair, puts=[put(self.out, tag=DONE_TAG)])
+        done = rule("done", None, takes=pair, puts=[put(self.out, tag=DONE)])
         same = equals(decreased(val.tag), crd.tag)
         one_list = when(crd.is_value, self._ends("sum", "run", [], pair, skip))
         last = self._ends("last_sum", "stop", [self._later], pair, skip_last)
@@ -167,7 +157,7 @@ class _Drafting:
         self._draft.mode(
             "run",
             *self._items,
-            when(equals(val.tag, FIRST_STOP), [one_list], needs=[crd]),
+            when(val.ends_list, [one_list], needs=[crd]),
             when(self._is_last, lasts, needs=[crd]),
             when(val.is_done, [when(crd.is_done, done)], needs=[crd]),
             needs=[val],
@@ -177,13 +167,15 @@ class _Drafting:
     def _ends(
         self, name: str, mode: str, body: Sequence[Statement], takes: Sequence[In], skip: Rule
     ) -> list[Choice]:
-        """At the end of a list, of one without values do as ``skip`` says if these are dropped."""
+        """The choices at the end of a list; ``skip`` is for a list without values, if these are
+        dropped.
+        """
         fresh = write(self.some, const(False, BOOL))
         put_it = rule(name, mode, takes=takes, body=[fresh, *body], puts=self._sum)
         if self._empty is EmptyFiber.ZERO:
             return [when(None, put_it)]
         if self._empty is EmptyFiber.MISSING:
-            lost = [put(self.out, tag=EMPTY_TAG)]
+            lost = [put(self.out, tag=EMPTY)]
             none = rule(f"{name}_missing", mode, takes=takes, body=body, puts=lost)
             return [when(self.some, put_it), when(None, none)]
         return [when(self.some, put_it), when(None, skip)]
@@ -206,16 +198,16 @@ class ReduceLists(DiagramBlock):
         depth = values.depth - 1
 
         def total(items: list[Any]) -> Any:
-            given = (nothing if item is None else item for item in items)
-            return reduce(add, given, nothing) if items else None
+            values = (nothing if item is None else item for item in items)
+            return reduce(add, values, nothing) if items else None
 
         with np.errstate(all="ignore"):
             sums = Lists(depth, each(total, depth, values))
         if self.empty is EmptyFiber.MISSING:
             return (sums.tokens,)
         if depth == 0 or self.empty is EmptyFiber.ZERO:
-            return (each(lambda one: nothing if one is None else one, depth, sums),)
-        return (each(lambda row: [one for one in row if one is not None], depth - 1, sums),)
+            return (each(lambda value: nothing if value is None else value, depth, sums),)
+        return (each(lambda row: [value for value in row if value is not None], depth - 1, sums),)
 
     def place(self, graph: Placing, values: Stream, *by: Stream) -> tuple[Stream, ...]:
         block = ScalarReducer(
@@ -226,10 +218,10 @@ class ReduceLists(DiagramBlock):
         return graph.streams.put(block, f"reduce_{graph.loop}", values, *by)
 
 
-# Reducers (Definition 3.7) that keep dimensions: sums of what has the same coordinates.
+# Reducers (Definition 3.7) that keep dimensions: sums of values with equal coordinates.
 #
-# A ``PointReducer`` keeps n coordinates of each value, adds up what has the same coordinates, and
-# puts the points in order when the list of lists that is reduced ends.  Two of them may take turns.
+# A ``PointReducer`` keeps n coordinates of each value, adds up values with equal coordinates, and
+# emits the points in order when the reduced list ends.  Two of them may take turns.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,10 +229,10 @@ class PointReducer(StreamBlock):
     """Values with the same n >= 1 coordinates are combined by ``operator``; one level disappears.
 
     The coordinate streams (the outermost first) and the values have one shape, N levels deep; the
-    outer coordinates are repeated over the inner ones.  Stops below level n only separate what is
-    added up; a stop of level n or higher ends a reduction: then all points are put in order, one
-    per cycle (and one more cycle between lists), with stops of one level less.  Nothing is taken
-    meanwhile; see ``reduce_points`` for two reducers that take turns.
+    outer coordinates are repeated over the inner ones.  Stops below level n only separate addends;
+    a stop of level n or higher ends a reduction: then all points are emitted in order, one per
+    cycle (and one more cycle between lists), with stops of one level less.  No input is taken in
+    the meantime; see ``reduce_points`` for two reducers that take turns.
     Ports: ``crd0``, ..., ``val``; ``out_crd0``, ..., ``out_val``; the outermost output is N - n
     levels deep, the innermost and the values N - 1.
     """
@@ -270,7 +262,7 @@ class PointReducer(StreamBlock):
         level = draft.register("level", INT32)
         add = MemoryAdd(memory=points, keys=tuple(c.value for c in crds), value=val.value)
         same = [equals(val.tag, c.tag) for c in crds]
-        values = both(*(c.is_value for c in crds))
+        values = all_hold(*(c.is_value for c in crds))
         inner, outer = val.tag < stop(n), val.tag >= stop(n)
         begin = [write(level, val.tag)]
         fresh = draft.register("fresh", INT32)
@@ -278,18 +270,18 @@ class PointReducer(StreamBlock):
             "take",
             when(val.is_value & values, rule("add", "take", takes=inputs, body=[add])),
             when(val.is_empty & values, rule("nothing", "take", takes=inputs)),
-            when(both(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
+            when(all_hold(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
             when(
-                both(val.is_stop, outer, *same),
-                rule("end", "put", takes=inputs, body=[*begin, write(fresh, tag(0))]),
+                all_hold(val.is_stop, outer, *same),
+                rule("end", "put", takes=inputs, body=[*begin, write(fresh, 0)]),
             ),
             when(
-                both(val.is_done, *same),
+                all_hold(val.is_done, *same),
                 rule(
                     "done",
                     None,
                     takes=inputs,
-                    puts=[put(o, tag=DONE_TAG) for o in (*outs, out_val)],
+                    puts=[put(o, tag=DONE) for o in (*outs, out_val)],
                 ),
             ),
             needs=inputs,
@@ -311,29 +303,29 @@ def _put_points(
     (outs, out_val), (level, fresh), n = outputs, state, len(keys)
     last = [draft.register(f"last{at}", type) for at, type in enumerate(keys[:-1])]
     names = [f"point{at}" for at in range(n)]
-    found = [Local(name=name, type=type) for name, type in zip(names, keys, strict=True)]
+    key_locals = [Local(name=name, type=type) for name, type in zip(names, keys, strict=True)]
     total = Local(name="total", type=out_val.stream.element)
     first = MemoryFirst(targets=tuple(names), value=total.name, memory=points)
     size, count = MemorySize(target="count", memory=points), Local(name="count", type=INT32)
-    keep = [write(register, value) for register, value in zip(last, found[:-1], strict=True)]
+    keep = [write(register, value) for register, value in zip(last, key_locals[:-1], strict=True)]
     choices: list[Choice] = []
     for at in range(n):
-        puts = [*(put(o, v) for o, v in zip(outs[at:], found[at:], strict=True))]
+        puts = [*(put(o, v) for o, v in zip(outs[at:], key_locals[at:], strict=True))]
         put_point = rule(
             f"put_from{at}",
             "put",
-            body=[*keep, write(fresh, tag(n)), MemoryDrop(memory=points)],
+            body=[*keep, write(fresh, n), MemoryDrop(memory=points)],
             puts=[*puts, put(out_val, total)],
         )
         choices.append(when(equals(fresh, at), put_point))
         if at == n - 1:
             continue
-        stops = [put(o, tag=tag(stop(inside))) for inside, o in enumerate(outs[at + 1 :])]
-        stops.append(put(out_val, tag=tag(stop(n - 2 - at))))
-        new_list = rule(f"new_list{at}", "put", body=[write(fresh, tag(at))], puts=stops)
-        changed = equals(fresh, n) & unequal(found[at], last[at])
+        stops = [put(o, tag=stop(inside)) for inside, o in enumerate(outs[at + 1 :])]
+        stops.append(put(out_val, tag=stop(n - 2 - at)))
+        new_list = rule(f"new_list{at}", "put", body=[write(fresh, at)], puts=stops)
+        changed = equals(fresh, n) & unequal(key_locals[at], last[at])
         choices.append(when(changed, new_list))
-    puts = [put(outs[-1], found[-1]), put(out_val, total)]
+    puts = [put(outs[-1], key_locals[-1]), put(out_val, total)]
     choices.append(
         when(None, rule("put", "put", body=[*keep, MemoryDrop(memory=points)], puts=puts))
     )
@@ -353,7 +345,7 @@ def _put_points(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dealer(StreamBlock):
+class AlternateSplit(StreamBlock):
     """Whole lists to two sides in turn: a stop of ``level`` or higher ends a turn; both get D.
 
     The streams have one shape.  Ports: ``in0``, ...; ``out0_0`` (stream 0, side 0), ``out0_1``, ...
@@ -371,25 +363,25 @@ class Dealer(StreamBlock):
         ]
         first = inputs[0]
         done = rule(
-            "done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for two in outs for o in two]
+            "done", None, takes=inputs, puts=[put(o, tag=DONE) for two in outs for o in two]
         )
         ends = const(self.level, INT32) < first.tag
         for side in range(2):
             passed = [copy(two[side], i) for two, i in zip(outs, inputs, strict=True)]
-            here, there = f"side{side}", f"side{1 - side}"
+            own, other = f"side{side}", f"side{1 - side}"
             choices = [
-                when(ends, rule(f"end{side}", there, takes=inputs, puts=passed)),
-                when(None, rule(f"pass{side}", here, takes=inputs, puts=passed)),
+                when(ends, rule(f"end{side}", other, takes=inputs, puts=passed)),
+                when(None, rule(f"pass{side}", own, takes=inputs, puts=passed)),
             ]
             last = (
                 [when(first.is_done, done)] if side == 0 else [when(first.is_done, _renamed(done))]
             )
-            draft.mode(here, *last, *choices, needs=inputs)
+            draft.mode(own, *last, *choices, needs=inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternator(StreamBlock):
-    """The inverse of ``Dealer`` for one stream.  Ports: ``in0``, ``in1``; ``out``."""
+class AlternateMerge(StreamBlock):
+    """The inverse of ``AlternateSplit`` for one stream.  Ports: ``in0``, ``in1``; ``out``."""
 
     kind = BlockKind.PARALLEL
 
@@ -419,13 +411,13 @@ def _renamed(done: Rule) -> Rule:
 def reduce_points(
     to: Connections, crds: Sequence[Stream], val: Stream, operator: Op, banks: int, name: str
 ) -> tuple[Stream, ...]:
-    """The coordinates and the values, one level less, every point once, in order.
+    """The coordinates and the values, one level less, with each point once and in order.
 
-    ``crds`` are each one level deeper than the one before.  With 2 ``banks`` one reduction is put
-    while the next one is taken.
+    Each of ``crds`` is one level deeper than the one before.  With two ``banks`` a reduction is
+    emitted while the next one is taken in.
     """
     to.count(BlockKind.REDUCE)
-    aligned: list[Stream] = []  # every coordinate repeated over the levels inside of its own
+    aligned: list[Stream] = []  # repeat every coordinate over the levels below its own
     for at, crd in enumerate(crds):
         for deeper in crds[at + 1 :]:
             (crd,) = to.put(Repeat(), f"{name}_hold", deeper, crd, count=False)
@@ -434,16 +426,16 @@ def reduce_points(
     reducer = PointReducer(operator=operator)
     if banks == 1:
         return to.put(reducer, name, *streams, count=False)
-    dealt = to.put(Dealer(level=n), f"{name}_deal", *streams, count=False)
+    dealt = to.put(AlternateSplit(level=n), f"{name}_deal", *streams, count=False)
     sides = [to.put(reducer, name, *dealt[side::2], count=False) for side in range(2)]
     return tuple(
-        to.put(Alternator(level=min(at, n - 1)), f"{name}_merge", left, right, count=False)[0]
+        to.put(AlternateMerge(level=min(at, n - 1)), f"{name}_merge", left, right, count=False)[0]
         for at, (left, right) in enumerate(zip(*sides, strict=True))
     )
 
 
 def default_banks(crds: Sequence[Stream], val: Stream) -> int:
-    """2 banks where there is more than one reduction."""
+    """Two banks if there is more than one reduction to overlap."""
     return 2 if val.nesting > len(crds) + 2 else 1
 
 
@@ -451,7 +443,7 @@ def default_banks(crds: Sequence[Stream], val: Stream) -> int:
 class ReducePoints(DiagramBlock):
     """The sums of values with the same coordinates, without the level above those of ``keys``.
 
-    It takes as many streams of coordinates as there are keys, and values; it gives the same.
+    Its inputs and outputs are a stream of coordinates for each key, and the values.
     """
 
     kind = BlockKind.REDUCE
@@ -463,16 +455,16 @@ class ReducePoints(DiagramBlock):
         add, nothing = OPERATORS[known.semiring.add].evaluate, known.zero(values.lanes)
 
         def total(*parts: Any) -> dict[tuple[int, ...], Any]:
-            found: dict[tuple[int, ...], Any] = {}
+            sums: dict[tuple[int, ...], Any] = {}
             for row in zip(*parts, strict=True):
                 for point, value in _points(row):
-                    given = nothing if value is None else value
-                    found[point] = add(found.get(point, nothing), given)
-            return found
+                    addend = nothing if value is None else value
+                    sums[point] = add(sums.get(point, nothing), addend)
+            return sums
 
         def levels(*parts: Any) -> tuple[Nested, ...]:
-            found = total(*parts)
-            return tuple(tree(found, n, self.keys) for n in range(self.keys + 1))
+            points = total(*parts)
+            return tuple(tree(points, n, self.keys) for n in range(self.keys + 1))
 
         with np.errstate(all="ignore"):
             return columns(levels, self.keys + 1, values.depth - 1 - self.keys, *streams)
@@ -484,7 +476,7 @@ class ReducePoints(DiagramBlock):
 
 
 def _points(parts: tuple[Any, ...], point: tuple[int, ...] = ()) -> Iterator[tuple[Any, Any]]:
-    """The values with their coordinates, of lists of these and of those."""
+    """Pairs of coordinates and value, from lists of coordinates and values."""
     level = len(point)
     if level == len(parts) - 1:
         yield point, parts[-1]

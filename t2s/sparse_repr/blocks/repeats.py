@@ -1,4 +1,4 @@
-"""Tokens of one stream in the lists of another one: repeated over them, or dealt into them."""
+"""Shape one stream by the lists of another: repeat its tokens, or regroup them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from typing import Any
 
 from t2s.core.expr import Expr, const, equals, unequal
 from t2s.core.types import INT32
+from t2s.graph.build import In, Out, copy, put, rule, when, write
 from t2s.graph.graph import StreamType
-from t2s.graph.nodes import Choice
+from t2s.graph.nodes import DONE, Choice
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import BlockKind, Draft, In, Out, copy, put, rule, when, write
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    FIRST_STOP,
-    decreased,
-    increased,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft
+from t2s.sparse_repr.blocks.expressions import decreased, increased
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
@@ -26,16 +22,18 @@ class Repeat(DiagramBlock):
     """Each token of ``repeated`` as often as its fiber has coordinates (Definition 3.4).
 
     ``coordinates`` is nested one level deeper than ``repeated``.  One token per cycle; only an
-    empty fiber that is the last of its list costs another cycle.  Ports: ``crd``, ``ref``; ``out``.
+    empty fiber at the end of its list costs another cycle.  Ports: ``crd``, ``ref``; ``out``.
     """
 
     kind = BlockKind.REPEAT
 
-    def meaning(self, known: Known, by: Lists, given: Lists) -> tuple[Nested, ...]:
-        return (each(lambda fiber, token: [token] * len(fiber), given.depth, by, given),)
+    def meaning(self, known: Known, by: Lists, repeated: Lists) -> tuple[Nested, ...]:
+        return (each(lambda fiber, token: [token] * len(fiber), repeated.depth, by, repeated),)
 
-    def place(self, graph: Placing, by: Stream, given: Stream) -> tuple[Stream, ...]:
-        return graph.streams.put(self, f"repeat_{graph.about or 'value'}_{graph.loop}", by, given)
+    def place(self, graph: Placing, by: Stream, repeated: Stream) -> tuple[Stream, ...]:
+        return graph.streams.put(
+            self, f"repeat_{graph.about or 'value'}_{graph.loop}", by, repeated
+        )
 
     def draft(self, draft: Draft, coordinates: StreamType, repeated: StreamType) -> None:
         crd, ref = draft.input("crd", coordinates), draft.input("ref", repeated)
@@ -48,7 +46,7 @@ class Repeat(DiagramBlock):
         same = equals(crd.tag, increased(ref.tag))
         stop = put(out, tag=crd.tag)
         expected = "one token of ref for each fiber of crd, with stops one level below those of crd"
-        higher = FIRST_STOP < crd.tag
+        higher = crd.ends_outer_list
         draft.mode(
             "start",
             when(
@@ -56,7 +54,7 @@ class Repeat(DiagramBlock):
                 rule("first", "hold", takes=pair, body=keep, puts=[copy(out, ref)]),
             ),
             when(
-                equals(crd.tag, FIRST_STOP) & ref.is_item,
+                crd.ends_list & ref.is_item,
                 rule("empty", "start", takes=pair, puts=[stop]),
             ),
             when(
@@ -66,7 +64,7 @@ class Repeat(DiagramBlock):
             when(higher & same, rule("empty_list", "start", takes=pair, puts=[stop])),
             when(
                 crd.is_done & ref.is_done,
-                rule("done", None, takes=pair, puts=[put(out, tag=DONE_TAG)]),
+                rule("done", None, takes=pair, puts=[put(out, tag=DONE)]),
             ),
             needs=pair,
             expected=expected,
@@ -74,7 +72,7 @@ class Repeat(DiagramBlock):
         draft.mode(
             "hold",
             when(crd.is_value, rule("again", "hold", takes=[crd], puts=[put(out, held, held_tag)])),
-            when(equals(crd.tag, FIRST_STOP), rule("stop", "start", takes=[crd], puts=[stop])),
+            when(crd.ends_list, rule("stop", "start", takes=[crd], puts=[stop])),
             when(
                 higher,
                 [when(same, rule("higher_stop", "start", takes=pair, puts=[stop]))],
@@ -92,12 +90,12 @@ _EXPECTED = "an item for each item of like, in lists that join two levels of lik
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regroup(DiagramBlock):
-    """The items in the innermost lists of ``like``: what ``Flattener`` did is undone.
+    """Put items back into the innermost lists of ``like``: the inverse of ``Flattener``.
 
-    A ``Flattener`` makes one list of two levels; what is computed at its items, a value or a list
-    for each, gets the two levels back from the inner one of the streams that were flattened.
-    ``items`` has one list where ``like`` has a list of lists.  An item is a value or a list of any
-    depth; ``like`` has a token for each of them, whose value does not matter.
+    A ``Flattener`` merges two levels into one list.  Results computed for its items, a value or a
+    list each, get the two levels back from the inner one of the flattened streams: ``items`` has
+    one list where ``like`` has a list of lists.  An item is a value or a list of any depth;
+    ``like`` has a token for each item, whose value is ignored.
     Ports: ``in``, ``like``; ``out``, one level deeper than ``in``.
     """
 
@@ -142,11 +140,11 @@ class _Regroup:
             item = rule("item", "item", takes=both_in, puts=passed)
             items = [when(source.is_item, item)]
         no_list = rule("no_item", "item", takes=[like], puts=[put(out, tag=self._raised)])
-        done = rule("done", None, takes=both_in, puts=[put(out, tag=DONE_TAG)])
+        done = rule("done", None, takes=both_in, puts=[put(out, tag=DONE)])
         self._draft.mode(
             "item",
             when(like.is_item, items, needs=[source]),
-            when(equals(like.tag, FIRST_STOP), no_list),
+            when(like.ends_list, no_list),
             when(like.is_stop, [self._lists_end("lists")], needs=[source]),
             when(like.is_done, [when(source.is_done, done)], needs=[source]),
             needs=[like],
@@ -168,7 +166,7 @@ class _Regroup:
     def _is_inside(self) -> Expr:
         """The head of ``in`` belongs to an item, and does not end it."""
         source = self._source
-        return (source.tag < self._own) & unequal(source.tag, DONE_TAG)
+        return (source.tag < self._own) & unequal(source.tag, DONE)
 
     def _lists_end(self, name: str) -> Choice:
         """A higher stop of ``like``, and the one of ``in`` that ends the same list of lists."""
@@ -191,6 +189,6 @@ class _Regroup:
         last_list = rule(f"{name}_last_list", "item", takes=[like], puts=raised)
         return [
             when(like.is_item & between, next_item),
-            when(equals(like.tag, FIRST_STOP), [when(between, list_end), when(None, last_list)]),
+            when(like.ends_list, [when(between, list_end), when(None, last_list)]),
             when(like.is_stop, [self._lists_end(name)]),
         ]

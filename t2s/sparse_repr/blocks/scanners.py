@@ -1,11 +1,10 @@
 """Level scanners: fibers from memory as streams of coordinates and references (Definition 3.1).
 
-A scanner takes a stream of references to fibers, nested n deep, and puts two streams nested n + 1
-deep: the coordinates of each fiber, and the references of its elements.  It puts an element or a
-stop in every cycle: the stop that closes a fiber is put together with looking at what follows, and
-the reference of the next fiber is taken in the same cycle.  The only cycle without a token is that
-which finds the first fiber after a higher stop empty.  The empty token N as a reference stands for
-an empty fiber.
+A scanner takes a stream of references to fibers, nested n deep, and emits two streams nested n + 1
+deep: the coordinates of each fiber, and the references of its elements.  It emits an element or a
+stop in every cycle: in the cycle of the stop that closes a fiber it already takes the reference of
+the next one.  The only cycle without a token is that in which the first fiber after a higher stop
+turns out to be empty.  The reference N stands for an empty fiber.
 """
 
 from __future__ import annotations
@@ -15,34 +14,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from t2s.core.expr import Expr, Local, const, unequal
+from t2s.core.expr import Expr, Local, const, unequal, zero
 from t2s.core.types import Type
 from t2s.graph.body import Statement
+from t2s.graph.build import In, Out, let, load, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Choice, Role, Search
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    check_number,
-    let,
-    load,
-    pass_done,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    FIRST_STOP,
-    cast,
-    increased,
-    one,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, check_number, pass_done
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, cast, increased, one
 from t2s.sparse_repr.blocks.joins import joined_fibers
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns, each
 
@@ -52,11 +32,11 @@ Body = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fiber:
-    """How to walk along a fiber, in terms of the values of some registers.
+    """How to iterate over a fiber, in terms of the values of some registers.
 
-    ``open`` gives their values for a reference, ``closed`` values of a fiber without elements,
-    ``more`` says whether there is an element, ``element`` gives its two tokens and the values after
-    it; the statements that these need come first.
+    ``open`` maps a reference to their initial values, ``closed`` are values of an empty fiber,
+    ``more`` tells whether an element follows, ``element`` gives its two tokens and the next values.
+    Each also returns the statements that its results need.
     """
 
     registers: tuple[Local, ...]
@@ -177,7 +157,7 @@ class SingletonScanner(StreamBlock):
 class LinkedListScanner(StreamBlock):
     """Fiber ``r`` starts at node ``heads[r] - 1``, and after node ``n`` comes ``followers[n] - 1``.
 
-    0 stands for no node, so arrays of zeros are empty lists.  Ports: ``ref``; ``crd``, ``out_ref``.
+    0 means no node, so that arrays of zeros are empty lists.  Ports: ``ref``; ``crd``, ``out_ref``.
     """
 
     kind = BlockKind.SCAN
@@ -197,9 +177,9 @@ class LinkedListScanner(StreamBlock):
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
             where, position = let(f"{name}_at", values[0] - 1)
-            here, coordinate = load(name, self.coordinates, position)
+            loaded, coordinate = load(name, self.coordinates, position)
             after, following = load(f"{name}_next", self.followers, position)
-            return (where, here, after), (coordinate, position), (cast(following, type),)
+            return (where, loaded, after), (coordinate, position), (cast(following, type),)
 
         fiber = Fiber(
             registers=(node,),
@@ -231,10 +211,10 @@ class BitvectorScanner(StreamBlock):
         count = const(self.words_per_fiber, type)
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-            here, word = load(name, self.words, values[0])
+            loaded, word = load(name, self.words, values[0])
             before, rank = load(f"{name}_rank", self.ranks, values[0])
             after = (values[0] + 1, values[1])
-            return (here, before), (word, cast(rank, type)), after
+            return (loaded, before), (word, cast(rank, type)), after
 
         def open_fiber(fiber: Expr) -> tuple[Body, Values]:
             statement, begin = let("begin", fiber * count)
@@ -247,7 +227,7 @@ class BitvectorScanner(StreamBlock):
 def scanner(
     draft: Draft, reference: StreamType, type: Type, fiber: Fiber, *, bits: bool = False
 ) -> None:
-    """Write the scanner that walks along fibers in a given way."""
+    """Write a scanner for a kind of fiber."""
     ref = draft.input("ref", reference)
     nesting = reference.nesting + 1
     kind = StreamKind.BITVECTOR if bits else StreamKind.COORDINATE
@@ -332,7 +312,7 @@ def _run_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: Fiber) -> 
 def scan_compressed(
     to: Connections, ref: Stream, positions: Tensor, coordinates: Tensor, name: str
 ) -> tuple[Stream, Stream]:
-    """The scanner of a compressed level, whose coordinates runs can check."""
+    """Scan a compressed level whose order runs can check."""
     block = CompressedScanner(positions=positions, coordinates=coordinates)
     crd, out_ref = to.put(block, name, ref)
     to.comes_from(crd, positions, coordinates)
@@ -341,7 +321,7 @@ def scan_compressed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count(DiagramBlock):
-    """All coordinates of the variable of the loop for every token, whatever it is."""
+    """All coordinates of the loop's variable, for every input token."""
 
     kind = BlockKind.SCAN
 
@@ -354,16 +334,16 @@ class Count(DiagramBlock):
         return graph.streams.put(block, f"count_{graph.loop}", references)[:1]
 
 
-# Scanners of coordinate lists (COO): levels in which a coordinate stands once for each element.
+# Scanners of coordinate lists (COO): levels that repeat a coordinate for each of its elements.
 #
-# In a list sorted by all its coordinates the elements of one coordinate follow one another: a
-# *run*. A level puts each coordinate once, with the position of its run as the reference; the level
-# below finds where the run ends by searching for the next larger coordinate in all levels above it.
+# In a sorted list the elements of one coordinate are adjacent: a *run*.  A level emits each
+# coordinate once, with the position of its run as the reference; the level below finds the end of
+# the run by searching for the next larger coordinate in all levels above it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniqueScanner(StreamBlock):
-    """A compressed level with repeated coordinates: each of them once.
+    """A compressed level with repeated coordinates: each distinct one once.
 
     Fiber ``r`` is ``positions[r]`` to ``positions[r + 1] - 1``.  Ports: ``ref``; ``crd``,
     ``out_ref``.
@@ -410,17 +390,17 @@ class RunScanner(StreamBlock):
             body: list[Statement] = [first]
             end = cast(length, type)
             for number, level in enumerate(self.above):
-                here, own = load(f"own{number}", level, fiber)
-                found = f"end{number}"
+                loaded, own = load(f"own{number}", level, fiber)
+                end_name = f"end{number}"
                 search = Search(
-                    target=found,
+                    target=end_name,
                     tensor=level.name,
                     begin=fiber,
                     end=end,
                     value=own + 1,
                 )
-                body += [here, search]
-                end = Local(name=found, type=type)
+                body += [loaded, search]
+                end = Local(name=end_name, type=type)
             return tuple(body), (fiber, end)
 
         _runs(draft, reference, self.coordinates, open_fiber)
@@ -435,7 +415,7 @@ def _runs(
     type = reference.element
 
     def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        here, coordinate = load(name, coordinates, values[0])
+        loaded, coordinate = load(name, coordinates, values[0])
         after = Local(name=f"{name}_after", type=type)
         search = Search(
             target=after.name,
@@ -444,17 +424,17 @@ def _runs(
             end=values[1],
             value=coordinate + 1,
         )
-        return (here, search), (coordinate, values[0]), (after, values[1])
+        return (loaded, search), (coordinate, values[0]), (after, values[1])
 
     scanner(draft, reference, coordinates.type, segment(draft, type, open_fiber, element))
 
 
-# Blocks between streams and the levels of stored tensors, of whatever kinds these are.
+# Diagram blocks between streams and levels of stored tensors of any kind.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan(DiagramBlock):
-    """The fiber of every reference, as coordinates and references; none of an empty one."""
+    """The fiber of every reference, as coordinates and references; empty for N."""
 
     kind = BlockKind.SCAN
 
@@ -472,11 +452,11 @@ class Scan(DiagramBlock):
         return level.scan(references, f"scan_{self.tensor}_{graph.loop}")
 
 
-class Manner(Enum):
+class JoinStrategy(Enum):
     """How scanners and their joiner work together [SAM, sec. 4.2 and 4.3].
 
-    ``WORDS``: levels of bits are joined word by word.  ``SKIPPING``: an intersecter tells the
-    scanners how far to go.
+    ``WORDS``: bit levels are joined word by word.  ``SKIPPING``: an intersecter tells the scanners
+    how far to skip.
     """
 
     WORDS = "words"
@@ -485,14 +465,14 @@ class Manner(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanJoin(DiagramBlock):
-    """Scanners of levels of one kind, and the joiner of what they scan, in one of the manners.
+    """Scanners of levels of one kind with their joiner.
 
-    ``sides`` are tensors and levels; it takes references of each, and gives the coordinates, and
-    references of each.
+    ``sides`` are tensors and levels.  The inputs are references of each side; the outputs are the
+    coordinates, and references of each side.
     """
 
     kind: BlockKind
-    manner: Manner
+    strategy: JoinStrategy
     sides: tuple[tuple[str, int], ...]
 
     @property
@@ -500,7 +480,7 @@ class ScanJoin(DiagramBlock):
         return (*(BlockKind.SCAN.value for _ in self.sides), self.kind.value)
 
     def meaning(self, known: Known, *references: Lists) -> tuple[Nested, ...]:
-        """The same as scanners and a joiner, in whatever manner they work."""
+        """The meaning is that of separate scanners and a joiner, whatever the strategy."""
 
         def joined(*at: int | None) -> tuple[Nested, ...]:
             return joined_fibers(self.kind, [2] * len(self.sides), list(fibers(at)))
@@ -517,16 +497,16 @@ class ScanJoin(DiagramBlock):
             for (tensor, level), reference in zip(self.sides, references, strict=True)
         ]
         (first, _, _), name = sides[0], f"{self.kind.value}_{graph.loop}"
-        coordinates, found = first.join(self.kind, sides, name)
-        return (coordinates, *found)
+        coordinates, payloads = first.join(self.kind, sides, name)
+        return (coordinates, *payloads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLevel(DiagramBlock):
     """The writer of a level of the result; with ``empty_fibers`` those are stored too.
 
-    Besides its coordinates it takes those of the level above, if there is one, which a linked list
-    needs.  In a list of coordinates they have been repeated for every entry below them.
+    It also takes the coordinates of the level above, if any, which a linked list needs.  In a
+    coordinate list they are repeated for every entry below them.
     """
 
     kind = BlockKind.WRITE

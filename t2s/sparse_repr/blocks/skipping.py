@@ -1,12 +1,12 @@
-"""Coordinate skipping [SAM, sec. 4.2]: an intersection tells its scanners what it needs.
+"""Coordinate skipping [SAM, sec. 4.2]: an intersection tells its scanners how far to skip.
 
-For every coordinate that ``joins.intersect`` takes from a side it puts one token into the ``skip``
-stream of that side: N after a match, else the coordinate that the side has to reach (the largest
-one of the type if the fiber is over on another side).  The scanner is at most ``lag`` coordinates
-ahead of these tokens; then it takes one before it puts the next coordinate, and goes to the first
-coordinate that is not smaller.  So what is skipped does not depend on time.  (In the published
-simulator it does: a scanner runs ahead as far as it can, and wishes that come too late are dropped.
-A larger lag comes near to that.)
+For every coordinate that ``joins.intersect`` takes from a side it sends one *request* into the
+``skip`` stream of that side: N after a match, else the coordinate that the side has to reach (the
+largest one of the type if the fiber has ended on another side).  The scanner runs at most ``lag``
+coordinates ahead of the requests; then it takes one before it emits the next coordinate, and
+continues at the first coordinate that is not smaller.  What is skipped therefore does not depend on
+timing.  (In the published simulator it does: a scanner runs ahead as far as it can, and requests
+that arrive too late are dropped.  A larger lag approximates that.)
 """
 
 from __future__ import annotations
@@ -14,32 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Local, const, zero
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Statement
+from t2s.graph.build import In, Out, load, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Choice, Role, Search
+from t2s.graph.nodes import DONE, Choice, Role, Search
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    load,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    FIRST_STOP,
-    cast,
-    decreased,
-    increased,
-    zero,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, cast, decreased, increased
 from t2s.sparse_repr.blocks.joins import Intersecter
 
 LAG = 2
@@ -47,15 +30,15 @@ LAG = 2
 
 
 def skip_stream(type: Type) -> StreamType:
-    """The stream of wishes for coordinates of a type."""
+    """The stream of skip requests for coordinates of a type."""
     return StreamType(element=type, kind=StreamKind.CONTROL, nesting=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippingScanner(StreamBlock):
-    """A compressed level scanner that skips what its intersection does not need.
+    """A compressed level scanner that skips coordinates on request of its intersection.
 
-    It is at most ``lag`` coordinates ahead of the wishes that it has taken.
+    It runs at most ``lag`` coordinates ahead of the requests that it has taken.
     Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
     """
 
@@ -75,11 +58,11 @@ class SkippingScanner(StreamBlock):
         state = _SkipState(draft, reference.element, (self.positions, self.coordinates), (crd, out))
         _idle_mode(draft, ref, state)
         _run_mode(draft, ref, skip, state, self.lag)
-        left = zero(INT32) < state.old
+        pending = zero(INT32) < state.old
         draft.mode(
             "drain",
             when(
-                left,
+                pending,
                 [
                     when(
                         None,
@@ -98,7 +81,9 @@ class SkippingScanner(StreamBlock):
 
 
 class _SkipState:
-    """Where the scanner is: ``new`` and ``old`` wishes of this and of earlier fibers are due."""
+    """The state of the scanner: ``new`` and ``old`` count outstanding requests of this and
+    earlier fibers.
+    """
 
     def __init__(
         self, draft: Draft, type: Type, tensors: tuple[Tensor, Tensor], outputs: tuple[Out, Out]
@@ -117,25 +102,25 @@ class _SkipState:
         return [first, second], [*bounds, *self.closed()]
 
     def nothing(self) -> list[Statement]:
-        """A fiber without elements."""
+        """An empty fiber."""
         return [write(self.at, zero(self.type)), write(self.end, zero(self.type)), *self.closed()]
 
     def closed(self) -> list[Statement]:
-        """The wishes that are due are those of an earlier fiber."""
+        """Outstanding requests now belong to an earlier fiber."""
         return [write(self.old, self.old + self.new), write(self.new, zero(INT32))]
 
     def tokens(
         self, name: str, after: str, position: Expr, due: Expr, takes: Sequence[In], old: Expr
     ) -> Choice:
-        """Put the element at a position."""
-        here, coordinate = load(f"{name}_crd", self.coordinates, position)
+        """Emit the element at a position."""
+        loaded, coordinate = load(f"{name}_crd", self.coordinates, position)
         body: list[Statement] = [
             write(self.at, position + 1),
             write(self.new, due),
         ]
         body += [] if old is self.old else [write(self.old, old)]
         puts = [put(o, v) for o, v in zip(self.outputs, (coordinate, position), strict=True)]
-        return when(None, rule(name, after, takes=takes, body=body, puts=puts), body=[here])
+        return when(None, rule(name, after, takes=takes, body=body, puts=puts), body=[loaded])
 
 
 def _idle_mode(draft: Draft, ref: In, state: _SkipState) -> None:
@@ -153,7 +138,7 @@ def _idle_mode(draft: Draft, ref: In, state: _SkipState) -> None:
                 "drain",
                 takes=[ref],
                 body=state.closed(),
-                puts=[put(o, tag=DONE_TAG) for o in state.outputs],
+                puts=[put(o, tag=DONE) for o in state.outputs],
             ),
         ),
         needs=[ref],
@@ -171,7 +156,7 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
         end=state.end,
         value=skip.value,
     )
-    found = Local(name="found", type=state.type)
+    position = Local(name="found", type=state.type)
     over = [write(state.at, state.end), write(state.new, decreased(state.new))]
     wishes = [
         when(
@@ -187,8 +172,8 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> N
             skip.is_value,
             [
                 when(
-                    found < state.end,
-                    [state.tokens("skip", "run", found, state.new, [skip], state.old)],
+                    position < state.end,
+                    [state.tokens("skip", "run", position, state.new, [skip], state.old)],
                 ),
                 when(None, rule("skip_rest", "run", takes=[skip], body=over)),
             ],
@@ -233,7 +218,7 @@ def intersect_skipping(
 ) -> tuple[Stream, tuple[Stream, ...]]:
     """Scan and intersect compressed levels: the common coordinates, the references of each side.
 
-    ``levels`` are (references, positions, coordinates).  A scanner is at most ``lag`` coordinates
+    ``levels`` are (references, positions, coordinates).  A scanner runs at most ``lag`` coordinates
     ahead.
     """
     sides: list[Stream] = []

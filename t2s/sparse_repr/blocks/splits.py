@@ -7,37 +7,22 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local, const, equals
 from t2s.core.types import BOOL, INT32
+from t2s.graph.build import In, Out, copy, let, put, rule, when, write
 from t2s.graph.graph import StreamKind, StreamType
+from t2s.graph.nodes import DONE
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    Out,
-    StreamBlock,
-    check_number,
-    copy,
-    let,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    FIRST_STOP,
-    decreased,
-    increased,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, check_number
+from t2s.sparse_repr.blocks.expressions import FIRST_STOP, decreased, increased
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splitter(StreamBlock):
-    """Each coordinate as two: which block of ``factor`` it is in, and where in it.
+    """Split each coordinate into the number of its block of ``factor``, and its offset in the
+    block.
 
-    The inner stream is one level deeper.  With ``keep`` its coordinates stay as they were.  What is
-    ``beside`` goes with the inner stream.  A new block costs one more cycle, for the stop.
+    The inner stream is one level deeper.  With ``keep`` its coordinates are unchanged.  Streams
+    ``beside`` follow the inner stream.  A new block costs one more cycle, for the stop.
     Ports: ``crd``, ``in0``, ...; ``outer``, ``inner``, ``out0``, ...
     """
 
@@ -63,7 +48,7 @@ class Splitter(StreamBlock):
         begin = [write(current, block), write(some, const(True, BOOL))]
         end = [write(some, const(False, BOOL))]
         raised = [put(o, tag=increased(crd.tag)) for o in deep_outs]
-        ends = [put(o, tag=DONE_TAG) for o in (outer, *deep_outs)]
+        ends = [put(o, tag=DONE) for o in (outer, *deep_outs)]
         closes = [put(o, tag=FIRST_STOP) for o in deep_outs]
         fresh = rule("begin", "run", takes=inputs, body=begin, puts=[put(outer, block), *token])
         following = rule("next", "run", takes=inputs, puts=token)
@@ -85,10 +70,11 @@ class Splitter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flattener(StreamBlock):
-    """The inverse of ``split``: one coordinate of two, and one level less.
+    """The inverse of ``split``: merge two coordinates into one, with one level less.
 
-    With ``keep`` the inner coordinates are put as they are.  What is ``beside`` has the shape of
-    ``inner``.  Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
+    With ``keep`` the inner coordinates are unchanged.  Streams ``beside`` have the shape of
+    ``inner``.
+    Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
     """
 
     kind = BlockKind.CONVERT
@@ -115,11 +101,11 @@ class Flattener(StreamBlock):
         def whole(start: Expr) -> Expr:
             return low.value if self.keep else start + low.value
 
-        higher = FIRST_STOP < low.tag
+        higher = low.ends_outer_list
         same = equals(low.tag, increased(high.tag))
         lowered = [put(o, tag=decreased(low.tag)) for o in (crd, *outs)]
         expected = "an inner list for each outer coordinate, with stops one level higher"
-        ends = [put(o, tag=DONE_TAG) for o in (crd, *outs)]
+        ends = [put(o, tag=DONE) for o in (crd, *outs)]
         puts, body = [put(crd, whole(scaled)), *passed], [write(base, scaled)]
         first = rule("first", "inside", takes=everything, body=body, puts=puts)
         empty = rule("empty", "start", takes=everything)
@@ -129,7 +115,7 @@ class Flattener(StreamBlock):
         draft.mode(
             "start",
             when(low.is_value & high.is_value, first),
-            when(equals(low.tag, FIRST_STOP) & high.is_value, empty),
+            when(low.ends_list & high.is_value, empty),
             when(
                 higher & high.is_value,
                 rule("empty_last", "close", takes=everything, body=last),
@@ -142,7 +128,7 @@ class Flattener(StreamBlock):
         draft.mode(
             "inside",
             when(low.is_value, more),
-            when(equals(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
+            when(low.ends_list, rule("end", "start", takes=lows)),
             when(higher, [when(same, stop)], needs=[high]),
             needs=lows,
             expected=expected,
@@ -159,9 +145,10 @@ def _close(draft: Draft, high: In, after: Local, outputs: Sequence[Out], expecte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flatten(DiagramBlock):
-    """Two levels of coordinates as one, ``outer * extent + inner``, and what is beside ``inner``.
+    """Two levels of coordinates as one, ``outer * extent + inner``, and the streams beside
+    ``inner``.
 
-    ``extent`` is that of a variable.
+    ``extent`` names a variable.
     """
 
     kind = BlockKind.CONVERT

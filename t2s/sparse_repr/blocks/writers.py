@@ -1,40 +1,28 @@
 """Level writers: streams become arrays in memory (Definition 3.8).
 
-A writer takes one token per cycle and ends with the stream.  Its arrays are open tensors: they are
-as long as what was stored.  A dense level has no arrays; its values are written in order by
-``ValueWriter``, or to their addresses by a locator and ``ArrayStore``.
+A writer takes one token per cycle and ends with the stream.  Its arrays are open tensors, whose
+length is the number of stored elements.  A dense level has no arrays; its values are written in
+order by ``ValueWriter``, or to their addresses by a locator and ``ArrayStore``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, unequal
+from t2s.core.expr import Expr, unequal, zero
+from t2s.graph.build import In, count_up, let, load, rule, store, when, write
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.alu import first_of
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    In,
-    StreamBlock,
-    count_up,
-    ends,
-    let,
-    load,
-    rule,
-    store,
-    when,
-    write,
-)
-from t2s.sparse_repr.blocks.expressions import cast, count_ones, zero
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends
+from t2s.sparse_repr.blocks.expressions import cast, count_ones
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueWriter(StreamBlock):
-    """The values one after the other; N is ``missing`` (zero, if it is not given).
+    """Append the values; N is stored as ``missing`` (default: zero).
 
     Ports: ``val``.
     """
@@ -51,7 +39,7 @@ class ValueWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingletonWriter(StreamBlock):
-    """The coordinates one after the other.  Ports: ``crd``."""
+    """Append the coordinates.  Ports: ``crd``."""
 
     kind = BlockKind.WRITE
     role = Role.STORE
@@ -66,9 +54,9 @@ def _append(draft: Draft, val: In, stored: Tensor, missing: Expr | None) -> None
     lanes = val.stream.element.lanes
     at = draft.register("at")
     type, place = stored.type.with_lanes(lanes), first_of(at, lanes)
-    kept = store(stored, place, cast(val.value, type))
+    stored_value = store(stored, place, cast(val.value, type))
     choices = [
-        when(val.is_value, rule("store", "run", takes=[val], body=[kept, count_up(at)])),
+        when(val.is_value, rule("store", "run", takes=[val], body=[stored_value, count_up(at)])),
         *ends([val]),
     ]
     if missing is not None:
@@ -80,11 +68,11 @@ def _append(draft: Draft, val: In, stored: Tensor, missing: Expr | None) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedWriter(StreamBlock):
-    """The coordinates one after the other, and where each fiber begins and ends.
+    """Append the coordinates, and the position where each fiber begins and ends.
 
-    A stop without a coordinate before it is an empty fiber if ``empty_fibers``; else it is none,
-    since coordinate droppers have removed the coordinates of empty fibers.  Of a stream with one
-    fiber this is always written.  The first cycle stores the position 0.  Ports: ``crd``.
+    A stop without a coordinate before it is an empty fiber if ``empty_fibers``; else it is ignored,
+    because coordinate droppers have removed the coordinates of empty fibers.  The only fiber of a
+    stream is always written.  The first cycle stores the position 0.  Ports: ``crd``.
     """
 
     kind = BlockKind.WRITE
@@ -100,7 +88,7 @@ class CompressedWriter(StreamBlock):
         element = self.positions.type
         first = store(self.positions, fiber, zero(element))
         draft.mode("begin", when(None, rule("begin", "run", body=[first, count_up(fiber)])))
-        kept = store(self.stored, at, cast(crd.value, self.stored.type))
+        stored = store(self.stored, at, cast(crd.value, self.stored.type))
         end = store(self.positions, fiber, cast(at, element))
         closed = rule("close", "run", takes=[crd], body=[end, count_up(fiber), write(last, at)])
         stops = [when(crd.is_stop, closed)]
@@ -112,7 +100,7 @@ class CompressedWriter(StreamBlock):
             ]
         draft.mode(
             "run",
-            when(crd.is_value, rule("store", "run", takes=[crd], body=[kept, count_up(at)])),
+            when(crd.is_value, rule("store", "run", takes=[crd], body=[stored, count_up(at)])),
             *stops,
             when(crd.is_done, rule("done", None, takes=[crd])),
             needs=[crd],
@@ -122,7 +110,7 @@ class CompressedWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitvectorWriter(StreamBlock):
-    """The words one after the other, and the number of bits set before each.  Ports: ``bits``."""
+    """Append the words, and the number of bits set before each.  Ports: ``bits``."""
 
     kind = BlockKind.WRITE
     role = Role.STORE
@@ -151,7 +139,7 @@ class BitvectorWriter(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedListWriter(StreamBlock):
-    """Append each coordinate to the list of the fiber beside it, in any order of fibers.
+    """Append each coordinate to the list of its fiber; fibers may come in any order.
 
     The arrays are those of ``LinkedListScanner``; ``tails`` holds the last node of each list.
     Ports: ``crd``, ``fiber``.
@@ -203,8 +191,8 @@ class LinkedListWriter(StreamBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorder(StreamBlock):
-    """The whole stream, token by token: its values and its tags, ``DONE`` included.
+class TokenSink(StreamBlock):
+    """Store a stream token by token: values and tags, including ``DONE``.
 
     Ports: ``in``.
     """
@@ -229,7 +217,7 @@ class Recorder(StreamBlock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteValues(DiagramBlock):
-    """The values of the result, one after the other; what is N is zero."""
+    """Append the values of the result; N is stored as zero."""
 
     kind = BlockKind.WRITE
 
@@ -237,7 +225,9 @@ class WriteValues(DiagramBlock):
 
     def meaning(self, known: Known, values: Lists) -> tuple[Nested, ...]:
         zero = known.zero(values.lanes)
-        known.write_values(each(lambda one: zero if one is None else one, values.depth, values))
+        known.write_values(
+            each(lambda value: zero if value is None else value, values.depth, values)
+        )
         return ()
 
     def place(self, graph: Placing, values: Stream) -> tuple[Stream, ...]:

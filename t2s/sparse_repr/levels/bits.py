@@ -18,7 +18,7 @@ from t2s.sparse_repr.blocks.bitvectors import (
 )
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
-from t2s.sparse_repr.blocks.scanners import BitvectorScanner, Manner
+from t2s.sparse_repr.blocks.scanners import BitvectorScanner, JoinStrategy
 from t2s.sparse_repr.blocks.writers import BitvectorWriter
 from t2s.sparse_repr.levels.level import (
     Array,
@@ -53,7 +53,7 @@ class Bitvector(Level):
     title = "bitvector"
     array_names = ("bits", "pos")
     scanned = True
-    together = Manner.WORDS
+    together = JoinStrategy.WORDS
 
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
         words = words_of(extent)

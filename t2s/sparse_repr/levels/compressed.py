@@ -11,7 +11,7 @@ import numpy as np
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.scanners import (
-    Manner,
+    JoinStrategy,
     RunScanner,
     SingletonScanner,
     UniqueScanner,
@@ -43,7 +43,7 @@ class Compressed(Level):
     title = "compressed"
     array_names = ("pos", "crd")
     scanned = True
-    together: ClassVar[Manner | None] = Manner.SKIPPING
+    together: ClassVar[JoinStrategy | None] = JoinStrategy.SKIPPING
 
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
         first = firsts(parents, coordinates)

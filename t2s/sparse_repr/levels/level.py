@@ -22,7 +22,7 @@ from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.locators import LocateAddress
-from t2s.sparse_repr.blocks.scanners import DenseScanner, Manner
+from t2s.sparse_repr.blocks.scanners import DenseScanner, JoinStrategy
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -125,7 +125,7 @@ class Level(Term):
     unique: ClassVar[bool] = True
     branchless: ClassVar[bool] = False
     scanned: ClassVar[bool] = False
-    together: ClassVar[Manner | None] = None
+    together: ClassVar[JoinStrategy | None] = None
 
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
         """Store the entries, sorted by parent and coordinate, below ``count`` parents."""

@@ -1,8 +1,8 @@
-"""Joins of many sides as joins of two, one behind the other, for machines of small cells.
+"""Split joins of many sides into chains of binary joins, for machines with small cells.
 
-``a ∩ b ∩ c`` becomes ``(a ∩ b) ∩ c``: the references of the first join go through the second one
-beside its coordinates.  In a union a reference is empty where its side has no coordinate, and what
-is empty stays so.  Values do not change; coordinates pass more blocks.
+``a ∩ b ∩ c`` becomes ``(a ∩ b) ∩ c``: the references of the first join are payloads of the second
+one.  In a union, the reference of a side without the coordinate is empty, and empty references stay
+empty.  Values do not change; coordinates pass through more blocks.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 
 
 def with_joins_of_two(diagram: Diagram) -> Diagram:
-    """The diagram with every join of more sides taken apart."""
+    """The diagram with every join of more than two sides split."""
     wires = [wire.number for block in diagram.blocks for wire in (*block.inputs, *block.outputs)]
     fresh = count(max(wires, default=0) + 1)
     blocks = [part for block in diagram.blocks for part in _apart(block, fresh)]
     return replace(diagram, blocks=tuple(blocks))
 
 
-def _apart(one: Wired, fresh: Iterator[int]) -> Iterator[Wired]:
-    if not isinstance(one.block, Join) or len(one.block.sides) < 3:
-        yield one
+def _apart(join: Wired, fresh: Iterator[int]) -> Iterator[Wired]:
+    if not isinstance(join.block, Join) or len(join.block.sides) < 3:
+        yield join
         return
-    inputs, last, outputs = iter(one.inputs), one.outputs[0], iter(one.outputs[1:])
-    first, *others = [[next(inputs) for _ in range(size)] for size in one.block.sides]
+    inputs, last, outputs = iter(join.inputs), join.outputs[0], iter(join.outputs[1:])
+    first, *others = [[next(inputs) for _ in range(size)] for size in join.block.sides]
     beside = [[next(outputs) for _ in side[1:]] for side in (first, *others)]
     for number, side in enumerate(others):
         ends = number == len(others) - 1
         sizes = (len(first), len(side))
-        wanted = [wire for own in beside[: number + 2] for wire in own]
-        made = wanted if ends else [_like(wire, fresh) for wire in wanted]
+        results = [wire for own in beside[: number + 2] for wire in own]
+        wires_out = results if ends else [_like(wire, fresh) for wire in results]
         crd = last if ends else _like(last, fresh)
         yield replace(
-            one,
-            block=replace(one.block, sides=sizes),
+            join,
+            block=replace(join.block, sides=sizes),
             inputs=(*first, *side),
-            outputs=(crd, *made),
+            outputs=(crd, *wires_out),
         )
-        first = [crd, *made]
+        first = [crd, *wires_out]
 
 
 def _like(wire: DiagramWire, fresh: Iterator[int]) -> DiagramWire:

@@ -1,4 +1,4 @@
-"""Computation: arrays that load the operands, ALUs, reductions, and what cleans after them."""
+"""Computation: loads of operands, ALUs, reductions, and the droppers after them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.ops import Op
-from t2s.sparse_repr.blocks.alu import Compute, Fill, LoadValues, Lost, Spread, SumLanes
+from t2s.sparse_repr.blocks.alu import Compute, EmptyOperand, Fill, LoadValues, Spread, SumLanes
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoints
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
@@ -18,25 +18,25 @@ from t2s.sparse_repr.semiring import Semiring, TypedNumber
 
 
 def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
-    """The values of an expression at the depth of the scope, for a result.
+    """The values of an expression at the depth of the scope.
 
-    In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
+    In lanes these are vectors if the result has the variable of the lanes, else sums of vectors.
     """
-    found = _value(scope, value).operand
-    if not isinstance(found, DiagramWire):
+    computed = _value(scope, value).operand
+    if not isinstance(computed, DiagramWire):
         by = scope.driver
         output = _new(scope)
-        scope.blocks.add(Fill(value=found), [by], [output], scope.region)
-        found = output
-    if scope.width > 1 and found.lanes == 1:
+        scope.blocks.add(Fill(value=computed), [by], [output], scope.region)
+        computed = output
+    if scope.width > 1 and computed.lanes == 1:
         output = _new(scope, lanes=scope.width)
-        scope.blocks.add(Spread(lanes=scope.width), [found], [output], scope.region)
-        found = output
+        scope.blocks.add(Spread(lanes=scope.width), [computed], [output], scope.region)
+        computed = output
     if scope.width > 1 and scope.lane not in result.variables:
         output = _new(scope)
-        scope.blocks.add(SumLanes(), [found], [output], scope.region)
-        found = output
-    return found
+        scope.blocks.add(SumLanes(), [computed], [output], scope.region)
+        computed = output
+    return computed
 
 
 def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
@@ -45,9 +45,10 @@ def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The values of an expression, or a constant; ``optional`` if N may be among them.
+    """The stream of an expression's values, or a constant; ``optional`` if it may contain N.
 
-    N stands for what the expression is where nothing of it is stored: ``absent``, or zero.
+    N stands for the value of the expression where none of its operands is stored: ``absent``, or
+    zero.
     """
 
     operand: DiagramWire | float | int
@@ -56,10 +57,10 @@ class _Value:
 
 
 def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
-    """The values of an expression; ``marked`` with N where nothing of it is stored.
+    """The values of an expression; ``marked``: with N where none of its operands is stored.
 
-    That matters for a factor and for a dividend: what is not stored is neither multiplied nor
-    divided, so a product of N and infinity is nothing, not NaN.
+    Factors and dividends need the mark: elements that are not stored are neither multiplied nor
+    divided, so the product of N and infinity is N, not NaN.
     """
     semiring = scope.program.semiring
     match value:
@@ -68,44 +69,50 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
         case Access():
             return _Value(_load(scope, value), scope.operands[value].missing)
         case Negative(value=inner):
-            one = _value(scope, inner, marked)
-            if not isinstance(one.operand, DiagramWire):
-                return _Value(-one.operand)
-            return _alu(scope, Op.NEGATE, (one,), Lost.ALL, marked, _absent(value, semiring))
+            operand = _value(scope, inner, marked)
+            if not isinstance(operand.operand, DiagramWire):
+                return _Value(-operand.operand)
+            return _alu(
+                scope, Op.NEGATE, (operand,), EmptyOperand.ALL, marked, _absent(value, semiring)
+            )
         case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
-            both = tuple(_value(scope, one, vanishes(one, semiring)) for one in (left, right))
-            return _combine(scope, value.operator, both, Lost.ANY, marked)
+            both = tuple(
+                _value(scope, operand, vanishes(operand, semiring)) for operand in (left, right)
+            )
+            return _combine(scope, value.operator, both, EmptyOperand.ANY, marked)
         case Combine(operator=Op.DIVIDE, left=left, right=right) if is_strict(value, semiring):
             both = _value(scope, left, True), _value(scope, right)
-            return _combine(scope, value.operator, both, Lost.FIRST, marked)
+            return _combine(scope, value.operator, both, EmptyOperand.FIRST, marked)
         case Combine(operator=operator, left=left, right=right):
             both = _value(scope, left, marked), _value(scope, right, marked)
-            return _combine(scope, operator, both, Lost.ALL, marked, _absent(value, semiring))
+            return _combine(
+                scope, operator, both, EmptyOperand.ALL, marked, _absent(value, semiring)
+            )
         case _:
             raise ValueError("sums are loops in concrete index notation")
 
 
 def _absent(value: Expression, semiring: Semiring) -> TypedNumber | None:
-    """What an expression is where nothing of it is stored, if that is not zero."""
-    found = elsewhere(value, None, semiring)
-    return found if isinstance(found, TypedNumber) else None
+    """The value of an expression where none of its operands is stored, if that is not zero."""
+    known = elsewhere(value, None, semiring)
+    return known if isinstance(known, TypedNumber) else None
 
 
 def _combine(
     scope: NestScope,
     written: Op,
     both: tuple[_Value, ...],
-    lost: Lost,
+    lost: EmptyOperand,
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
-    left, right = (one.operand for one in both)
+    left, right = (side.operand for side in both)
     operator = scope.program.semiring.operator(written)
     if isinstance(left, DiagramWire) or isinstance(right, DiagramWire):
         return _alu(scope, operator, both, lost, marked, absent)
-    found = combined(operator, left, right)
-    if found is not None:
-        return _Value(found)
+    result = combined(operator, left, right)
+    if result is not None:
+        return _Value(result)
     by = scope.driver
     dividend = _new(scope)
     scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
@@ -126,30 +133,31 @@ def _load(scope: NestScope, access: Access) -> DiagramWire:
 def _alu(
     scope: NestScope,
     operator: Op,
-    given: tuple[_Value, ...],
-    lost: Lost,
+    operands: tuple[_Value, ...],
+    lost: EmptyOperand,
     marked: bool,
     absent: TypedNumber | None = None,
 ) -> _Value:
-    """An ALU, for which N is nothing only where that matters: in a product and in a dividend."""
-    streams = [one for one in given if isinstance(one.operand, DiagramWire)]
-    there = [stream.optional for stream in streams]
+    """Add an ALU, which treats N as empty only where that matters: in products and dividends."""
+    streams = [operand for operand in operands if isinstance(operand.operand, DiagramWire)]
+    may_lack = [stream.optional for stream in streams]
     matters = {
-        Lost.ANY: any(there),
-        Lost.FIRST: given[0].optional,
-        Lost.ALL: marked and all(there),
-        Lost.NEVER: False,
+        EmptyOperand.ANY: any(may_lack),
+        EmptyOperand.FIRST: operands[0].optional,
+        EmptyOperand.ALL: marked and all(may_lack),
+        EmptyOperand.NEVER: False,
     }
     if not matters[lost]:
-        lost = Lost.NEVER
+        lost = EmptyOperand.NEVER
     wires = [stream.operand for stream in streams if isinstance(stream.operand, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
     output = _new(scope, lanes=lanes)
-    optional = marked and lost is not Lost.NEVER
+    optional = marked and lost is not EmptyOperand.NEVER
     block = Compute(
         operator=operator,
         constants=tuple(
-            None if isinstance(one.operand, DiagramWire) else one.operand for one in given
+            None if isinstance(operand.operand, DiagramWire) else operand.operand
+            for operand in operands
         ),
         absent=tuple(stream.absent if stream.optional else None for stream in streams),
         lanes=lanes,
@@ -162,9 +170,9 @@ def _alu(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """What a nest computes: its loops, outermost first, and the values.
+    """The result of a nest: its loops, outermost first, and the values.
 
-    ``optional``: where there is nothing the value is N.  ``without_zeros``: they were dropped.
+    ``optional``: empty values are N.  ``without_zeros``: zeros were dropped.
     """
 
     loops: tuple[LoopLevel, ...]
@@ -180,9 +188,10 @@ class Computed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The loops around a nest: the coordinates of the innermost one, and whether all are filled.
+    """The loops around a nest: the coordinates of the innermost one, and whether all fibers are
+    filled.
 
-    ``items``: each of these coordinates has to get an item, be it N.
+    ``items``: each of these coordinates needs an item, if only N.
     """
 
     coordinate: DiagramWire | None
@@ -193,28 +202,30 @@ class Around:
 def reduce_loops(
     blocks: Blocks,
     computed: Computed,
-    kept: frozenset[str],
+    result_loops: frozenset[str],
     around: Around,
     *,
     clean: bool,
     whole: frozenset[str] = frozenset(),
     zeros: bool = True,
 ) -> Computed:
-    """The levels of the variables that are kept, the others summed out, innermost first.
+    """Sum out all loops but those of the result, innermost first.
 
-    With ``clean`` coordinates without values are dropped, as long as that leaves coordinates and
-    values of the same shape: outside of the outermost reducer that keeps coordinates itself.
-    Without it every fiber that a scalar reducer sums gives a value, zero if it is empty.
-    ``around`` are the loops around the nest; the coordinates of ``whole`` variables all stay.
-    Without ``zeros`` those are dropped as soon as values are final.
+    With ``clean``, coordinates without values are dropped, if coordinates and values then still
+    have the same shape: that is, outside the outermost reducer that keeps coordinates.  Otherwise
+    every fiber that a scalar reducer sums gives a value, zero if it is empty.  ``around`` are the
+    loops around the nest; variables in ``whole`` keep all coordinates.  Unless ``zeros``, zeros are
+    dropped as soon as values are final.
     """
     levels = list(computed.loops)
     value, optional = computed.value, False
     if computed.optional and clean and levels:
         levels[-1], value = _drop_missing(blocks, levels[-1], value)
     inner: list[LoopLevel] = []  # the levels that are kept, outermost first
-    below: LoopLevel | None = None  # the level whose fibers hang on the coordinates of the next one
-    vectors = outermost_vector(computed.variables, kept)
+    below: LoopLevel | None = (
+        None  # the level whose fibers belong to the coordinates of the next one
+    )
+    vectors = outermost_vector(computed.variables, result_loops)
     zeros = zeros or computed.without_zeros
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
@@ -224,7 +235,7 @@ def reduce_loops(
             level, below = _drop(blocks, level, below)
             if inner:
                 inner[0] = below
-        if level.variable in kept:
+        if level.variable in result_loops:
             inner.insert(0, level)
             below = level
         elif not inner:
@@ -250,38 +261,38 @@ def reduce_loops(
 def _drop_zeros(
     blocks: Blocks, inner: list[LoopLevel], value: DiagramWire
 ) -> tuple[list[LoopLevel], DiagramWire]:
-    """The levels without values that are zero, and without coordinates with nothing else below."""
+    """Drop zeros, and coordinates that have nothing else below them."""
     levels = list(inner)
-    coordinate, left = blocks.like(levels[-1].coordinate), blocks.like(value)
-    given = [levels[-1].coordinate, value]
-    blocks.add(ZeroDropper(), given, [coordinate, left], levels[-1].region)
+    coordinate, remaining = blocks.like(levels[-1].coordinate), blocks.like(value)
+    inputs = [levels[-1].coordinate, value]
+    blocks.add(ZeroDropper(), inputs, [coordinate, remaining], levels[-1].region)
     levels[-1] = replace(levels[-1], coordinate=coordinate, filled=False, covered=False)
     for at in range(len(levels) - 2, -1, -1):
         levels[at], levels[at + 1] = _drop(blocks, levels[at], levels[at + 1])
-    return levels, left
+    return levels, remaining
 
 
 def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
-    """The coordinates of the loop above, if a fiber of the loops above may be empty."""
+    """The coordinates of the next outer loop, if its fibers may be empty."""
     if around.filled and all(level.filled for level in outer):
         return None
     return outer[-1].coordinate if outer else around.coordinate
 
 
-def outermost_vector(variables: Sequence[str], kept: frozenset[str]) -> int:
-    """The place of the outermost variable that is summed out above one that is kept."""
+def outermost_vector(variables: Sequence[str], result_loops: frozenset[str]) -> int:
+    """The index of the outermost variable that is summed out above a variable of the result."""
     for at, name in enumerate(variables):
-        if name not in kept and any(other in kept for other in variables[at + 1 :]):
+        if name not in result_loops and any(other in result_loops for other in variables[at + 1 :]):
             return at
     return len(variables)
 
 
 def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel, LoopLevel]:
-    """Both levels without the coordinates of ``outer`` that have an empty fiber."""
+    """Drop the coordinates of ``outer`` that have an empty fiber."""
     new_outer = blocks.like(outer.coordinate)
     new_inner = blocks.like(inner.coordinate)
-    given = [outer.coordinate, inner.coordinate]
-    blocks.add(CoordinateDropper(), given, [new_outer, new_inner], outer.region)
+    inputs = [outer.coordinate, inner.coordinate]
+    blocks.add(CoordinateDropper(), inputs, [new_outer, new_inner], outer.region)
     return (
         replace(outer, coordinate=new_outer, filled=False, covered=False),
         replace(inner, coordinate=new_inner, filled=True),
@@ -291,31 +302,34 @@ def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel
 def _drop_missing(
     blocks: Blocks, level: LoopLevel, value: DiagramWire
 ) -> tuple[LoopLevel, DiagramWire]:
-    """The innermost level and the values, without the coordinates whose value is N."""
-    coordinate, kept = blocks.like(level.coordinate), blocks.like(value)
+    """Drop the coordinates of the innermost level whose value is N."""
+    coordinate, present = blocks.like(level.coordinate), blocks.like(value)
     block = ValueDropper(missing_only=True)
-    blocks.add(block, [level.coordinate, value], [coordinate, kept], level.region)
-    return replace(level, coordinate=coordinate, filled=False, covered=False), kept
+    blocks.add(block, [level.coordinate, value], [coordinate, present], level.region)
+    return replace(level, coordinate=coordinate, filled=False, covered=False), present
 
 
 def _sum(
     blocks: Blocks, level: LoopLevel, value: DiagramWire, empty: EmptyFiber, by: DiagramWire | None
 ) -> DiagramWire:
     output = blocks.like(value, value.depth - 1)
-    given = [value] if by is None else [value, by]
-    blocks.add(ReduceLists(empty=empty), given, [output], level.region)
+    inputs = [value] if by is None else [value, by]
+    blocks.add(ReduceLists(empty=empty), inputs, [output], level.region)
     return output
 
 
 def _vector(
     blocks: Blocks, level: LoopLevel, inner: list[LoopLevel], value: DiagramWire
 ) -> tuple[list[LoopLevel], DiagramWire]:
-    outputs = tuple(blocks.like(one.coordinate, one.coordinate.depth - 1) for one in inner)
+    outputs = tuple(
+        blocks.like(inner_level.coordinate, inner_level.coordinate.depth - 1)
+        for inner_level in inner
+    )
     output = blocks.like(value, value.depth - 1)
-    given = [*(one.coordinate for one in inner), value]
-    blocks.add(ReducePoints(keys=len(inner)), given, [*outputs, output], level.region)
+    inputs = [*(inner_level.coordinate for inner_level in inner), value]
+    blocks.add(ReducePoints(keys=len(inner)), inputs, [*outputs, output], level.region)
     levels = [
-        replace(one, coordinate=wire, filled=number > 0, covered=False)
-        for number, (one, wire) in enumerate(zip(inner, outputs, strict=True))
+        replace(inner_level, coordinate=wire, filled=number > 0, covered=False)
+        for number, (inner_level, wire) in enumerate(zip(inner, outputs, strict=True))
     ]
     return levels, output

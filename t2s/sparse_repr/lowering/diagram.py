@@ -2,8 +2,7 @@
 
 The blocks are those of the Sparse Abstract Machine [SAM, sec. 3], classes of
 ``sparse_repr/blocks``.  A stream of depth d is a list of lists, d deep, of tokens: coordinates,
-references or values; depth 0 is a single token.  A reference may be empty (N): there is nothing
-below it.
+references or values; depth 0 is a single token.  A reference may be empty (N).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordin
 
 
 class TokenKind(Enum):
-    """What the tokens of a stream are."""
+    """The kind of the tokens of a stream."""
 
     COORDINATE = "coordinate"
     REFERENCE = "reference"
@@ -39,7 +38,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagramWire(Term):
-    """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
+    """A stream: its number in the diagram, the kind of its tokens, and its depth.
 
     Values of several ``lanes`` are vectors.
     """
@@ -55,7 +54,7 @@ class DiagramWire(Term):
 class Wired(Term):
     """A block and its wires.
 
-    ``loop`` is the loop that the block belongs to, the innermost one; ``""`` outside of loops.
+    ``loop`` is the innermost loop around the block; ``""`` outside loops.
     """
 
     block: DiagramBlock
@@ -67,10 +66,10 @@ class Wired(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram(Term):
-    """The blocks of a stage, sources first, its loops, the tensor that it writes, the semiring.
+    """The blocks of a stage, sources first, with its loops, its result and its semiring.
 
-    A loop is a region of the graph, whose index is its variable.  Reducers and sums of lanes add as
-    the semiring does, and an empty reference is its zero.
+    A loop is a region of the graph, whose index is its variable.  Reducers and sums of lanes use
+    the addition of the semiring, and an empty reference is its zero.
     """
 
     blocks: tuple[Wired, ...]
@@ -102,15 +101,15 @@ KINDS = (*PUBLISHED_KINDS, "locate", "parallelizer", "serializer", "flatten", "r
 def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     """The number of blocks of every kind in ``KINDS``; roots are not counted."""
     wired = (block for diagram in diagrams for block in diagram.blocks)
-    found = Counter(kind for one in wired for kind in one.block.counted)
-    return {kind: found[kind] for kind in KINDS}
+    counts = Counter(kind for entry in wired for kind in entry.block.counted)
+    return {kind: counts[kind] for kind in KINDS}
 
 
 _MEMORY = (BlockKind.SCAN, BlockKind.ARRAY, BlockKind.LOCATE)
 
 
 def diagram_picture(diagram: Diagram) -> SvgPicture | None:
-    """The blocks in layers, with their wires; ``None`` where there are too many."""
+    """The blocks in layers, with their wires; ``None`` if there are too many to draw."""
     senders = {
         wire.number: str(number)
         for number, wired in enumerate(diagram.blocks)
@@ -121,10 +120,10 @@ def diagram_picture(diagram: Diagram) -> SvgPicture | None:
         kind = wired.block.kind
         color = PALETTE[2 if kind in _MEMORY else 1 if kind is BlockKind.WRITE else 0]
         below = f"in loop {wired.loop}" if wired.loop else ""
-        said = repr(wired.block)
+        text = repr(wired.block)
         title = kind.value
         boxes.append(
-            ChartBox(name=str(number), title=title, below=below, said=said[:300], color=color)
+            ChartBox(name=str(number), title=title, below=below, said=text[:300], color=color)
         )
         arrows += [
             ChartArrow(
@@ -138,9 +137,9 @@ def diagram_picture(diagram: Diagram) -> SvgPicture | None:
     return layered_chart(f"the blocks that write {diagram.result}", boxes, arrows)
 
 
-# What a diagram computes, on streams as nested lists: no tokens, no time.
+# The meaning of a diagram, on streams as nested lists, without timing.
 #
-# This is the meaning that the machines of the blocks have to agree with.
+# The machines of the blocks have to agree with it.
 
 
 def interpret_diagram(
@@ -151,10 +150,10 @@ def interpret_diagram(
     format: Format,
     kind: np.dtype[Any],
 ) -> SparseTensor:
-    """The tensor of that shape and format that a diagram writes.
+    """Evaluate a diagram; returns its result as a tensor of the given shape and format.
 
-    ``tensors`` are those that it reads, by name, ``extents`` those of all variables;
-    ``kind`` is the type of the values.
+    ``tensors`` are its inputs by name, ``extents`` those of all variables; ``kind`` is the type of
+    the values.
     """
     run, fill = _Meaning(diagram, tensors, extents, kind), diagram.semiring.zero
     if run.stored is not None:
@@ -172,7 +171,7 @@ def interpret_diagram(
         columns = [_flat(run.levels[level]) for level in sorted(run.levels)]
         table = np.array(columns, np.int64).reshape(len(columns), len(data)).T
         return from_coordinates(table[:, np.argsort(format.modes)], data, shape, format, fill=fill)
-    first = min(run.levels)  # the levels above are dense, and all their coordinates are there
+    first = min(run.levels)  # the levels above are dense, so all of their coordinates exist
     levels = [_counted(run.levels[first], depth) for depth in range(first)]
     levels += [_pruned(run.levels[n], first) for n in sorted(run.levels)]
     points = _points_of(levels, ())
@@ -205,9 +204,9 @@ class _Meaning:
         lists: dict[DiagramWire, Nested] = {}
         for wired in diagram.blocks:
             self._loop = wired.loop
-            given = (Lists(wire.depth, lists[wire], wire.lanes) for wire in wired.inputs)
-            made = wired.block.meaning(self, *given)
-            lists.update(zip(wired.outputs, made, strict=True))
+            inputs = (Lists(wire.depth, lists[wire], wire.lanes) for wire in wired.inputs)
+            outputs = wired.block.meaning(self, *inputs)
+            lists.update(zip(wired.outputs, outputs, strict=True))
 
     def extent(self, variable: str) -> int:
         return self._extents[variable or self._variables[self._loop]]
@@ -229,8 +228,8 @@ class _Meaning:
         if stored.format.coordinate_list:
             return _run_of(stored, level, at)
         kind, extent = stored.format.levels[level], stored.extents[level]
-        found = kind.unpack(stored.levels[level], np.array([at]), extent)
-        return found.coordinates.tolist(), found.positions.tolist()
+        fiber = kind.unpack(stored.levels[level], np.array([at]), extent)
+        return fiber.coordinates.tolist(), fiber.positions.tolist()
 
     def write_level(self, level: int, coordinates: Nested) -> None:
         self.levels[level] = coordinates
@@ -243,7 +242,9 @@ class _Meaning:
 
 
 def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:
-    """The fiber of a list of coordinates: what has the coordinates above of position ``at``."""
+    """The fiber of a coordinate list: the run with the same outer coordinates as position
+    ``at``.
+    """
     same = np.ones(len(tensor.values), bool)
     for arrays in tensor.levels[:level]:
         same &= arrays["crd"] == arrays["crd"][at]
@@ -259,14 +260,14 @@ def _flat(nested: Nested) -> list[Any]:
 
 
 def _counted(nested: Nested, depth: int) -> Nested:
-    """The numbers of the parts at a depth, as a stream of that depth plus one."""
+    """Number the parts at a depth, as a stream of that depth plus one."""
     if depth == 0:
         return list(range(len(nested)))
     return [_counted(part, depth - 1) for part in nested]
 
 
 def _pruned(nested: Nested, keep: int) -> Nested:
-    """Without the empty lists inside, but for those at the outermost ``keep`` levels."""
+    """Remove inner empty lists, except at the outermost ``keep`` levels."""
     if not isinstance(nested, list):
         return nested
     parts = [_pruned(part, keep - 1) for part in nested]
@@ -276,10 +277,10 @@ def _pruned(nested: Nested, keep: int) -> Nested:
 def _points_of(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...]]:
     if not levels:
         return [point]
-    found = []
+    points = []
     for number, coordinate in enumerate(levels[0]):
         if len(levels) > 1 and len(levels[1]) != len(levels[0]):
             raise InternalError("a coordinate that is written has no fiber")
         inner = [level[number] for level in levels[1:]]
-        found += _points_of(inner, (*point, coordinate))
-    return found
+        points += _points_of(inner, (*point, coordinate))
+    return points

@@ -13,7 +13,7 @@ from t2s.sparse_repr.blocks.joins import Join
 from t2s.sparse_repr.blocks.lanes import DealLanes, GatherLanes
 from t2s.sparse_repr.blocks.plumbing import Root
 from t2s.sparse_repr.blocks.repeats import Regroup, Repeat
-from t2s.sparse_repr.blocks.scanners import Count, Manner, Scan, ScanJoin
+from t2s.sparse_repr.blocks.scanners import Count, JoinStrategy, Scan, ScanJoin
 from t2s.sparse_repr.blocks.splits import Flatten
 from t2s.sparse_repr.concrete.ir import (
     Assign,
@@ -80,13 +80,13 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
         for wired in diagram.blocks
         for loop in diagram.loops
         if isinstance(wired.block, ScanJoin)
-        and wired.block.manner is Manner.SKIPPING
+        and wired.block.strategy is JoinStrategy.SKIPPING
         and wired.loop == loop.name
     }
     for directive in schedule.directives:
         if isinstance(directive, Skip) and directive.variable not in skipping:
             raise UserError(
-                f"there is nothing to skip at {directive.variable}",
+                f"skip has no effect at {directive.variable}",
                 location=directive.location,
                 expected=f"a product of two or more operands with a compressed level at"
                 f" {directive.variable}",
@@ -96,7 +96,7 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
 
 @dataclass
 class _Root:
-    """Makes the root when it is first needed."""
+    """Creates the root on first use."""
 
     blocks: Blocks
     stream: DiagramWire | None = None
@@ -109,16 +109,16 @@ class _Root:
 
 
 def _numbered(stage: Statement) -> Statement:
-    """The stage with a number of its own for every access that reads a tensor.
+    """The stage with a unique number for every access that reads a tensor.
 
-    Also where one object stands for several accesses: each is a stream.
+    Accesses may share an object, but each needs a stream of its own.
     """
-    made = {assign.result.tensor for assign in assigns_of(stage)}
+    results = {assign.result.tensor for assign in assigns_of(stage)}
     count = 0
 
     def number(term: Term) -> Term:
         nonlocal count
-        if isinstance(term, Access) and term.tensor not in made:
+        if isinstance(term, Access) and term.tensor not in results:
             count += 1
             return replace(term, occurrence=count)
         return rebuild(term, number)
@@ -129,11 +129,10 @@ def _numbered(stage: Statement) -> Statement:
 def _lower(
     scope: NestScope, statement: Statement, *, top: bool, items: bool = False, clean: bool = True
 ) -> Computed:
-    """Blocks for a statement; what it computes, over the loops inside of ``scope``.
+    """Make the blocks of a statement; returns its result over the loops inside ``scope``.
 
-    ``top``: it is the stage, or with ``items`` the part of it inside of a loop whose coordinates
-    have to get an item each, since it is computed in lanes or in fused loops.  Without ``clean`` no
-    coordinates are dropped.
+    ``top``: it is the stage, or with ``items`` the body of a loop that is computed in lanes or
+    fused, so that each coordinate needs an item.  Without ``clean`` no coordinates are dropped.
     """
     outside, result = scope.depth, result_of(statement)
     inner: Computed | None = None
@@ -161,19 +160,21 @@ def _lower(
         filled=all(level.filled for level in scope.loops[:outside]),
         items=items,
     )
-    kept = frozenset(result.variables)
+    result_loops = frozenset(result.variables)
     whole = _kept_whole(scope.program, result) if top else frozenset()
     zeros = result.tensor not in scope.program.without_zeros
-    return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole, zeros=zeros)
+    return reduce_loops(
+        scope.blocks, computed, result_loops, around, clean=clean, whole=whole, zeros=zeros
+    )
 
 
 def _body(
     scope: NestScope, statement: Statement, result: Access, top: bool
 ) -> Callable[[NestScope], Computed]:
-    """What is inside of a loop that is computed in lanes or fused.
+    """The body of a loop that is computed in lanes or fused.
 
-    Inside of a loop that a reducer of coordinates sums out, empty fibers stay: it needs coordinates
-    and values of one shape.
+    Inside a loop that a reducer of coordinates sums out, empty fibers stay: the reducer needs
+    coordinates and values of the same shape.
     """
     around = [level.variable for level in scope.loops]
     loops = [term.variable for term in walk(statement) if isinstance(term, Forall)]
@@ -182,10 +183,10 @@ def _body(
 
 
 def _kept_whole(program: ConcreteProgram, result: Access) -> frozenset[str]:
-    """Variables that keep their coordinates also where nothing is inside of them.
+    """Variables that keep coordinates even if nothing is stored below them.
 
-    The result stores every coordinate of a dense level.  In a list of coordinates those of the
-    outer loops are repeated for each entry, and so for none of an empty fiber.
+    The result stores every coordinate of a dense level.  A coordinate list repeats outer
+    coordinates for each entry, and so omits those of empty fibers.
     """
     format = program.format_of(result.tensor)
     variables = [result.variables[mode] for mode in format.modes]
@@ -214,10 +215,10 @@ def in_lanes(
     body: Callable[[NestScope], Computed],
     run: int = 1,
 ) -> Computed:
-    """What ``body`` computes in the innermost loop of a scope, by copies of it.
+    """Compute ``body`` in the innermost loop of a scope by parallel copies.
 
-    The coordinates of the loop, and the operands of ``value`` with them, are dealt to the copies in
-    turn, ``run`` at a time, and what comes out is joined in the order of the coordinates.
+    The coordinates of the loop, with the operands of ``value``, are distributed over the copies in
+    turn, ``run`` at a time; the results are merged in the order of the coordinates.
     """
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
     innermost = scope.loops[-1]
@@ -231,7 +232,9 @@ def in_lanes(
         operands = dict(scope.operands)
         for access, stream in zip(needed, own[1:], strict=True):
             operands[access] = replace(operands[access], stream=stream)
-        lane = replace(innermost, coordinate=own[0], filled=False)  # it may get nothing of a fiber
+        lane = replace(
+            innermost, coordinate=own[0], filled=False
+        )  # a lane may get no item of a fiber
         copies.append(body(replace(scope, loops=(*scope.loops[:-1], lane), operands=operands)))
     first = copies[0]
 
@@ -241,7 +244,7 @@ def in_lanes(
         return output
 
     loops = tuple(
-        replace(level[0], coordinate=joined(tuple(one.coordinate for one in level)))
+        replace(level[0], coordinate=joined(tuple(part.coordinate for part in level)))
         for level in zip(*(copy.loops for copy in copies), strict=True)
     )
     return replace(first, loops=loops, value=joined(tuple(copy.value for copy in copies)))
@@ -250,10 +253,10 @@ def in_lanes(
 def in_fused(
     scope: NestScope, loop: Forall, value: Expression, body: Callable[[NestScope], Computed]
 ) -> Computed:
-    """What ``body`` computes in the two innermost loops of a scope, the last of them ``loop``.
+    """Compute ``body`` in the two innermost loops of a scope, fused; the inner one is ``loop``.
 
-    The coordinates of both, and the operands of ``value`` with them, are flattened; what comes of
-    them is put into the lists of the inner loop again.  So around the loops nothing changes.
+    The coordinates of both, with the operands of ``value``, are flattened; the results are
+    regrouped into the lists of the inner loop, so nothing changes outside the loops.
     """
     around, within = scope.loops[-2:]
     outer, inner = around.coordinate, within.coordinate
@@ -285,7 +288,9 @@ def in_fused(
         scope.blocks.add(Regroup(), [stream, inner], [output], region)
         return output
 
-    loops = tuple(replace(one, coordinate=regrouped(one.coordinate)) for one in computed.loops)
+    loops = tuple(
+        replace(level, coordinate=regrouped(level.coordinate)) for level in computed.loops
+    )
     return replace(computed, loops=loops, value=regrouped(computed.value))
 
 
@@ -294,9 +299,9 @@ def in_fused(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Joined:
-    """Coordinates one loop further in, and the operands that go with them.
+    """The coordinates of the next inner loop, with their operands.
 
-    ``full``: all coordinates of the variable are there, in every fiber.
+    ``full``: every fiber has all coordinates of the variable.
     ``filled``: no fiber is empty.
     """
 
@@ -307,7 +312,7 @@ class _Joined:
 
 
 def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
-    """The scope inside of a loop around ``value``."""
+    """The scope inside a loop around ``value``."""
     variable = loop.variable
     merge = merge_of(value, variable, scope.program.semiring)
     located = tuple(a for a in accesses(value) if _is_located(scope, loop, a))
@@ -316,7 +321,7 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     rest = _without(merge, set(located))
     if is_unbounded(rest) and not is_unbounded(merge):
         raise UserError(
-            f"nothing is left at {variable} to locate with",
+            f"locate leaves no operand to iterate over at {variable}",
             location=scope.program.location,
             expected=f"an operand that is multiplied with {', '.join(loop.located)} and has "
             f"{variable}",
@@ -345,7 +350,7 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
 
 
 def _is_located(scope: NestScope, loop: Forall, access: Access) -> bool:
-    """Whether an operand is located into; by default only dense levels of a tensor are."""
+    """Whether an operand is located; by default only dense levels are."""
     if access.tensor not in loop.located or loop.variable not in access.variables:
         return False
     if access.tensor not in loop.by_default:
@@ -361,7 +366,7 @@ def _check_located(scope: NestScope, access: Access) -> None:
     if level is not None and level.locate(variable) is not None:
         return
     raise UserError(
-        f"the level of {access.tensor} at {variable} cannot be located into",
+        f"the level of {access.tensor} at {variable} cannot be located",
         location=access.location or scope.program.location,
         expected="a dense level",
         given="a temporary" if level is None else level.title,
@@ -369,7 +374,7 @@ def _check_located(scope: NestScope, access: Access) -> None:
 
 
 def enter_lanes(scope: NestScope, loop: Forall) -> NestScope:
-    """The scope inside of the loop over the lanes of vectors: references are those of vectors."""
+    """The scope inside the loop over the lanes of vectors, where references number vectors."""
     operands = dict(scope.operands)
     for access, operand in scope.operands.items():
         if operand.stream.kind is TokenKind.REFERENCE and loop.variable in access.variables:
@@ -391,7 +396,7 @@ def _kind(scope: NestScope, merge: Merge) -> RegionKind:
 
 
 def _without(merge: Merge, located: set[Access]) -> Merge:
-    """The merge where operands that are located, being dense, are there at every coordinate."""
+    """Simplify the merge: located operands are dense, so they exist at every coordinate."""
     match merge:
         case Leaf(access=access):
             return Everything() if access in located else merge
@@ -430,7 +435,7 @@ def _lower_merge(scope: NestScope, merge: Merge, variable: str, region: str) -> 
 def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Joined:
     operand = scope.operands[access]
     depth = scope.depth + 1
-    if operand.pending is not None:  # a temporary that comes as a fiber
+    if operand.pending is not None:  # a temporary that arrives as a fiber
         inside = replace(operand, pending=None)
         return _Joined(
             coordinate=operand.pending, operands={access: inside}, full=False, filled=False
@@ -452,7 +457,7 @@ def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Join
 
 
 def _solid(scope: NestScope, access: Access) -> bool:
-    """Whether the next level has a coordinate in every fiber: what is stored is not empty."""
+    """Whether the next level has a coordinate in every fiber."""
     operand = scope.operands[access]
     format = scope.program.format_of(access.tensor)
     return operand.level > 0 and not format.levels[operand.level - 1].full
@@ -466,10 +471,11 @@ def _count(scope: NestScope, variable: str, region: str) -> _Joined:
 
 
 def _intersect(scope: NestScope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
-    """The coordinates of all members; those that go on without an end are looked up at the others.
+    """Intersect members; members that exist at every coordinate are located at the others'
+    coordinates.
 
-    Such a member, as ``1 + b``, is there wherever the others are, so its operands are united with
-    the coordinates of these alone.
+    Such a member, for example ``1 + b``, does not restrict the coordinates, so its operands are
+    united with those of the other members.
     """
     bounded = tuple(member for member in members if not is_unbounded(member))
     sides = _sides(scope, BlockKind.INTERSECT, bounded, variable, region)
@@ -498,47 +504,47 @@ def _optional(scope: NestScope, member: Either, variable: str, region: str) -> l
 def _sides(
     scope: NestScope, kind: BlockKind, members: tuple[Merge, ...], variable: str, region: str
 ) -> list[_Joined]:
-    """The sides of a joiner; levels that are joined as they are scanned are one side."""
-    manner, together = _together(scope, kind, members)
-    if manner is None:
+    """The sides of a joiner; levels that are joined while scanning count as one side."""
+    strategy, together = _together(scope, kind, members)
+    if strategy is None:
         return [_lower_merge(scope, member, variable, region) for member in members]
-    first = _scan_join(scope, kind, manner, together, region)
+    first = _scan_join(scope, kind, strategy, together, region)
     rest = [member for member in members if member not in together]
     return [first, *(_lower_merge(scope, member, variable, region) for member in rest)]
 
 
 def _together(
     scope: NestScope, kind: BlockKind, members: tuple[Merge, ...]
-) -> tuple[Manner | None, tuple[Leaf, ...]]:
-    """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
+) -> tuple[JoinStrategy | None, tuple[Leaf, ...]]:
+    """The levels that can be joined while scanning: bit vectors, and those that the user skips."""
     leaves = [member for member in members if isinstance(member, Leaf)]
-    there = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
+    present = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
     skips = scope.skip and kind is BlockKind.INTERSECT
-    levels = [_level(scope, leaf.access) for leaf in there]
-    for manner in (Manner.SKIPPING, Manner.WORDS) if skips else (Manner.WORDS,):
-        kinds = [level for level in levels if level is not None and level.together is manner]
-        pairs = zip(there, levels, strict=True)
-        found = tuple(leaf for leaf, level in pairs if level in kinds[:1])
-        if len(found) > 1:
-            return manner, found
+    levels = [_level(scope, leaf.access) for leaf in present]
+    for strategy in (JoinStrategy.SKIPPING, JoinStrategy.WORDS) if skips else (JoinStrategy.WORDS,):
+        kinds = [level for level in levels if level is not None and level.together is strategy]
+        pairs = zip(present, levels, strict=True)
+        chosen = tuple(leaf for leaf, level in pairs if level in kinds[:1])
+        if len(chosen) > 1:
+            return strategy, chosen
     return None, ()
 
 
 def _scan_join(
-    scope: NestScope, kind: BlockKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
+    scope: NestScope, kind: BlockKind, strategy: JoinStrategy, leaves: tuple[Leaf, ...], region: str
 ) -> _Joined:
     depth, operands = scope.depth + 1, {}
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth)
-    given = [scope.operands[leaf.access] for leaf in leaves]
-    for leaf, operand in zip(leaves, given, strict=True):
+    scanned = [scope.operands[leaf.access] for leaf in leaves]
+    for leaf, operand in zip(leaves, scanned, strict=True):
         tensor = leaf.access.tensor
         child = scope.blocks.stream(TokenKind.REFERENCE, depth, tensor)
         operands[leaf.access] = replace(operand, stream=child, level=operand.level + 1)
     tensors = (leaf.access.tensor for leaf in leaves)
-    levels = (operand.level for operand in given)
+    levels = (operand.level for operand in scanned)
     scope.blocks.add(
-        ScanJoin(kind=kind, manner=manner, sides=tuple(zip(tensors, levels, strict=True))),
-        [operand.stream for operand in given],
+        ScanJoin(kind=kind, strategy=strategy, sides=tuple(zip(tensors, levels, strict=True))),
+        [operand.stream for operand in scanned],
         [coordinate, *(operand.stream for operand in operands.values())],
         region,
         leaves[0].access.location,
@@ -572,7 +578,9 @@ def _unite(scope: NestScope, sides: list[_Joined], region: str) -> _Joined:
 
 
 def _one_is_there(scope: NestScope, sides: Iterable[_Joined]) -> bool:
-    """Whether these operands were united in the loop around, and each that is there has a fiber."""
+    """Whether these operands were united in the enclosing loop, and those that exist have a
+    fiber.
+    """
     single = [next(iter(side.operands)) for side in sides if len(side.operands) == 1]
     before = {access: scope.operands[access] for access in single}
     return any(
@@ -615,7 +623,7 @@ def _locate(
     output = scope.blocks.like(operand.stream)
     block = format.levels[operand.level].locate(variable)
     if block is None:
-        raise InternalError(f"a level of {access.tensor} cannot be located into")
-    given = [coordinate, operand.stream]
-    scope.blocks.add(block, given, [output], region, access.location)
+        raise InternalError(f"a level of {access.tensor} cannot be located")
+    inputs = [coordinate, operand.stream]
+    scope.blocks.add(block, inputs, [output], region, access.location)
     return replace(operand, stream=output, level=operand.level + 1)

@@ -1,4 +1,4 @@
-"""What is known at a place of a loop nest while it becomes a diagram."""
+"""The state of the lowering at a place in a loop nest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Blocks:
         return DiagramWire(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
 
     def like(self, stream: DiagramWire, depth: int | None = None) -> DiagramWire:
-        """A new stream of the same tokens."""
+        """A new stream with tokens of the same kind."""
         deep = stream.depth if depth is None else depth
         return self.stream(stream.kind, deep, stream.about, stream.lanes)
 
@@ -39,18 +39,18 @@ class Blocks:
         loop: str,
         location: SourceLocation | None = None,
     ) -> None:
-        """Add a block of a loop after the others."""
-        made = Wired(
+        """Append a block of a loop."""
+        wired = Wired(
             block=block,
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             loop=loop,
             location=location,
         )
-        self.blocks.append(made)
+        self.blocks.append(wired)
 
     def add_loop(self, variable: str, kind: RegionKind, parent: str | None) -> str:
-        """A loop level; its name is unique in the diagram."""
+        """Add a loop, under a name that is unique in the diagram."""
         same = sum(loop.index == variable for loop in self.loops)
         name = variable if not same else f"{variable}_{same + 1}"
         self.loops.append(Region(name=name, index=variable, kind=kind, parent=parent))
@@ -59,14 +59,14 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestOperand:
-    """How far an operand has come in the loops around.
+    """The state of an operand in the enclosing loops.
 
     Attributes
     ----------
     stream: its references (values, for a temporary that needs no more loops) at this depth.
     level: the next level of the tensor.
     missing: the reference may be empty here.
-    together: the operands of which at least one is not empty here, if ``missing``.
+    together: operands of which at least one is not empty here, if ``missing``.
     lanes: elements of a vector, once the loop over its lanes has been entered.
     pending: of a temporary with a fiber: the coordinates that go with ``stream``, one level down.
     """
@@ -83,7 +83,7 @@ class NestOperand:
 class LoopLevel:
     """A loop of a nest: its variable, its name in the diagram, and its final coordinates.
 
-    ``filled``: its fibers are never empty; ``covered``: all coordinates of its variable are there.
+    ``filled``: its fibers are never empty; ``covered``: they have all coordinates of the variable.
     """
 
     variable: str
@@ -95,16 +95,16 @@ class LoopLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestScope:
-    """The loops around a statement, and where its operands are.
+    """The loops around a statement, and the state of its operands.
 
     Attributes
     ----------
     loops: the loops around, outermost first.
-    operands: by access; temporaries by an access too.
+    operands: by access, including accesses of temporaries.
     root: the reference 0 at depth 0.
     void: variables of extent 0.
     lane, width: the loop over the lanes of vectors, and their number, once it has been entered.
-    skip: whether scanners of the loop that is entered skip what others lack.
+    skip: whether scanners of the loop being entered skip coordinates that other sides lack.
     """
 
     program: ConcreteProgram

@@ -1,4 +1,4 @@
-"""From a diagram to the graph: every block by its machines, for given extents and types."""
+"""From a diagram to the graph: the machines of every block, for given extents and types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from t2s.core.expr import Const, Expr
+from t2s.core.expr import Const, Expr, spread
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term
@@ -16,7 +16,6 @@ from t2s.graph.graph import Channel, Graph, StreamKind, Tensor, TensorRole, loca
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.alu import StoreValues
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
-from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.blocks.scanners import WriteLevel
@@ -32,12 +31,12 @@ from t2s.sparse_repr.semiring import Semiring
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, level_extents, misfit
 
 LOOK_AHEAD = 1
-"""Cycles for which a block may hold a token until it has seen the next one."""
+"""Cycles for which a block may hold a token until it has received the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageGraph:
-    """The graph of a stage, and what its tensors are: ``reads`` to fill, ``writes`` to take."""
+    """The graph of a stage, with its tensors: ``reads`` are inputs, ``writes`` results."""
 
     graph: Graph
     reads: tuple[ArrayOf, ...]
@@ -58,9 +57,8 @@ def diagram_to_graph(
 ) -> StageGraph:
     """The graph of a stage for variables of these extents and values of this type.
 
-    Coordinates and references are of the type ``index``.
-    ``capacity`` and ``latency`` are those of all channels; with ``balance``, those that join ways
-    of different length hold more.
+    Coordinates and references are of the type ``index``.  ``capacity`` and ``latency`` are those of
+    all channels; ``balance`` deepens channels on the shorter of several reconvergent paths.
     """
     streams = Connections(name, index=index, capacity=capacity, latency=latency)
     writer = _StageWriter(streams, program, diagram, extents, values)
@@ -74,15 +72,14 @@ def diagram_to_graph(
 
 
 def balanced(graph: Graph) -> Graph:
-    """The same graph; a channel on a short way holds more, by the cycles of the longest beside it.
+    """Deepen channels on short reconvergent paths by the latency of the longest path beside them.
 
-    A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the
-    values that were computed at them.  The tokens of the short way wait until those of the long way
-    arrive: its channel has to hold one for every cycle that the long way takes more, or the long
-    way is never full.  (The channels of [SAM] have no bounds.)
+    A stream often reaches a block on two paths, for example the coordinates that a reducer takes
+    with the values that were computed from them.  Tokens of the short path wait for those of the
+    long one, so its channel has to hold one for every cycle of the difference, or the long path
+    never fills.  (The channels of [SAM] are unbounded.)
 
-    The graph has no cycles, other than from a node to itself and through the wishes of an
-    intersecter that skips.
+    The graph must be acyclic, except for self-loops and the skip requests of intersecters.
     """
     channels = [
         channel
@@ -93,25 +90,30 @@ def balanced(graph: Graph) -> Graph:
     for channel in channels:
         into[channel.sink].append(channel)
     start = dict.fromkeys(into, 0)
-    sources = {name: {channel.source for channel in found} for name, found in into.items()}
+    sources = {
+        name: {channel.source for channel in sources_in} for name, sources_in in into.items()
+    }
     for name in TopologicalSorter(sources).static_order():
         start[name] = max(
-            (start[one.source] + one.latency + LOOK_AHEAD for one in into[name]), default=0
+            (start[incoming.source] + incoming.latency + LOOK_AHEAD for incoming in into[name]),
+            default=0,
         )
     waits = {
-        one.name: start[one.sink] - start[one.source] - one.latency - LOOK_AHEAD for one in channels
+        incoming.name: start[incoming.sink] - start[incoming.source] - incoming.latency - LOOK_AHEAD
+        for incoming in channels
     }
     return replace(
         graph,
         channels=tuple(
-            replace(one, capacity=one.capacity + waits.get(one.name, 0)) for one in graph.channels
+            replace(incoming, capacity=incoming.capacity + waits.get(incoming.name, 0))
+            for incoming in graph.channels
         ),
     )
 
 
 @dataclass
 class _StageWriter:
-    """The streams of the wires so far, and where the next block is put (see ``Placing``)."""
+    """Writes the blocks of a stage; the context of the next block is that of ``Placing``."""
 
     streams: Connections
     program: ConcreteProgram
@@ -140,8 +142,8 @@ class _StageWriter:
         self.streams.region = wired.loop or None
         self.loop = wired.loop
         self.about = wired.outputs[0].about.split(" ")[0] if wired.outputs else ""
-        made = wired.block.place(self, *(self.ports[wire] for wire in wired.inputs))
-        self.ports.update(zip(wired.outputs, made, strict=True))
+        outputs = wired.block.place(self, *(self.ports[wire] for wire in wired.inputs))
+        self.ports.update(zip(wired.outputs, outputs, strict=True))
 
     def extent(self, variable: str) -> int:
         """The extent of a variable; of that of the block's loop for ``""``."""
@@ -179,12 +181,12 @@ class _StageWriter:
     def _array(
         self, tensor: str, level: int | None, array: str, *, written: bool, words: bool = False
     ) -> Tensor:
-        found = self.names.of(tensor, level, array, words=words)
-        if found not in self.tensors:
+        name = self.names.of(tensor, level, array, words=words)
+        if name not in self.tensors:
             role = TensorRole.OUTPUT if written else TensorRole.INPUT
-            self.tensors[found] = self.streams.tensor(found.name, found.type, role=role)
-            (self.writes if written else self.reads).append(found)
-        return self.tensors[found]
+            self.tensors[name] = self.streams.tensor(name.name, name.type, role=role)
+            (self.writes if written else self.reads).append(name)
+        return self.tensors[name]
 
 
 # Construction: the writers of the result, and the arrays of a stage's graph.
@@ -198,7 +200,7 @@ def construct(scope: NestScope, result: Access, computed: Computed) -> None:
     region = loops[-1].region if loops else ""
     if not all(level.full for level in format.levels):
         for number, loop in enumerate(loops):
-            if format.levels[number].full:  # its loop visits everything
+            if format.levels[number].full:  # the loop visits every coordinate
                 continue
             written = loop.coordinate
             if format.coordinate_list:
@@ -220,7 +222,7 @@ def construct(scope: NestScope, result: Access, computed: Computed) -> None:
 
 
 def _for_each_entry(blocks: Blocks, loops: Sequence[LoopLevel]) -> DiagramWire:
-    """The coordinates of the first loop, once for every coordinate of the innermost one."""
+    """Repeat the coordinates of the first loop for every coordinate of the innermost one."""
     stream = loops[0].coordinate
     for loop in loops[1:]:
         repeated = blocks.like(stream, loop.coordinate.depth)
@@ -235,14 +237,14 @@ def program_levels(result: Access, program: ConcreteProgram) -> tuple[str, ...]:
 
 
 def _looped(levels: tuple[str, ...], computed: Computed) -> tuple[str, ...]:
-    """The levels without the one over the lanes of vectors, which is the innermost one."""
+    """The levels without the innermost one, over the lanes of vectors."""
     return levels[:-1] if computed.value.lanes > 1 else levels
 
 
 def _address(
     blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed
 ) -> DiagramWire:
-    """The place of every value in a dense tensor, from the coordinates of its loops."""
+    """The address of every value in a dense tensor, from the coordinates of its loops."""
     levels = _looped(program_levels(result, program), computed)
     in_order = levels == computed.variables
     address: DiagramWire | None = None
@@ -260,8 +262,8 @@ def _address(
         block = LocateAddress(
             scale=(variable,) if in_order else (), stride=() if in_order else inner
         )
-        given = [coordinate] if before is None else [coordinate, before]
-        blocks.add(block, given, [address], loop.region)
+        operands = [coordinate] if before is None else [coordinate, before]
+        blocks.add(block, operands, [address], loop.region)
     if address is None:
         raise ValueError("a scalar has no address")
     return address
@@ -279,7 +281,7 @@ class ArrayOf(Term):
 
 
 class ArrayNames:
-    """Hands out the graph's name of every array that a stage uses."""
+    """The graph's names of the arrays that a stage uses."""
 
     def __init__(self, values: Type, index: Type, taken: tuple[str, ...] = ()) -> None:
         self.values = values
@@ -288,7 +290,7 @@ class ArrayNames:
         self._names = NameSupply(taken)
 
     def of(self, tensor: str, level: int | None, array: str, *, words: bool = False) -> ArrayOf:
-        """The array; the same one every time.  ``words``: it holds words of bits."""
+        """The name of an array, equal on every call.  ``words``: it holds words of bits."""
         key = tensor, level, array
         if key not in self.found:
             suffix = array if level is None else f"{array}{level}"
@@ -314,18 +316,20 @@ def tensor_of(
     format: Format,
     fill: float | int = 0,
 ) -> SparseTensor:
-    """The tensor that a stage wrote.  Arrays that it left short are filled with ``fill``."""
+    """The tensor that a stage wrote; arrays that are too short are padded with ``fill``."""
     levels: list[Arrays] = []
     count = 1
     extents = level_extents(shape, format)
     for number, (level, extent) in enumerate(zip(format.levels, extents, strict=True)):
-        stored = {array: found for (at, array), found in arrays.items() if at == number}
+        stored = {
+            array: stored_array for (at, array), stored_array in arrays.items() if at == number
+        }
         try:
-            made = level.written(stored, count, extent)
+            level_arrays = level.written(stored, count, extent)
         except PackingError as error:
             raise misfit(format, level, error) from None
-        levels.append(made)
-        count = level.positions(made, count, extent)
+        levels.append(level_arrays)
+        count = level.positions(level_arrays, count, extent)
     values = arrays[None, "vals"]
     if len(values) < count:
         values = np.concatenate([values, np.full(count - len(values), fill, values.dtype)])

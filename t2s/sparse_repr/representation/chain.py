@@ -1,4 +1,4 @@
-"""The chain of transformations as the user writes it; every step is checked where it is written."""
+"""The user's chain of transformations; every step is checked at the line that writes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Target = MatrixDimension | Var
 class Chain(NotebookDisplay):
     """A chain that starts from the dense matrix; every method returns a longer chain.
 
-    Chains are values: they may be kept, shared between matrices, and continued in several ways.
+    Chains are values: they can be stored, shared between matrices, and extended in several ways.
     """
 
     layout: ChainLayout = field(default_factory=ChainLayout)
@@ -50,7 +50,7 @@ class Chain(NotebookDisplay):
         return _chain_card("Chain", self)
 
     def skew(self, dimension: MatrixDimension) -> Chain:
-        """Give every value its diagonal, ``j - i + rows - 1``, as a dimension ``Diagonals``.
+        """Add the diagonal of every value, ``j - i + rows - 1``, as a dimension ``Diagonals``.
 
         ``skew(Columns)`` replaces the columns.  It has to be the first step.
         """
@@ -58,12 +58,12 @@ class Chain(NotebookDisplay):
         return self._then(text, steps.skew(self.layout, self._place(text), dimension))
 
     def pack(self, dimension: Target, *structure: NamedStructure) -> Chain:
-        """Keep what is not zero along a dimension, and record where it was.
+        """Keep only nonzeros along a dimension, and record their positions.
 
         ``pack(Columns, Index(col_idx), Length(row_len))`` packs every row: ``Index`` records the
-        column of each value, ``Length`` the number of values of each row.  A dimension that was
-        blocked before keeps or drops whole blocks.  Packing the other dimension afterwards drops
-        empty rows; where no length tells the rows apart, it records the row of every value.
+        column of each value, ``Length`` the number of values of each row.  A dimension that is
+        already blocked keeps or drops whole blocks.  Packing the other dimension afterwards drops
+        empty rows; without a length that separates the rows, it records the row of every value.
         """
         text = _call("pack", dimension, *structure)
         at = self._place(text)
@@ -81,11 +81,11 @@ class Chain(NotebookDisplay):
     ) -> Chain:
         """Divide a dimension into blocks of ``factor``.
 
-        Along the packed dimension: every row is cut into blocks of ``factor`` values; ``Length(b)``
-        records their number, ``Zero`` fills the last one, ``Longest`` gives all rows of a block of
-        rows (or of the matrix) as many blocks as the longest of them has.
-        Along the other dimension: ``factor`` rows become a block of rows, filled with empty ones.
-        Before ``pack``: blocks are dense, and packing keeps or drops them as a whole.
+        Along the packed dimension: every row is split into blocks of ``factor`` values;
+        ``Length(b)`` records their number, ``Zero`` pads the last one, ``Longest`` pads all rows of
+        a block of rows (or of the matrix) to the number of blocks of the longest.  Along the other
+        dimension: ``factor`` rows become a block of rows, padded with empty rows.  Before ``pack``:
+        blocks are dense, and packing keeps or drops them as a whole.
         """
         parts = () if length is None else (length,)
         text = _call("block", dimension, factor, padding, *parts)
@@ -102,10 +102,10 @@ class Chain(NotebookDisplay):
         padding: BlockPadding,
         index: Index | None = None,
     ) -> Chain:
-        """Deal out rows, columns or blocks to machines; the last step of a chain.
+        """Assign rows, columns or blocks to machines; the last step of a chain.
 
-        All machines get equally many values: ``padding`` fills up their ends.  ``Index(job)``
-        records which job is which; needed where lengths alone do not tell (``LongestFirst``).
+        All machines get the same number of values: ``padding`` fills their ends.  ``Index(job)``
+        records the order of jobs, where it does not follow from lengths alone (``LongestFirst``).
         """
         parts = () if index is None else (index,)
         text = _call("schedule", dimension, machines, policy, padding, *parts)
@@ -129,7 +129,7 @@ class Chain(NotebookDisplay):
 
 
 class Representation(NotebookDisplay):
-    """A name for a chain that may be declared before it is defined.
+    """A named chain, which can be declared before it is defined.
 
     ``CISR = Representation("CISR")``, then ``CISR.define(A.dense().pack(...).schedule(...))``.
     """
@@ -155,7 +155,7 @@ class Representation(NotebookDisplay):
         return _chain_card(repr(self), self._chain)
 
     def define(self, chain: Chain) -> Representation:
-        """Say what the representation is: a chain that ends with a schedule."""
+        """Define the representation by a chain that ends with a schedule."""
         location = user_location()
         check_chain(f"Representation {self.name}", chain, location)
         if self._chain is not None:
@@ -170,7 +170,7 @@ class Representation(NotebookDisplay):
 
     @property
     def chain(self) -> Chain:
-        """The chain; raises ``UserError`` where there is none yet."""
+        """The chain; raises ``UserError`` if it is not defined yet."""
         if self._chain is None:
             raise UserError(
                 f"Representation {self.name} is used before it is defined",
@@ -182,7 +182,7 @@ class Representation(NotebookDisplay):
 
 
 def _chain_card(title: str, chain: Chain) -> NotebookCard:
-    """The steps of a chain, its decoder, and what becomes of a small matrix in it."""
+    """The steps of a chain, its decoder, and a small matrix as an example."""
     steps_text = Preformatted(title="", text="\n    .".join(chain.written))
     structure = ", ".join(part.name for part in chain.names) or "none"
     summary = (("structure", structure),)
@@ -198,12 +198,12 @@ def _chain_card(title: str, chain: Chain) -> NotebookCard:
 
 
 def _example() -> Coordinates:
-    """A band of 16 x 16 with a long row and an empty one."""
+    """A 16 x 16 band matrix with a long row and an empty row."""
     rows, columns = np.divmod(np.arange(256), 16)
-    kept = (abs(rows - columns) <= 1) | (rows == 5) | ((7 * rows + 3 * columns) % 11 == 0)
-    kept &= rows != 9
-    modes = rows[kept], columns[kept]
-    return Coordinates(shape=(16, 16), modes=modes, values=np.ones(kept.sum(), np.float32))
+    entries = (abs(rows - columns) <= 1) | (rows == 5) | ((7 * rows + 3 * columns) % 11 == 0)
+    entries &= rows != 9
+    modes = rows[entries], columns[entries]
+    return Coordinates(shape=(16, 16), modes=modes, values=np.ones(entries.sum(), np.float32))
 
 
 def dense_matrix() -> Chain:
@@ -212,7 +212,7 @@ def dense_matrix() -> Chain:
 
 
 def check_chain(what: str, chain: object, location: SourceLocation) -> None:
-    """Raise ``UserError`` unless ``chain`` is a whole chain."""
+    """Raise ``UserError`` unless ``chain`` is a complete chain."""
     if not isinstance(chain, Chain):
         raise UserError(
             f"{what} is defined by something that is not a chain",

@@ -1,17 +1,17 @@
-"""What a chain of transformations means: the order of the values in memory.
+"""The meaning of a chain of transformations: the order of values in memory.
 
-Four notions describe every legal chain.
+Four terms describe every legal chain.
 
-* A *unit* is what is stored or left out as a whole: one value, or a dense tile where dimensions
-  were blocked before they were packed.
-* A *fibre* is the sequence of units along the packed dimension: a row, where columns are packed.
-* A fibre takes a number of *slots*, one for each of its units and one for each unit of padding.
-* A *job* is what a schedule deals out: some fibres in a row, or a block of slots.
+* A *unit* is stored or left out as a whole: one value, or a dense tile if dimensions are blocked
+  before they are packed.
+* A *fiber* is the sequence of units along the packed dimension: a row, where columns are packed.
+* A fiber occupies *slots*, one for each of its units and one for each unit of padding.
+* A *job* is what a schedule assigns to a machine: some consecutive fibers, or a block of slots.
 
-For a matrix of some shape, ``units_of`` says how the coordinates of an element divide into those of
-its unit and of its place there.  A dimension that is blocked several times before it is packed
-gives nested blocks.  Inside of a unit the outer blocks come first, and rows before columns at the
-same depth, so that a unit of 2 x 3 is in memory row by row.
+For a matrix of some shape, ``units_of`` divides the coordinates of an element into those of its
+unit and its offset in the unit.  A dimension that is blocked several times before it is packed
+gives nested blocks.  Inside a unit the order is outer blocks first, and rows before columns at the
+same depth, so a unit of 2 x 3 is stored row by row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DenseTile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """A packed dimension and the structure that it leaves behind."""
+    """A packed dimension and the structure that it records."""
 
     dimension: MatrixDimension
     index: str
@@ -53,8 +53,8 @@ class Packing:
 class Blocking:
     """Blocks of a packed dimension: ``factor`` units, or blocks of the blocking before.
 
-    ``group`` is the number of fibres among which ``Longest`` looks for the longest one; ``None``
-    are all.
+    ``group`` is the number of fibers that ``Longest`` pads to their longest one; ``None`` means
+    all.
     """
 
     factor: int
@@ -65,22 +65,22 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Blocks of ``size`` consecutive fibres."""
+    """Blocks of ``size`` consecutive fibers."""
 
     size: int
     name: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FibreJob:
-    """A job of ``fibres`` consecutive fibres."""
+class FiberJob:
+    """A job of ``fibers`` consecutive fibers."""
 
-    fibres: int
+    fibers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockJob:
-    """A job of ``slots`` consecutive slots of one fibre."""
+    """A job of ``slots`` consecutive slots of one fiber."""
 
     slots: int
 
@@ -89,7 +89,7 @@ class BlockJob:
 class Scheduling:
     """The last step; ``index`` records the number of each job."""
 
-    job: FibreJob | BlockJob
+    job: FiberJob | BlockJob
     machines: int
     policy: Policy
     index: str | None
@@ -98,38 +98,38 @@ class Scheduling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Where the number of slots of a fibre is recorded.
+    """The structure that records the number of slots of a fiber.
 
-    Structure ``name`` holds an entry ``n`` for every ``fibres`` fibres, one entry in all if
-    ``fibres`` is ``None``, and each of these fibres has ``ceil(n / round) * round * scale`` slots.
+    Structure ``name`` holds one entry ``n`` for every ``fibers`` fibers (a single entry if
+    ``fibers`` is ``None``); each of these fibers has ``ceil(n / round) * round * scale`` slots.
     """
 
     name: str
-    fibres: int | None
+    fibers: int | None
     scale: int
     round: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainLayout:
-    """The meaning of a chain so far.
+    """The meaning of a (partial) chain.
 
-    ``minor`` is the packing of the units of a fibre, ``fibre`` the packing of the fibres
-    themselves; ``major`` is the dimension of the fibres as soon as it is known.
+    ``minor`` is the packing of the units of a fiber, ``fiber`` the packing of the fibers
+    themselves; ``major`` is the dimension of the fibers as soon as it is known.
     """
 
     skewed: bool = False
     tiles: tuple[DenseTile, ...] = ()
     major: MatrixDimension | None = None
     minor: Packing | None = None
-    fibre: Packing | None = None
+    fiber: Packing | None = None
     blocks: tuple[Blocking, ...] = ()
     groups: tuple[Grouping, ...] = ()
     schedule: Scheduling | None = None
 
     @property
     def dimensions(self) -> tuple[MatrixDimension, MatrixDimension]:
-        """The two dimensions that the matrix has here."""
+        """The two dimensions of the matrix at this step."""
         return (
             MatrixDimension.ROWS,
             MatrixDimension.DIAGONALS if self.skewed else MatrixDimension.COLUMNS,
@@ -142,17 +142,17 @@ class ChainLayout:
 
     @property
     def group_size(self) -> int:
-        """Fibres are padded to a multiple of this number."""
+        """Fibers are padded to a multiple of this number."""
         return prod(group.size for group in self.groups)
 
     @property
     def block_slots(self) -> int:
-        """The number of slots of a fibre is a multiple of this."""
+        """The number of slots of a fiber is a multiple of this."""
         return prod(block.factor for block in self.blocks)
 
     @property
-    def whole_fibre(self) -> bool:
-        """Whether there is one fibre only, because its dimension is blocked as a whole."""
+    def whole_fiber(self) -> bool:
+        """Whether there is a single fiber, because its dimension is blocked as a whole."""
         return (
             any(tile.dimension is self.major and tile.factor is None for tile in self.tiles)
             and not self.groups
@@ -160,53 +160,53 @@ class ChainLayout:
 
     @property
     def rows_of_values(self) -> bool:
-        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        """Whether fibers are rows and units are values: rows and columns need no arithmetic."""
         plain = not (self.tiles or self.skewed or self.minor is None)
         return plain and self.major is MatrixDimension.ROWS
 
     @property
     def indexed_slots(self) -> bool:
-        """Whether every unit carries its fibre: packed twice, and no lengths to tell them."""
-        return self.fibre is not None and self.lengths is None
+        """Whether every unit records its fiber: packed twice, without lengths."""
+        return self.fiber is not None and self.lengths is None
 
     @property
     def lengths(self) -> Lengths | None:
-        """Where the slots of fibres are recorded; ``None`` if nowhere."""
+        """The lengths that give the slots of fibers; ``None`` if none are recorded."""
         if self.minor is None:
             return None
-        found = None
+        lengths = None
         if self.minor.length is not None:
-            found = Lengths(name=self.minor.length, fibres=1, scale=1, round=1)
+            lengths = Lengths(name=self.minor.length, fibers=1, scale=1, round=1)
         scale = 1
         for block in self.blocks:
             scale *= block.factor
             if block.name is not None:
-                fibres = block.group if block.padding is BlockPadding.LONGEST else 1
-                found = Lengths(name=block.name, fibres=fibres, scale=scale, round=1)
-            elif found is None or block.padding is BlockPadding.LONGEST:
-                found = None
+                fibers = block.group if block.padding is BlockPadding.LONGEST else 1
+                lengths = Lengths(name=block.name, fibers=fibers, scale=scale, round=1)
+            elif lengths is None or block.padding is BlockPadding.LONGEST:
+                lengths = None
             else:
-                found = Lengths(
-                    name=found.name,
-                    fibres=found.fibres,
-                    scale=found.scale,
-                    round=found.round * block.factor,
+                lengths = Lengths(
+                    name=lengths.name,
+                    fibers=lengths.fibers,
+                    scale=lengths.scale,
+                    round=lengths.round * block.factor,
                 )
-        return found
+        return lengths
 
     @property
     def equal_jobs(self) -> bool:
-        """Whether all jobs are equally long, whatever the matrix is."""
+        """Whether all jobs have the same length for every matrix."""
         assert self.schedule is not None
         if isinstance(self.schedule.job, BlockJob) or self.minor is None:
             return True
         lengths = self.lengths
-        return lengths is not None and lengths.fibres is None
+        return lengths is not None and lengths.fibers is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitLoop:
-    """A loop inside of a unit: ``extent`` steps of ``stride`` along ``dimension``."""
+    """A loop inside a unit: ``extent`` steps of ``stride`` along ``dimension``."""
 
     dimension: MatrixDimension
     stride: int
@@ -217,7 +217,7 @@ class UnitLoop:
 class MatrixUnits:
     """The units of a matrix of a given shape.
 
-    ``extents`` are those of the dimensions, in elements; ``digits`` the loops inside of a unit,
+    ``extents`` are those of the dimensions, in elements; ``digits`` are the loops inside a unit,
     outermost first.
     """
 
@@ -238,11 +238,11 @@ class MatrixUnits:
         return dict(self.extents)[dimension]
 
     def count(self, dimension: MatrixDimension) -> int:
-        """Units along a dimension, the incomplete last one included."""
+        """Units along a dimension, including an incomplete last one."""
         return -(-self.extent(dimension) // self.factor(dimension))
 
     def place(self, coordinates: dict[MatrixDimension, Array]) -> Array:
-        """The position of elements inside of their unit."""
+        """The position of elements inside their unit."""
         weight, place = self.size, np.zeros_like(next(iter(coordinates.values())))
         for digit in self.digits:
             weight //= digit.extent
@@ -251,7 +251,7 @@ class MatrixUnits:
         return place
 
     def offsets(self, dimension: MatrixDimension) -> Array:
-        """How far along a dimension each position inside of a unit is."""
+        """The offset along a dimension of each position inside a unit."""
         weight, position = self.size, np.arange(self.size)
         result = np.zeros(self.size, np.int64)
         for digit in self.digits:
@@ -269,23 +269,23 @@ def units_of(layout: ChainLayout, shape: tuple[int, int]) -> MatrixUnits:
         second = rows + columns - 1 if rows and columns else 0
     extents = dict(zip(layout.dimensions, (rows, second), strict=True))
     strides = dict.fromkeys(layout.dimensions, 1)
-    found: list[tuple[int, UnitLoop]] = []
+    loops: list[tuple[int, UnitLoop]] = []
     for tile in layout.tiles:
         factor = _factor(tile, extents[tile.dimension], strides[tile.dimension])
         stride = strides[tile.dimension]
-        depth = sum(digit.dimension is tile.dimension for _, digit in found)
-        found.append((depth, UnitLoop(dimension=tile.dimension, stride=stride, extent=factor)))
+        depth = sum(digit.dimension is tile.dimension for _, digit in loops)
+        loops.append((depth, UnitLoop(dimension=tile.dimension, stride=stride, extent=factor)))
         strides[tile.dimension] *= factor
     order = list(layout.dimensions)
-    found.sort(key=lambda item: (-item[0], order.index(item[1].dimension)))
-    return MatrixUnits(extents=tuple(extents.items()), digits=tuple(digit for _, digit in found))
+    loops.sort(key=lambda item: (-item[0], order.index(item[1].dimension)))
+    return MatrixUnits(extents=tuple(extents.items()), digits=tuple(digit for _, digit in loops))
 
 
 def _factor(tile: DenseTile, extent: int, stride: int) -> int:
     return tile.factor if tile.factor is not None else max(1, -(-extent // stride))
 
 
-# The words that a chain is written with: dimensions, paddings, schedules, names of structure.
+# The arguments of a chain's steps: dimensions, paddings, schedules, names of structure.
 
 
 class MatrixDimension(Enum):
@@ -300,10 +300,10 @@ class MatrixDimension(Enum):
 
 
 class BlockPadding(Enum):
-    """How incomplete blocks are filled up.
+    """How incomplete blocks are padded.
 
-    ``Zero`` fills the last block.  ``Longest`` makes everything as long as the longest of its
-    group: the block of rows that it belongs to, or the whole matrix.
+    ``Zero`` pads the last block.  ``Longest`` pads everything to the longest of its group: its
+    block of rows, or the whole matrix.
     """
 
     ZERO = "Zero"
@@ -346,7 +346,7 @@ Whole = WholeExtent.WHOLE
 
 @dataclass(frozen=True, slots=True)
 class NamedStructure:
-    """A part of the structure that is recorded under the name of a ``Var``."""
+    """A part of the structure, named by a ``Var``."""
 
     variable: Var
     location: SourceLocation
@@ -357,7 +357,9 @@ class NamedStructure:
 
 
 class Index(NamedStructure):
-    """``Index(col_idx)``: record where along the dimension each value (or row, or job) is."""
+    """``Index(col_idx)``: record the position of each value (or row, or job) along the
+    dimension.
+    """
 
     __slots__ = ()
 
@@ -369,7 +371,7 @@ class Index(NamedStructure):
 
 
 class Length(NamedStructure):
-    """``Length(row_len)``: record how many values, or blocks, there are along the dimension."""
+    """``Length(row_len)``: record the number of values, or blocks, along the dimension."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""The steps of a chain: what each does to a layout, and when it is refused.
+"""The steps of a chain: the effect of each on a layout, and when it is refused.
 
-A step is refused where it makes no sense at its place, and where it would lose what the inverse map
-needs: the column of a value, the end of a row, the order of jobs.
+A step is refused if it is meaningless at its place in the chain, or if it would lose information
+that the inverse map needs: the column of a value, the end of a row, the order of jobs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from t2s.sparse_repr.representation.chain_layout import (
     BlockPadding,
     ChainLayout,
     DenseTile,
-    FibreJob,
+    FiberJob,
     Grouping,
     Index,
     Length,
@@ -36,7 +36,7 @@ from t2s.sparse_repr.representation.inverse_map import Order, job_order
 
 @dataclass(frozen=True, kw_only=True)
 class StepPlace:
-    """A step as it is written: its text, what stands before it, and its line."""
+    """A step in the user's program: its text, the layout before it, and its line."""
 
     text: str
     before: str
@@ -65,16 +65,16 @@ class StepPlace:
         wrong = next((part for part in parts if not isinstance(part, allowed)), None)
         if wrong is not None:
             self.refuse(
-                "names structure in an unknown way",
+                "has an unknown argument",
                 expected=" or ".join(f"{each.__name__}(variable)" for each in allowed),
                 given=repr(wrong),
             )
-        found = [part for part in parts if isinstance(part, kind)]
-        if len(found) > 1:
+        matching = [part for part in parts if isinstance(part, kind)]
+        if len(matching) > 1:
             self.refuse(
                 f"has two parts of kind {kind.__name__}",
                 expected=f"one {kind.__name__}",
-                given=", ".join(map(repr, found)),
+                given=", ".join(map(repr, matching)),
             )
         others = [part for part in parts if isinstance(part, NamedStructure)]
         names = [part.name for part in others]
@@ -85,7 +85,7 @@ class StepPlace:
                     expected="a Var of its own for each part of the structure",
                     given=f"{part!r} after {self.before}",
                 )
-        return found[0] if found else None
+        return matching[0] if matching else None
 
 
 def skew(layout: ChainLayout, at: StepPlace, dimension: object) -> ChainLayout:
@@ -93,7 +93,7 @@ def skew(layout: ChainLayout, at: StepPlace, dimension: object) -> ChainLayout:
     if layout != ChainLayout():
         at.refuse("comes too late", expected="skew as the first step, A.dense().skew(Columns)")
     if dimension is not MatrixDimension.COLUMNS:
-        at.refuse("has no meaning", expected="skew(Columns)", given=repr(dimension))
+        at.refuse("applies to columns only", expected="skew(Columns)", given=repr(dimension))
     return replace(layout, skewed=True)
 
 
@@ -104,7 +104,7 @@ def pack(
     index: NamedStructure | None,
     length: NamedStructure | None,
 ) -> ChainLayout:
-    """Pack the units of fibres, or the fibres themselves."""
+    """Pack the units of fibers, or the fibers themselves."""
     _check_open(layout, at)
     dimension = _dimension_of(layout, at, target)
     if index is None:
@@ -120,7 +120,7 @@ def pack(
     )
     if layout.minor is None:
         return replace(layout, minor=packing, major=layout.other(dimension))
-    if layout.minor.dimension is dimension or layout.fibre is not None:
+    if layout.minor.dimension is dimension or layout.fiber is not None:
         at.refuse(
             f"packs {dimension!r} a second time", expected="every dimension packed at most once"
         )
@@ -134,7 +134,7 @@ def pack(
             f"cannot record {length!r}: there is one sequence of {dimension.value.lower()} only",
             expected=f"pack({dimension!r}, {index!r})",
         )
-    return replace(layout, fibre=packing)
+    return replace(layout, fiber=packing)
 
 
 def block(
@@ -145,14 +145,14 @@ def block(
     padding: object,
     length: NamedStructure | None,
 ) -> ChainLayout:
-    """Blocks of a dense dimension, of the units of a fibre, or of fibres."""
+    """Blocks of a dense dimension, of the units of a fiber, or of fibers."""
     _check_open(layout, at)
     if not isinstance(padding, BlockPadding):
-        at.refuse("has no padding", expected="Zero or Longest", given=repr(padding))
+        at.refuse("needs a padding", expected="Zero or Longest", given=repr(padding))
     size = as_int(factor)
     if factor is not WholeExtent.WHOLE and (size is None or size < 1):
         at.refuse(
-            "has a factor that is not a number of elements",
+            "needs a factor of at least 1",
             expected="a positive integer, or Whole before pack",
             given=repr(factor),
         )
@@ -166,13 +166,13 @@ def block(
         )
     if _is_minor(layout, target):
         return _block_units(layout, at, target, size, padding, name)
-    _check_fibre(layout, at, target)
+    _check_fiber(layout, at, target)
     if padding is not BlockPadding.ZERO:
         at.refuse(
             "pads blocks of rows to the longest block",
             expected=f"{BlockPadding.ZERO!r}: the last block is filled with empty"
-            f" {_fibres(layout)}",
-            hint=f"to make the {_fibres(layout)} of a block equally long, block "
+            f" {_fibers(layout)}",
+            hint=f"to make the {_fibers(layout)} of a block equally long, block "
             f"{layout.minor.dimension!r} with Longest afterwards",
         )
     return replace(layout, groups=(*layout.groups, Grouping(size=size, name=name)))
@@ -187,7 +187,7 @@ def schedule(
     padding: object,
     index: NamedStructure | None,
 ) -> ChainLayout:
-    """The last step: jobs to machines."""
+    """The last step: assign jobs to machines."""
     _check_open(layout, at)
     count = as_int(machines)
     if count is None or count < 1:
@@ -195,10 +195,10 @@ def schedule(
             "needs machines", expected="a number of machines, at least 1", given=repr(machines)
         )
     if not isinstance(policy, Policy):
-        at.refuse("has no policy", expected="ASAP, RoundRobin or LongestFirst", given=repr(policy))
+        at.refuse("needs a policy", expected="ASAP, RoundRobin or LongestFirst", given=repr(policy))
     if padding is not BlockPadding.ZERO:
         at.refuse(
-            "has a padding that a schedule cannot have",
+            "has the wrong padding",
             expected="Zero: the machines' streams are filled up at their ends",
             given=repr(padding),
             hint="to keep machines in step, block Rows by their number and Columns with Longest",
@@ -219,9 +219,9 @@ def schedule(
     return scheduled
 
 
-def _job(layout: ChainLayout, at: StepPlace, target: object) -> FibreJob | BlockJob:
+def _job(layout: ChainLayout, at: StepPlace, target: object) -> FiberJob | BlockJob:
     if layout.minor is None:
-        return FibreJob(fibres=1)
+        return FiberJob(fibers=1)
     if _is_minor(layout, target):
         slots = 1
         for blocking in layout.blocks:
@@ -229,17 +229,17 @@ def _job(layout: ChainLayout, at: StepPlace, target: object) -> FibreJob | Block
             if _named(target, blocking.name):
                 return BlockJob(slots=slots)
         return BlockJob(slots=1)
-    fibres = 1
+    fibers = 1
     for group in layout.groups:
-        fibres *= group.size
+        fibers *= group.size
         if _named(target, group.name):
-            return FibreJob(fibres=fibres)
-    _check_fibre(layout, at, target)
-    return FibreJob(fibres=1)
+            return FiberJob(fibers=fibers)
+    _check_fiber(layout, at, target)
+    return FiberJob(fibers=1)
 
 
 def _check_invertible(layout: ChainLayout, at: StepPlace) -> None:
-    """Refuse a chain whose inverse map would need what has not been recorded."""
+    """Refuse a chain that does not record all that its inverse map needs."""
     assert layout.schedule is not None
     order = job_order(layout)
     if order is Order.FREE or layout.minor is None:
@@ -281,7 +281,7 @@ def _tile(
         )
     earlier = [tile for tile in layout.tiles if tile.dimension is dimension]
     if any(tile.factor is None for tile in earlier):
-        at.refuse(f"blocks {dimension!r} again, of which there is one block", expected="no block")
+        at.refuse(f"blocks {dimension!r} again, which is a single block", expected="no block")
     return replace(
         layout, tiles=(*layout.tiles, DenseTile(dimension=dimension, factor=factor, name=name))
     )
@@ -331,17 +331,17 @@ def _is_minor(layout: ChainLayout, target: object) -> bool:
     return _named(target, layout.minor.dimension) or any(_named(target, name) for name in names)
 
 
-def _check_fibre(layout: ChainLayout, at: StepPlace, target: object) -> None:
+def _check_fiber(layout: ChainLayout, at: StepPlace, target: object) -> None:
     names = [tile.name for tile in layout.tiles if tile.dimension is layout.major]
     names += [group.name for group in layout.groups]
     if not (_named(target, layout.major) or any(_named(target, name) for name in names)):
         _unknown(layout, at, target)
 
 
-def _named(target: object, wanted: object) -> bool:
+def _named(target: object, name: object) -> bool:
     if isinstance(target, Var):
-        return isinstance(wanted, str) and target.name == wanted
-    return wanted is not None and target is wanted
+        return isinstance(name, str) and target.name == name
+    return name is not None and target is name
 
 
 def _unknown(layout: ChainLayout, at: StepPlace, target: object) -> NoReturn:
@@ -350,7 +350,7 @@ def _unknown(layout: ChainLayout, at: StepPlace, target: object) -> NoReturn:
     names += [blocking.name for blocking in layout.blocks]
     names += [group.name for group in layout.groups]
     at.refuse(
-        "names a dimension that is not there",
+        "names an unknown dimension",
         expected=f"one of {', '.join(name for name in names if name is not None)}",
         given=target.name if isinstance(target, Var) else repr(target),
     )
@@ -360,6 +360,6 @@ def _singular(dimension: MatrixDimension) -> str:
     return dimension.value.lower().removesuffix("s")
 
 
-def _fibres(layout: ChainLayout) -> str:
+def _fibers(layout: ChainLayout) -> str:
     assert layout.major is not None
     return layout.major.value.lower()

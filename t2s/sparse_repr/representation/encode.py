@@ -1,4 +1,4 @@
-"""From the entries of a matrix to the arrays of its representation, vectorized."""
+"""Encode the entries of a matrix as the arrays of its representation (vectorized)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
     BlockPadding,
     ChainLayout,
-    FibreJob,
+    FiberJob,
     MatrixDimension,
     MatrixUnits,
     Scheduling,
@@ -29,19 +29,19 @@ LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Fibres:
-    """Units in order, and the fibres that they form.
+class _Fibers:
+    """The units in order, grouped into fibers.
 
     ``entry_unit`` is the unit of every entry, ``None`` where entries are units; ``numbers`` the
-    places of fibres along their dimension (-1 for those that fill up a block of fibres); ``counts``
-    and ``slots`` the units and the slots of each fibre; ``recorded`` lengths by name, each with the
-    number of fibres that an entry is for (``None``: for all).
+    places of fibers along their dimension (-1 for those that fill up a block of fibers); ``counts``
+    and ``slots`` the units and the slots of each fiber; ``recorded`` lengths by name, each with the
+    number of fibers that an entry is for (``None``: for all).
     """
 
     values: Array
     entry_unit: Array | None
     entry_place: Array | None
-    unit_fibre: Array
+    unit_fiber: Array
     unit_minor: Array
     numbers: Array
     counts: Array
@@ -57,18 +57,18 @@ def build_storage(layout: ChainLayout, matrix: Coordinates, type: Type, what: st
     assert order is not None
     rows, columns = matrix.shape
     units = units_of(layout, (rows, columns))
-    fibres = _fibres(layout, units, matrix)
-    _check_size(int(fibres.slots.sum()) * units.size, what, matrix)
-    lengths = _job_lengths(schedule, fibres.slots)
+    fibers = _fibers(layout, units, matrix)
+    _check_size(int(fibers.slots.sum()) * units.size, what, matrix)
+    lengths = _job_lengths(schedule, fibers.slots)
     assignment = assign(lengths, schedule.machines, schedule.policy, order)
     slots = int(assignment.loads.max())
     _check_size(slots * units.size * schedule.machines, what, matrix)
-    destination = _destinations(schedule, fibres, assignment, slots)
+    destination = _destinations(schedule, fibers, assignment, slots)
     values = np.zeros((schedule.machines, slots * units.size), type.numpy)
     where = destination
-    if fibres.entry_unit is not None:
-        where = destination[fibres.entry_unit] * units.size + fibres.entry_place
-    values.reshape(-1)[where] = fibres.values
+    if fibers.entry_unit is not None:
+        where = destination[fibers.entry_unit] * units.size + fibers.entry_place
+    values.reshape(-1)[where] = fibers.values
     return Storage(
         layout=layout,
         shape=(rows, columns),
@@ -76,13 +76,13 @@ def build_storage(layout: ChainLayout, matrix: Coordinates, type: Type, what: st
         nnz=int(matrix.values.size),
         unit=units.size,
         values=values,
-        streams=_streams(layout, order, fibres, assignment, destination, slots),
+        streams=_streams(layout, order, fibers, assignment, destination, slots),
         loads=assignment.loads,
     )
 
 
-def _fibres(layout: ChainLayout, units: MatrixUnits, matrix: Coordinates) -> _Fibres:
-    """Sort entries into units and fibres, and count."""
+def _fibers(layout: ChainLayout, units: MatrixUnits, matrix: Coordinates) -> _Fibers:
+    """Sort entries into units and fibers, and count."""
     assert layout.major is not None
     major, minor = layout.major, layout.other(layout.major)
     second = matrix.columns
@@ -91,43 +91,43 @@ def _fibres(layout: ChainLayout, units: MatrixUnits, matrix: Coordinates) -> _Fi
     at: dict[MatrixDimension, Array] = dict(
         zip(layout.dimensions, (matrix.rows, second), strict=True)
     )
-    fibre_count, minor_count = units.count(major), units.count(minor)
+    fiber_count, minor_count = units.count(major), units.count(minor)
     if layout.minor is None:
-        return _dense_fibres(layout, units, matrix, at)
+        return _dense_fibers(layout, units, matrix, at)
     entry_unit = entry_place = None
     values = matrix.values
     if units.digits:
         key = at[major].astype(np.int64) // units.factor(major) * max(1, minor_count)
         key += at[minor] // units.factor(minor)
-        kept, entry_unit = np.unique(key, return_inverse=True)
+        keys, entry_unit = np.unique(key, return_inverse=True)
         entry_place = units.place(at)
-        unit_fibre, unit_minor = kept // max(1, minor_count), kept % max(1, minor_count)
+        unit_fiber, unit_minor = keys // max(1, minor_count), keys % max(1, minor_count)
     else:
-        unit_fibre, unit_minor = at[major], at[minor]
+        unit_fiber, unit_minor = at[major], at[minor]
         if major is not MatrixDimension.ROWS:
-            order = np.argsort(unit_fibre, kind="stable")
-            unit_fibre, unit_minor = unit_fibre[order], unit_minor[order]
+            order = np.argsort(unit_fiber, kind="stable")
+            unit_fiber, unit_minor = unit_fiber[order], unit_minor[order]
             values = values[order]
-    counts = np.bincount(unit_fibre, minlength=fibre_count)
-    numbers = np.arange(fibre_count)
-    if layout.fibre is not None:
+    counts = np.bincount(unit_fiber, minlength=fiber_count)
+    numbers = np.arange(fiber_count)
+    if layout.fiber is not None:
         numbers = np.flatnonzero(counts)
-        unit_fibre = np.repeat(np.arange(numbers.size), counts[numbers])
+        unit_fiber = np.repeat(np.arange(numbers.size), counts[numbers])
         counts = counts[numbers]
     missing = -counts.size % layout.group_size
     counts = np.append(counts, np.zeros(missing, counts.dtype))
     numbers = np.append(numbers, np.full(missing, -1))
     slots, recorded = _slots(layout, counts)
-    return _Fibres(
-        values=values, entry_unit=entry_unit, entry_place=entry_place, unit_fibre=unit_fibre,
+    return _Fibers(
+        values=values, entry_unit=entry_unit, entry_place=entry_place, unit_fiber=unit_fiber,
         unit_minor=unit_minor, numbers=numbers, counts=counts, slots=slots, recorded=recorded,
     )  # fmt: skip
 
 
-def _dense_fibres(
+def _dense_fibers(
     layout: ChainLayout, units: MatrixUnits, matrix: Coordinates, at: dict[MatrixDimension, Array]
-) -> _Fibres:
-    """All units of all fibres, whether zero or not."""
+) -> _Fibers:
+    """All units of all fibers, whether zero or not."""
     assert layout.major is not None
     major, minor = layout.major, layout.other(layout.major)
     count, length = units.count(major), units.count(minor)
@@ -135,16 +135,16 @@ def _dense_fibres(
     unit += at[minor] // units.factor(minor)
     counts = np.full(count, length)
     _check_size(count * length * units.size, "a dense representation", matrix)
-    return _Fibres(
+    return _Fibers(
         values=matrix.values, entry_unit=unit, entry_place=units.place(at),
-        unit_fibre=np.repeat(np.arange(count), counts),
+        unit_fiber=np.repeat(np.arange(count), counts),
         unit_minor=np.tile(np.arange(length), count),
         numbers=np.arange(count), counts=counts, slots=counts, recorded={},
     )  # fmt: skip
 
 
 def _slots(layout: ChainLayout, counts: Array) -> tuple[Array, dict[str, tuple[Array, int | None]]]:
-    """The slots of fibres, and the lengths that are recorded on the way there."""
+    """The slots of fibers, and the recorded lengths."""
     recorded: dict[str, tuple[Array, int | None]] = {}
     assert layout.minor is not None
     if layout.minor.length is not None:
@@ -170,28 +170,28 @@ def _slots(layout: ChainLayout, counts: Array) -> tuple[Array, dict[str, tuple[A
 
 def _job_lengths(schedule: Scheduling, slots: Array) -> Array:
     match schedule.job:
-        case FibreJob(fibres=fibres):
-            return slots.reshape(-1, fibres).sum(axis=1) if slots.size else slots
+        case FiberJob(fibers=fibers):
+            return slots.reshape(-1, fibers).sum(axis=1) if slots.size else slots
         case BlockJob(slots=block):
             return np.full(int(slots.sum()) // block, block)
 
 
 def _destinations(
-    schedule: Scheduling, fibres: _Fibres, assignment: JobAssignment, slots: int
+    schedule: Scheduling, fibers: _Fibers, assignment: JobAssignment, slots: int
 ) -> Array:
     """The slot of every unit, counted through all machines."""
-    ends = np.cumsum(fibres.slots)
-    starts = ends - fibres.slots
-    first = np.cumsum(fibres.counts) - fibres.counts
-    position = np.arange(fibres.unit_fibre.size)
+    ends = np.cumsum(fibers.slots)
+    starts = ends - fibers.slots
+    first = np.cumsum(fibers.counts) - fibers.counts
+    position = np.arange(fibers.unit_fiber.size)
     base = assignment.machine * slots + assignment.start
     match schedule.job:
-        case FibreJob(fibres=count):
-            job = np.arange(fibres.slots.size) // count
+        case FiberJob(fibers=count):
+            job = np.arange(fibers.slots.size) // count
             offset = base[job] + starts - starts[job * count] - first
-            position += np.repeat(offset, fibres.counts)
+            position += np.repeat(offset, fibers.counts)
         case BlockJob(slots=block):
-            position += np.repeat(starts - first, fibres.counts)
+            position += np.repeat(starts - first, fibers.counts)
             position += (base - np.arange(base.size) * block)[position // block]
     return position
 
@@ -199,7 +199,7 @@ def _destinations(
 def _streams(
     layout: ChainLayout,
     order: Order,
-    fibres: _Fibres,
+    fibers: _Fibers,
     assignment: JobAssignment,
     destination: Array,
     slots: int,
@@ -209,18 +209,18 @@ def _streams(
     shape = (schedule.machines, slots)
     streams: dict[str, StructureStream] = {}
     if layout.minor is not None:
-        streams[layout.minor.index] = _by_slot(fibres.unit_minor, destination, shape)
-    if layout.indexed_slots and layout.fibre is not None:
-        row = fibres.numbers[fibres.unit_fibre]
-        streams[layout.fibre.index] = _by_slot(row, destination, shape)
-    local = isinstance(schedule.job, FibreJob) and order in (Order.STRIDED, Order.RECORDED)
-    by_fibre = dict(fibres.recorded)
-    if layout.fibre is not None and not layout.indexed_slots:
-        by_fibre[layout.fibre.index] = (fibres.numbers, 1)
-    for name, (data, covered) in by_fibre.items():
-        empty = -1 if layout.fibre is not None and name == layout.fibre.index else 0
-        if local and covered is not None and isinstance(schedule.job, FibreJob):
-            entries = (max(1, schedule.job.fibres // covered), covered // schedule.job.fibres)
+        streams[layout.minor.index] = _by_slot(fibers.unit_minor, destination, shape)
+    if layout.indexed_slots and layout.fiber is not None:
+        row = fibers.numbers[fibers.unit_fiber]
+        streams[layout.fiber.index] = _by_slot(row, destination, shape)
+    local = isinstance(schedule.job, FiberJob) and order in (Order.STRIDED, Order.RECORDED)
+    by_fiber = dict(fibers.recorded)
+    if layout.fiber is not None and not layout.indexed_slots:
+        by_fiber[layout.fiber.index] = (fibers.numbers, 1)
+    for name, (data, covered) in by_fiber.items():
+        empty = -1 if layout.fiber is not None and name == layout.fiber.index else 0
+        if local and covered is not None and isinstance(schedule.job, FiberJob):
+            entries = (max(1, schedule.job.fibers // covered), covered // schedule.job.fibers)
             streams[name] = _by_job(data, entries, assignment, schedule.machines, empty)
         else:
             streams[name] = StructureStream(scope=StructureScope.SHARED, data=data.astype(np.int32))
@@ -239,7 +239,7 @@ def _by_slot(data: Array, destination: Array, shape: tuple[int, int]) -> Structu
 def _by_job(
     data: Array, entries: tuple[int, int], assignment: JobAssignment, machines: int, empty: int
 ) -> StructureStream:
-    """Entries of jobs, machine by machine in the order in which it gets them."""
+    """Entries of jobs by machine, in the order in which each machine gets them."""
     per_job, shared = entries[0], max(1, entries[1])
     order = assignment.sequence[np.argsort(assignment.machine[assignment.sequence], kind="stable")]
     counts = np.bincount(assignment.machine, minlength=machines)

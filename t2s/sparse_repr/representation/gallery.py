@@ -1,7 +1,7 @@
 """Well-known representations, each as one expression.
 
-Every function returns a chain; continue or change it as any other.  ``machines`` is the number of
-streams of values, and the names of the structure are those of the ``Var`` objects inside.
+Every function returns a chain, which can be extended like any other.  ``machines`` is the number of
+streams of values; the ``Var`` objects inside name the structure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from t2s.sparse_repr.representation.chain_layout import (
 
 
 def csr(machines: int = 1) -> Chain:
-    """Compressed sparse rows, dealt out in turn."""
+    """Compressed sparse rows, assigned round-robin."""
     row_len, col_idx = Var("row_len"), Var("col_idx")
     return (
         dense_matrix()
@@ -33,7 +33,7 @@ def csr(machines: int = 1) -> Chain:
 
 
 def csc(machines: int = 1) -> Chain:
-    """Compressed sparse columns, dealt out in turn."""
+    """Compressed sparse columns, assigned round-robin."""
     col_len, row_idx = Var("col_len"), Var("row_idx")
     return (
         dense_matrix()
@@ -43,7 +43,7 @@ def csc(machines: int = 1) -> Chain:
 
 
 def cisr(machines: int = 4) -> Chain:
-    """Condensed interleaved sparse rows (Fowers et al.): rows to the machine that is free first."""
+    """Condensed interleaved sparse rows (Fowers et al.): rows go to the first free machine."""
     row_len, col_idx = Var("row_len"), Var("col_idx")
     return (
         dense_matrix()
@@ -53,7 +53,7 @@ def cisr(machines: int = 4) -> Chain:
 
 
 def ell(machines: int = 1) -> Chain:
-    """ELLPACK: all rows as long as the longest."""
+    """ELLPACK: all rows are padded to the longest."""
     col_idx, width = Var("col_idx"), Var("width")
     return (
         dense_matrix()
@@ -64,7 +64,7 @@ def ell(machines: int = 1) -> Chain:
 
 
 def sliced_ell(machines: int = 1, slice_rows: int = 4) -> Chain:
-    """Sliced ELLPACK: all rows of a slice as long as the longest of the slice."""
+    """Sliced ELLPACK: all rows of a slice are padded to the longest of the slice."""
     col_idx, width, slices = Var("col_idx"), Var("width"), Var("slices")
     return (
         dense_matrix()
@@ -100,7 +100,9 @@ def blocked_csc(machines: int = 1, block_rows: int = 2, block_columns: int = 2) 
 
 
 def row_blocks(machines: int = 2, factor: int = 2) -> Chain:
-    """Rows cut into blocks of values, the blocks dealt out: the second design of [Sparse T2S]."""
+    """Rows split into blocks of values, which are assigned to machines: the second design of
+    [Sparse T2S].
+    """
     col_idx, blocks = Var("col_idx"), Var("row_blocks")
     return (
         dense_matrix()
@@ -133,7 +135,7 @@ def coo(machines: int = 1) -> Chain:
 
 
 def dia(machines: int = 1) -> Chain:
-    """Whole diagonals, those that are not empty."""
+    """All nonempty diagonals, stored whole."""
     offset = Var("offset")
     return (
         dense_matrix()

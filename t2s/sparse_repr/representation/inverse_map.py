@@ -1,10 +1,10 @@
-"""The inverse map of a chain, as hardware computes it: (machine, position) -> (row, column).
+"""The inverse map of a chain: (machine, position) -> (row, column), as computed in hardware.
 
-The map is a description, derived from the chain alone, of a small stateful decoder for each stream
-of values.  It consists of four parts, from the outside to the inside:
+The map describes a small stateful decoder for each stream of values; it depends on the chain only.
+It has four parts, from the outside in:
 
-1. which job comes next on a machine (``Order``; ``assign`` deals jobs out in that order);
-2. which fibre comes next in the job, and for how many slots;
+1. which job comes next on a machine (``Order``; ``assign`` assigns jobs in that order);
+2. which fiber comes next in the job, and for how many slots;
 3. which unit a slot holds: the next entry of the index stream, or a counter;
 4. which element of the unit a value is: counters again, and then arithmetic.
 """
@@ -22,7 +22,7 @@ from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
     ChainLayout,
     DenseTile,
-    FibreJob,
+    FiberJob,
     Lengths,
     MatrixDimension,
     Policy,
@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Order(Enum):
-    """How a decoder knows which job is next on its machine."""
+    """How a decoder determines the next job of its machine."""
 
     STRIDED = "job p, p + m, p + 2 m, ... on machine p of m"
     REPLAYED = "the next job in order, whenever this machine is the first one free"
@@ -47,21 +47,21 @@ class InverseMap:
     Attributes
     ----------
     order, job, machines: how jobs are found.
-    lengths: where the number of slots of a fibre is; ``None`` for all units of a dense fibre.
-    fibre: name of the stream with the numbers of fibres, where empty ones are left out.
-    fibre_by_slot: whether that stream has an entry for each slot.
-    unit: name of the stream with the place of each unit in its fibre; ``None`` counts.
-    job_index: name of the stream with the numbers of jobs, where they are recorded.
-    tiles: blocks of dense dimensions, that give the elements of a unit.
-    major, minor: dimensions of the fibres, and along a fibre.
+    lengths: the structure with the number of slots of a fiber; ``None`` for dense fibers.
+    fiber: name of the stream with the numbers of fibers, if empty ones are left out.
+    fiber_by_slot: whether that stream has an entry for each slot.
+    unit: name of the stream with the place of each unit in its fiber; ``None`` counts.
+    job_index: name of the stream with the numbers of jobs, if they are recorded.
+    tiles: blocks of dense dimensions, which give the elements of a unit.
+    major, minor: the dimension across fibers, and the one along a fiber.
     """
 
     order: Order
-    job: FibreJob | BlockJob
+    job: FiberJob | BlockJob
     machines: int
     lengths: Lengths | None
-    fibre: str | None
-    fibre_by_slot: bool
+    fiber: str | None
+    fiber_by_slot: bool
     unit: str | None
     job_index: str | None
     tiles: tuple[DenseTile, ...]
@@ -71,11 +71,11 @@ class InverseMap:
     def streams(self) -> tuple[str, ...]:
         """Names of the structure that the decoder reads."""
         lengths = self.lengths.name if self.lengths is not None else None
-        names = (self.job_index, lengths, self.fibre, self.unit)
+        names = (self.job_index, lengths, self.fiber, self.unit)
         return tuple(name for name in names if name is not None)
 
     def __str__(self) -> str:
-        lines = [f"job:    {self._job()}", f"fibre:  {self._fibre()}"]
+        lines = [f"job:    {self._job()}", f"fiber:  {self._fiber()}"]
         unit = f"next of {self.unit}" if self.unit is not None else "counts up"
         lines.append(f"unit:   {unit}")
         lines += self._coordinates()
@@ -84,17 +84,17 @@ class InverseMap:
     def _job(self) -> str:
         match self.job:
             case BlockJob(slots=slots):
-                what = f"{slots} slot{'s' if slots > 1 else ''} of a fibre"
-            case FibreJob(fibres=fibres):
-                what = f"{fibres} fibres" if fibres > 1 else "a fibre"
+                what = f"{slots} slot{'s' if slots > 1 else ''} of a fiber"
+            case FiberJob(fibers=fibers):
+                what = f"{fibers} fibers" if fibers > 1 else "a fiber"
         if self.order is Order.RECORDED:
-            return f"{what}; next of {self.job_index or self.fibre}"
+            return f"{what}; next of {self.job_index or self.fiber}"
         return f"{what}; {self.order.value}".replace(" of m", f" of m = {self.machines}")
 
-    def _fibre(self) -> str:
-        if self.fibre_by_slot:
-            return f"next of {self.fibre}"
-        number = f"next of {self.fibre}" if self.fibre is not None else "counts up"
+    def _fiber(self) -> str:
+        if self.fiber_by_slot:
+            return f"next of {self.fiber}"
+        number = f"next of {self.fiber}" if self.fiber is not None else "counts up"
         return f"{number}, for {self._slots()} slots"
 
     def _slots(self) -> str:
@@ -102,16 +102,16 @@ class InverseMap:
             return "all its"
         lengths = self.lengths
         text = f"the next of {lengths.name}"
-        if lengths.fibres is None:
+        if lengths.fibers is None:
             text = lengths.name
-        elif lengths.fibres > 1:
-            text += f" (one for {lengths.fibres} fibres)"
+        elif lengths.fibers > 1:
+            text += f" (one for {lengths.fibers} fibers)"
         if lengths.round > 1:
             text = f"{text} up to a multiple of {lengths.round}"
         return f"{lengths.scale} * {text}" if lengths.scale > 1 else text
 
     def _coordinates(self) -> list[str]:
-        names = {self.major: "fibre", self.minor: "unit"}
+        names = {self.major: "fiber", self.minor: "unit"}
         second = MatrixDimension.DIAGONALS if self.diagonals else MatrixDimension.COLUMNS
         row, column = (self._coordinate(names[d], d) for d in (MatrixDimension.ROWS, second))
         if self.diagonals:
@@ -136,35 +136,35 @@ class InverseMap:
 
 
 def job_order(layout: ChainLayout) -> Order | None:
-    """How the jobs of a scheduled layout are found again; ``None`` if they cannot be."""
+    """How the order of jobs of a scheduled layout is recovered; ``None`` if it cannot be."""
     schedule = layout.schedule
     assert schedule is not None
-    if layout.indexed_slots or (layout.whole_fibre and isinstance(schedule.job, BlockJob)):
+    if layout.indexed_slots or (layout.whole_fiber and isinstance(schedule.job, BlockJob)):
         return Order.FREE
     if layout.equal_jobs or schedule.policy is Policy.ROUND_ROBIN:
         return Order.STRIDED
-    named = layout.fibre is not None and schedule.job == FibreJob(fibres=1)
+    named = layout.fiber is not None and schedule.job == FiberJob(fibers=1)
     if schedule.index is not None or named:
         return Order.RECORDED
     return Order.REPLAYED if schedule.policy is Policy.ASAP else None
 
 
 def inverse_map(layout: ChainLayout) -> InverseMap:
-    """The inverse map of a whole chain."""
+    """The inverse map of a complete chain."""
     schedule, order = layout.schedule, None
     if schedule is not None:
         order = job_order(layout)
     assert schedule is not None
     assert order is not None
     assert layout.major is not None
-    numbered = layout.fibre is not None and (order is not Order.FREE or layout.indexed_slots)
+    numbered = layout.fiber is not None and (order is not Order.FREE or layout.indexed_slots)
     return InverseMap(
         order=order,
         job=schedule.job,
         machines=schedule.machines,
         lengths=None if order is Order.FREE else layout.lengths,
-        fibre=layout.fibre.index if layout.fibre is not None and numbered else None,
-        fibre_by_slot=layout.indexed_slots,
+        fiber=layout.fiber.index if layout.fiber is not None and numbered else None,
+        fiber_by_slot=layout.indexed_slots,
         unit=layout.minor.index if layout.minor is not None else None,
         job_index=schedule.index if order is Order.RECORDED else None,
         tiles=layout.tiles,
@@ -188,7 +188,7 @@ class JobAssignment:
 
 
 def assign(lengths: Array, machines: int, policy: Policy, order: Order) -> JobAssignment:
-    """Deal out jobs of ``lengths`` slots."""
+    """Assign jobs of ``lengths`` slots to machines."""
     sequence = np.arange(lengths.size)
     if order is Order.STRIDED or policy is Policy.ROUND_ROBIN:
         return _round_robin(lengths, machines, sequence)
@@ -211,9 +211,9 @@ def _round_robin(lengths: Array, machines: int, sequence: Array) -> JobAssignmen
 
 
 def _first_free(lengths: Array, machines: int, sequence: Array) -> JobAssignment:
-    """Each job to the machine that ends first, the lowest number of those.
+    """Assign each job to the machine that is free first, the lowest numbered on ties.
 
-    The heap holds ``end * machines + machine``: the smallest one is the machine wanted.
+    The heap holds ``end * machines + machine``, so its minimum is that machine.
     """
     heap = list(range(machines))
     keys = np.empty(lengths.size, np.int64)

@@ -1,8 +1,8 @@
 """``MatrixParam``: a sparse matrix as an input of a program.
 
 ``A.values[p, q]`` is value q of the stream of machine p, and ``A.inverse_map(p, q)`` are its row
-and its column.  Both are element reads as of any input, of arrays that exist only in thought: the
-values are in memory in streams, and rows and columns are decoded.
+and its column.  Both are element reads like those of any input, but of virtual arrays: values are
+streamed from memory, and rows and columns are decoded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MatrixParam(Symbol):
         super().__init__(name)
         if isinstance(type, Type) and type.is_bool:
             raise UserError(
-                f"MatrixParam {name} is of truth values, which have no products and no sums",
+                f"MatrixParam {name} has elements of type bool, which have no products and sums",
                 location=self.location,
                 expected='numbers, for example MatrixParam(Float(32), 2, CISR, name="A")',
                 given=f"{type}",
@@ -68,7 +68,7 @@ class MatrixParam(Symbol):
 
     @property
     def chain(self) -> Chain:
-        """The chain of this matrix; raises ``UserError`` where it is not defined yet."""
+        """The chain of this matrix; raises ``UserError`` if it is not defined yet."""
         if isinstance(self.representation, Representation):
             return self.representation.chain
         return self.representation
@@ -96,7 +96,7 @@ class MatrixParam(Symbol):
         return self.row[machine, position], self.column[machine, position]
 
     def extent(self, dimension: int) -> Expression:
-        """The number of rows (0) or columns (1) of the matrix, known when there is one."""
+        """The number of rows (0) or columns (1), known once a matrix is given."""
         return _extent(self, self.name, dimension, ("rows", "columns"))
 
     def store(self, matrix: object) -> Storage:
@@ -122,7 +122,7 @@ class Values(ImageParam):
         self.matrix = matrix
 
     def extent(self, dimension: int) -> Expression:
-        """The number of machines (0), or of positions (1), known when there is a matrix."""
+        """The number of machines (0), or of positions (1), known once a matrix is given."""
         return _extent(self, self.matrix.name, dimension, ("machines", "positions"))
 
 
@@ -137,7 +137,7 @@ class DecodedCoordinate(ImageParam):
 
 
 class MatrixExtent(Symbol):
-    """A size that the matrix decides: extent ``dimension`` of ``owner``."""
+    """A size that depends on the matrix: extent ``dimension`` of ``owner``."""
 
     kind = "extent"
 
@@ -160,7 +160,7 @@ def _extent(owner: Symbol, matrix: str, dimension: int, names: tuple[str, str]) 
     return Expression(node, {symbol.name: symbol}, symbol.location)
 
 
-# Matrices for representations: of the right type, small enough for hardware; and their files.
+# Matrices for representations: checks of type and size, and Matrix Market files.
 
 MOST_ROWS = 2**27
 """Rows, and columns, of a matrix: operands and results are kept on the chip, whose indices, those
@@ -168,13 +168,13 @@ of diagonals and of all right-hand sides too, are of 32 bits."""
 
 
 def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
-    """The entries of a matrix of any kind, those at one place added up.
+    """The entries of a matrix of any supported class, with duplicates added up.
 
     Raises ``UserError`` for other things, another element type than ``type``, indices out of range,
     and sizes that the indices of hardware, int32, cannot count.
     """
-    found = coordinates_of(matrix, what)
-    if found is None:
+    entries = coordinates_of(matrix, what)
+    if entries is None:
         raise UserError(
             f"{what} is not a matrix",
             location=user_location(),
@@ -182,40 +182,40 @@ def matrix_of(matrix: object, type: Type | None, what: str) -> Coordinates:
             given=f"{matrix.__class__.__name__}",
             hint="t2s.representation.read_matrix reads a Matrix Market file",
         )
-    if len(found.shape) != 2:
+    if len(entries.shape) != 2:
         raise UserError(
-            f"{what} has no rows and columns",
+            f"{what} must have two dimensions",
             location=user_location(),
             expected="two dimensions",
-            given=f"{len(found.shape)}",
+            given=f"{len(entries.shape)}",
         )
-    if type is not None and found.values.dtype != type.numpy:
+    if type is not None and entries.values.dtype != type.numpy:
         raise UserError(
             f"{what} has elements of another type",
             location=user_location(),
             expected=str(type),
-            given=str(found.values.dtype),
+            given=str(entries.values.dtype),
             hint=None
-            if found.values.dtype.kind == "c"
+            if entries.values.dtype.kind == "c"
             else f"convert it: matrix.astype(numpy.{type.numpy})",
         )
-    if max(found.shape) > MOST_ROWS:
+    if max(entries.shape) > MOST_ROWS:
         raise UserError(
             f"{what} is too large for hardware",
             location=user_location(),
             expected=f"at most {MOST_ROWS} rows and columns",
-            given=f"{found.shape[0]} x {found.shape[1]}",
+            given=f"{entries.shape[0]} x {entries.shape[1]}",
         )
-    return found
+    return entries
 
 
 def read_matrix(path: str | Path, type: Type) -> Any:
     """Read a Matrix Market file as a ``scipy.sparse.csr_array`` of elements of ``type``.
 
-    All variants are read: coordinate and array, real, integer and pattern (ones), general,
-    symmetric and skew-symmetric, compressed by gzip or bzip2 too.  Entries that are there twice are
-    added up.  Raises ``UserError`` for complex matrices, for elements that ``type`` does not have
-    (fractions of integers, numbers too large), and for files that are damaged or too large.
+    Reads all real variants: coordinate and array, real, integer and pattern (ones), general,
+    symmetric and skew-symmetric, also compressed by gzip or bzip2.  Duplicate entries are added up.
+    Raises ``UserError`` for complex matrices, for elements that ``type`` cannot represent
+    (fractions as integers, numbers out of range), and for files that are damaged or too large.
     """
     location = user_location()
     check_path(path, "read_matrix")
@@ -227,23 +227,23 @@ def read_matrix(path: str | Path, type: Type) -> Any:
             given=repr(type),
         )
     what = f"the Matrix Market file {Path(path).name}"
-    found = matrix_of(read_market(path, what), None, what)
+    matrix = matrix_of(read_market(path, what), None, what)
     with np.errstate(all="ignore"):
-        values = found.values.astype(type.numpy) if found.values.dtype.kind != "c" else None
-    if values is None or (type.is_integer and not (values == found.values).all()):
+        values = matrix.values.astype(type.numpy) if matrix.values.dtype.kind != "c" else None
+    if values is None or (type.is_integer and not (values == matrix.values).all()):
         raise UserError(
             f"{what} has elements that do not fit {type}",
             location=location,
             expected=f"elements that can be converted to {type}",
             given="complex elements" if values is None else "fractions, or numbers too large",
         )
-    return to_csr(replace(found, values=values))
+    return to_csr(replace(matrix, values=values))
 
 
 def write_matrix(path: str | Path, matrix: Any) -> None:
-    """Write a matrix, or a ``Storage``, as a Matrix Market file, whose name ends in ``.mtx``.
+    """Write a matrix, or a ``Storage``, to a Matrix Market file, whose name ends in ``.mtx``.
 
-    Raises ``UserError`` for what ``store`` does not take either, and where nothing can be written.
+    Raises ``UserError`` for matrices that ``store`` refuses, and if the file cannot be written.
     """
     check_path(path, "write_matrix")
     what = "the matrix to write"

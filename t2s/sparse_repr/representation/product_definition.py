@@ -1,4 +1,4 @@
-"""The definition of a product, ``y[i] += A.values[p, q] * x[j]``, taken apart."""
+"""Analysis of the definition of a product, ``y[i] += A.values[p, q] * x[j]``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyFunc = TemporalFunc[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ProductDefinition:
-    """``y[r] = start; y[i] += term`` taken apart.
+    """The parts of ``y[r] = start; y[i] += term``.
 
     ``side`` is the Var of the right-hand sides, if any, ``start`` is ``None`` for 0, ``scalars``
     are the Params of both, ``sizes`` the sizes of the matrix that they use, by name.
@@ -58,7 +58,7 @@ class ProductDefinition:
 
 
 def definition_of(func: AnyFunc) -> ProductDefinition:
-    """Take the definition of a product apart; ``UserError`` where it is something else."""
+    """Analyze the definition of a product; ``UserError`` if it is not one."""
     if len(func.written) != 2:
         unsupported(
             func.written[-1].location,
@@ -91,7 +91,7 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
     term = _term(func, value, itself, location)
     side = index_name(update.target[1]) if len(update.target) == 2 else None
     _sides_only(func, matrix, side)
-    vector = _vector(func, matrix, term, row, side, update.symbols, location)
+    vector = _vector(func, matrix, term, update.symbols, location)
     begin = typed_value(func, first).node
     start = start_of(func.name, begin, func.arguments, first.symbols, first.location)
     symbols = _symbols(func)
@@ -115,11 +115,11 @@ def definition_of(func: AnyFunc) -> ProductDefinition:
 
 
 def _symbols(func: AnyFunc) -> dict[str, object]:
-    """What both definitions name; ``UserError`` where they mean two things by one name."""
-    found: dict[str, Symbol] = {}
+    """The symbols of both definitions; ``UserError`` if a name means two things."""
+    symbols: dict[str, Symbol] = {}
     for written in func.written:
         for name, symbol in written.symbols.items():
-            known = found.setdefault(name, symbol)
+            known = symbols.setdefault(name, symbol)
             if known is not symbol and not isinstance(symbol, Var | RVar | sparse.MatrixExtent):
                 raise UserError(
                     f"two different things are named {name} in the definitions of {func.name}",
@@ -128,7 +128,7 @@ def _symbols(func: AnyFunc) -> dict[str, object]:
                     given=f"a {known.kind} and a {symbol.kind}",
                     notes=((known.location, "the first one"), (symbol.location, "the second one")),
                 )
-    return dict(found)
+    return dict(symbols)
 
 
 def _own_sizes(
@@ -138,7 +138,7 @@ def _own_sizes(
     sizes: Mapping[str, sparse.MatrixExtent],
     location: SourceLocation,
 ) -> None:
-    """Sizes are those of the matrix of the product: only they are known."""
+    """Check that all sizes are those of the product's matrix: no others are known."""
     for node in walk(expression):
         if isinstance(node, Parameter) and node.name in sizes:
             owner = sizes[node.name].owner
@@ -152,7 +152,9 @@ def _own_sizes(
 
 
 def _all_positions(matrix: sparse.MatrixParam, position: object, location: SourceLocation) -> None:
-    """A product is over all positions: the extent of its ``RDom`` is that of the streams."""
+    """Check that the product runs over all positions: the extent of its ``RDom`` is that of the
+    streams.
+    """
     assert isinstance(position, RVar)
     extent = position.extent
     symbol = extent.symbols.get(extent.node.name) if isinstance(extent.node, Parameter) else None
@@ -174,7 +176,7 @@ def _all_positions(matrix: sparse.MatrixParam, position: object, location: Sourc
 
 
 def _sides_only(func: AnyFunc, matrix: sparse.MatrixParam, side: str | None) -> None:
-    """Only right-hand sides have bounds: the matrix decides all others."""
+    """Check that only right-hand sides have bounds: the matrix decides all others."""
     for bound in func.bounds:
         if bound.variable != side:
             unsupported(
@@ -202,21 +204,19 @@ def _vector(
     func: AnyFunc,
     matrix: sparse.MatrixParam,
     term: Expr,
-    row: Read,
-    side: str | None,
     symbols: Mapping[str, object],
     location: SourceLocation,
 ) -> ImageParam:
     """The one dense operand."""
     own = {matrix.values.name, matrix.row.name, matrix.column.name}
-    found = {node.source for node in walk(term) if isinstance(node, Read)} - own
-    vectors = [symbols[name] for name in sorted(found)]
+    names = {node.source for node in walk(term) if isinstance(node, Read)} - own
+    vectors = [symbols[name] for name in sorted(names)]
     if len(vectors) != 1 or not isinstance(vectors[0], ImageParam):
         unsupported(
             location,
             f"{func.name} needs one dense operand",
             f"one ImageParam indexed by the column of {matrix.name}",
-            ", ".join(sorted(found)) or "none",
+            ", ".join(sorted(names)) or "none",
         )
     return vectors[0]
 
@@ -230,7 +230,7 @@ def _localized(
     side: str | None,
     location: SourceLocation,
 ) -> Expr:
-    """The term over the values that come to a multiplier."""
+    """The term, over the values that a multiplier receives."""
     column = Read(source=matrix.column.name, indices=row.indices, type=row.type)
     subscripts: tuple[Expr, ...] = (column, *([Index(name=side)] if side is not None else []))
     value = Read(source=matrix.values.name, indices=row.indices, type=matrix.type)
@@ -278,10 +278,10 @@ def unsupported(location: SourceLocation | None, what: str, expected: str, given
     raise UnsupportedError(what, location=location, expected=expected, given=given)
 
 
-# The start value of a product: what ``y[r] = ...`` says before sums are added to it.
+# The start value of a product: the definition ``y[r] = ...``, to which sums are added.
 #
-# It may read inputs at any place that follows from the row (and from the right-hand side), scalars,
-# and the sizes of the matrix: ``y[r] = beta * z[r]``, ``y[r] = (1 - d) / A.extent(0)``.
+# It may read inputs at indices computed from the row (and the right-hand side), scalars, and the
+# sizes of the matrix: ``y[r] = beta * z[r]``, ``y[r] = (1 - d) / A.extent(0)``.
 
 Array = np.ndarray[Any, Any]
 
@@ -324,12 +324,12 @@ def start_of(
                 _refuse(
                     func, node, "ImageParams, numbers, Params and sizes of the matrix", location
                 )
-            given = [symbols.get(part.name) for part in inner if isinstance(part, Parameter)]
+            scalars = [symbols.get(part.name) for part in inner if isinstance(part, Parameter)]
             if any(isinstance(part, Read) for part in inner) or any(
-                isinstance(symbol, Param) for symbol in given
+                isinstance(symbol, Param) for symbol in scalars
             ):
-                wanted = f"places that follow from {', '.join(target)} and numbers"
-                _refuse(func, node, wanted, location)
+                expected = f"places that follow from {', '.join(target)} and numbers"
+                _refuse(func, node, expected, location)
             operands[node.source] = symbol
     side = target[1] if len(target) == 2 else None
     return Start(value=value, row=target[0], side=side, operands=operands, location=location)
@@ -354,20 +354,20 @@ def extents_of(start: Start, rows: int, width: int) -> dict[str, tuple[int, ...]
     environment = _points(start, rows, width)
     for read in start.reads:
         operand = start.operands[read.source]
-        found: list[int] = []
+        extents: list[int] = []
         for dimension, part in enumerate(read.indices):
             varies = any(isinstance(node, Index) for node in walk(part))
             places = np.asarray(evaluate(part, environment))
             if places.size and int(places.min()) < 0:
                 _outside(start, read, "0 or more", f"{int(places.min())}, in dimension {dimension}")
             empty = not rows and varies
-            found.append(0 if empty or not places.size else int(places.max()) + 1)
-        known = shapes.get(read.source, (0,) * len(found))
-        shapes[read.source] = tuple(max(pair) for pair in zip(known, found, strict=True))
+            extents.append(0 if empty or not places.size else int(places.max()) + 1)
+        known = shapes.get(read.source, (0,) * len(extents))
+        shapes[read.source] = tuple(max(pair) for pair in zip(known, extents, strict=True))
         declared = operand.shape
         if declared is not None:
-            if any(n > most for n, most in zip(found, declared, strict=True)):
-                _outside(start, read, f"places in the shape {declared}", f"up to {tuple(found)}")
+            if any(n > most for n, most in zip(extents, declared, strict=True)):
+                _outside(start, read, f"places in the shape {declared}", f"up to {tuple(extents)}")
             shapes[read.source] = declared
     return shapes
 
@@ -429,5 +429,5 @@ def environment_of(
 def scalars_in(expressions: Sequence[Expr], symbols: Mapping[str, object]) -> tuple[Param, ...]:
     """The Params that expressions use, by name."""
     used = {node.name for each in expressions for node in walk(each) if isinstance(node, Parameter)}
-    found = (symbols[name] for name in sorted(used))
-    return tuple(symbol for symbol in found if isinstance(symbol, Param))
+    parameters = (symbols[name] for name in sorted(used))
+    return tuple(symbol for symbol in parameters if isinstance(symbol, Param))

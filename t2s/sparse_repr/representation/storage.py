@@ -1,8 +1,7 @@
-"""The arrays that a representation of a matrix consists of, what they cost, and undoing them.
+"""The arrays of a matrix in a representation: their cost, and decoding them with numpy.
 
-``decode`` finds the row and the column of every stored value from values and structure alone: the
-inverse map for all positions at once, with numpy.  The decoders in hardware compute the same one
-value after the other.
+``decode`` computes the row and the column of every stored value from the structure: the inverse map
+of all positions at once.  The decoders in hardware compute the same, value by value.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from t2s.core.types import Type
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
     ChainLayout,
-    FibreJob,
+    FiberJob,
     MatrixDimension,
     MatrixUnits,
     Policy,
@@ -35,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 class StructureScope(Enum):
-    """Who reads a stream of structure."""
+    """Which machines read a stream of structure."""
 
     SHARED = "shared"
     MACHINE = "machine"
@@ -45,7 +44,7 @@ class StructureScope(Enum):
 class StructureStream:
     """A part of the structure: one row for each machine, or one sequence for all of them.
 
-    Entries that stand for nothing are -1 in a stream of indices and 0 in a stream of lengths.
+    Padding is -1 in a stream of indices and 0 in a stream of lengths.
     """
 
     scope: StructureScope
@@ -87,12 +86,12 @@ class Storage(HasEntries, NotebookDisplay):
 
     @property
     def padding(self) -> float:
-        """The fraction of all stored values that stand for no entry of the matrix."""
+        """The fraction of stored values that are padding."""
         return 1 - self.nnz / self.values.size if self.values.size else 0.0
 
     @property
     def balance(self) -> float:
-        """Mean over largest load of a machine: 1 where all machines work equally long."""
+        """Mean divided by largest load of a machine: 1 if all machines have equal loads."""
         largest = int(self.loads.max())
         return float(self.loads.mean()) / largest if largest else 1.0
 
@@ -100,14 +99,6 @@ class Storage(HasEntries, NotebookDisplay):
     def bytes(self) -> int:
         """Bytes of values and structure."""
         return int(self.values.nbytes + sum(stream.data.nbytes for stream in self.streams.values()))
-
-    def machine_streams(self, machine: int) -> dict[str, Array]:
-        """What one machine reads: ``values``, and its own or everybody's structure by name."""
-        found = {
-            name: stream.data[machine] if stream.scope is StructureScope.MACHINE else stream.data
-            for name, stream in self.streams.items()
-        }
-        return {"values": self.values[machine], **found}
 
     def decode(self) -> tuple[Array, Array]:
         """Row and column of every value, machines x positions, by the inverse map.
@@ -119,13 +110,13 @@ class Storage(HasEntries, NotebookDisplay):
     def coordinates(self) -> Coordinates:
         """The entries of the matrix, decoded, by rows.
 
-        Zeros inside of dense blocks, and of matrices that are not packed, are not entries; other
-        zeros that were stored are.
+        Zeros in dense blocks, and in matrices that are not packed, are not entries; other stored
+        zeros are.
         """
         return coordinates(self)
 
     def entries(self) -> Coordinates:
-        """The same: a ``Storage`` is taken wherever a matrix is."""
+        """The same as ``coordinates``, so that a ``Storage`` can be used like a matrix."""
         return self.coordinates()
 
     def to_scipy(self) -> Any:
@@ -134,7 +125,7 @@ class Storage(HasEntries, NotebookDisplay):
 
     @property
     def table(self) -> Table:
-        """What is stored: values and structure, with shapes and bytes."""
+        """The stored arrays with shapes and bytes."""
         machines, positions = self.values.shape
         rows = [("values", f"{self.type}", f"{machines:,} x {positions:,}", self.values.nbytes)]
         rows += [
@@ -167,7 +158,7 @@ class Storage(HasEntries, NotebookDisplay):
         return NotebookCard(title="Storage of a matrix", summary=summary, parts=parts)
 
     def _pictures(self) -> tuple[SvgPicture | None, ...]:
-        """The matrix and the streams; none of a matrix that is too large to draw."""
+        """Pictures of the matrix and the streams; none if the matrix is too large to draw."""
         if self.values.size > MOST_VALUES:
             return ()
         down, across = decode(self)
@@ -178,15 +169,15 @@ class Storage(HasEntries, NotebookDisplay):
 
 
 def decode(storage: Storage) -> tuple[Array, Array]:
-    """Row and column of every value, machines x positions; -1 where there is padding."""
+    """Row and column of every value, machines x positions; -1 for padding."""
     mapping = inverse_map(storage.layout)
     units = units_of(storage.layout, storage.shape)
-    fibre, place = _slots(mapping, storage, units)
+    fiber, place = _slots(mapping, storage, units)
     if mapping.unit is not None:
         place = storage.streams[mapping.unit].data
-    valid = (fibre >= 0) & (place >= 0)
+    valid = (fiber >= 0) & (place >= 0)
     at: dict[MatrixDimension, Array] = {}
-    for dimension, outer in ((mapping.major, fibre), (mapping.minor, place)):
+    for dimension, outer in ((mapping.major, fiber), (mapping.minor, place)):
         elements = outer.astype(np.int64)[:, :, None] * units.factor(dimension)
         at[dimension] = (elements + units.offsets(dimension)).reshape(storage.values.shape)
     rows, columns = at[MatrixDimension.ROWS], at.get(MatrixDimension.COLUMNS)
@@ -201,12 +192,12 @@ def decode(storage: Storage) -> tuple[Array, Array]:
 def coordinates(storage: Storage) -> Coordinates:
     """The entries of the matrix again, by rows.
 
-    Zeros inside of dense units and of matrices that are not packed are not entries; all other
-    stored zeros are.
+    Zeros in dense units, and in matrices that are not packed, are not entries; all other stored
+    zeros are.
     """
     rows, columns = decode(storage)
-    kept = _is_entry(storage, rows)
-    rows, columns, values = rows[kept], columns[kept], storage.values[kept]
+    entries = _is_entry(storage, rows)
+    rows, columns, values = rows[entries], columns[entries], storage.values[entries]
     order = np.lexsort((columns, rows))
     return Coordinates(
         shape=storage.shape, modes=(rows[order], columns[order]), values=values[order]
@@ -215,47 +206,47 @@ def coordinates(storage: Storage) -> Coordinates:
 
 def _is_entry(storage: Storage, rows: Array) -> Array:
     """Which values are entries of the matrix, by their decoded rows."""
-    kept: Array = rows >= 0
+    entries: Array = rows >= 0
     if storage.unit > 1 or storage.layout.minor is None:
-        kept = kept & (storage.values != 0)
-    return kept
+        entries = entries & (storage.values != 0)
+    return entries
 
 
 def _jobs(storage: Storage) -> Array:
-    """The job of every slot, machines x slots, -1 behind the last one of a machine."""
+    """The job of every slot, machines x slots, -1 after the last one of a machine."""
     mapping = inverse_map(storage.layout)
     if isinstance(mapping.job, BlockJob):
         blocks = np.arange(storage.slots) // mapping.job.slots
         return np.broadcast_to(blocks, (storage.values.shape[0], storage.slots))
-    fibre, _ = _slots(mapping, storage, units_of(storage.layout, storage.shape))
-    return np.where(fibre < 0, -1, fibre // mapping.job.fibres)
+    fiber, _ = _slots(mapping, storage, units_of(storage.layout, storage.shape))
+    return np.where(fiber < 0, -1, fiber // mapping.job.fibers)
 
 
 def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[Array, Array]:
-    """Fibre, and place in the fibre, of every slot; -1 after the last job of a machine."""
+    """Fiber, and position in the fiber, of every slot; -1 after the last job of a machine."""
     machines, slots = storage.values.shape[0], storage.slots
-    if mapping.fibre_by_slot and mapping.fibre is not None:
-        fibre = storage.streams[mapping.fibre].data
-        return fibre, np.zeros_like(fibre)
+    if mapping.fiber_by_slot and mapping.fiber is not None:
+        fiber = storage.streams[mapping.fiber].data
+        return fiber, np.zeros_like(fiber)
     if mapping.order is Order.FREE:
         return np.zeros((machines, slots), np.int64), np.zeros((machines, slots), np.int64)
-    numbers, lengths, machine_of = _fibres(mapping, storage, units)
+    numbers, lengths, machine_of = _fibers(mapping, storage, units)
     if isinstance(mapping.job, BlockJob):
         return _deal_blocks(mapping.job.slots, numbers, lengths, (machines, slots))
-    fibre = np.full((machines, slots), -1, np.int64)
+    fiber = np.full((machines, slots), -1, np.int64)
     place = np.zeros((machines, slots), np.int64)
     for machine in range(machines):
         mine = machine_of == machine
-        here = np.repeat(numbers[mine], lengths[mine])
-        fibre[machine, : here.size] = here
-        place[machine, : here.size] = _count(lengths[mine])
-    return fibre, place
+        of_machine = np.repeat(numbers[mine], lengths[mine])
+        fiber[machine, : of_machine.size] = of_machine
+        place[machine, : of_machine.size] = _count(lengths[mine])
+    return fiber, place
 
 
 def _deal_blocks(
     block: int, numbers: Array, lengths: Array, shape: tuple[int, int]
 ) -> tuple[Array, Array]:
-    """Blocks of slots in turn, block k to machine k modulo their number."""
+    """Blocks of slots round-robin: block k belongs to machine k modulo their number."""
     machines, slots = shape
     result = []
     for data, empty in ((np.repeat(numbers, lengths), -1), (_count(lengths), 0)):
@@ -273,80 +264,78 @@ def _count(lengths: Array) -> Array:
     return counted
 
 
-def _fibres(
+def _fibers(
     mapping: InverseMap, storage: Storage, units: MatrixUnits
 ) -> tuple[Array, Array, Array]:
-    """The number, the slots and the machine of every fibre, in an order right for each machine."""
+    """The number, the slots and the machine of every fiber, in the order of each machine."""
     machines = mapping.machines
     if mapping.order is Order.RECORDED or _local(mapping, storage):
-        return _local_fibres(mapping, storage, units)
+        return _local_fibers(mapping, storage)
     lengths = _shared_lengths(mapping, storage, units)
     numbers = np.arange(lengths.size)
-    if mapping.fibre is not None:
-        numbers = storage.streams[mapping.fibre].data.reshape(-1)
+    if mapping.fiber is not None:
+        numbers = storage.streams[mapping.fiber].data.reshape(-1)
     if isinstance(mapping.job, BlockJob):
         return numbers, lengths, np.zeros(lengths.size, np.int64)
-    fibres = mapping.job.fibres
-    jobs = lengths.reshape(-1, fibres).sum(axis=1)
+    fibers = mapping.job.fibers
+    jobs = lengths.reshape(-1, fibers).sum(axis=1)
     dealt = assign(jobs, machines, Policy.ASAP, mapping.order)
-    return numbers, lengths, np.repeat(dealt.machine, fibres)
+    return numbers, lengths, np.repeat(dealt.machine, fibers)
 
 
 def _local(mapping: InverseMap, storage: Storage) -> bool:
-    """Whether each machine has the lengths, or the numbers, of its own fibres."""
-    names = [mapping.fibre, mapping.lengths.name if mapping.lengths is not None else None]
+    """Whether each machine has the lengths, or the numbers, of its own fibers."""
+    names = [mapping.fiber, mapping.lengths.name if mapping.lengths is not None else None]
     return any(
         name is not None and storage.streams[name].scope is StructureScope.MACHINE for name in names
     )
 
 
-def _local_fibres(
-    mapping: InverseMap, storage: Storage, units: MatrixUnits
-) -> tuple[Array, Array, Array]:
-    """As ``_fibres``, from streams that each machine has of its own."""
-    assert isinstance(mapping.job, FibreJob)
-    machines, fibres = mapping.machines, mapping.job.fibres
+def _local_fibers(mapping: InverseMap, storage: Storage) -> tuple[Array, Array, Array]:
+    """As ``_fibers``, from per-machine streams."""
+    assert isinstance(mapping.job, FiberJob)
+    machines, fibers = mapping.machines, mapping.job.fibers
     table = _local_lengths(mapping, storage)
     owner = np.repeat(np.arange(machines), table.shape[1])
-    if mapping.fibre is not None:
-        numbers = storage.streams[mapping.fibre].data
+    if mapping.fiber is not None:
+        numbers = storage.streams[mapping.fiber].data
     else:
         jobs = (
-            np.arange(table.shape[1] // fibres)[None, :] * machines + np.arange(machines)[:, None]
+            np.arange(table.shape[1] // fibers)[None, :] * machines + np.arange(machines)[:, None]
         )
         if mapping.job_index is not None:
             jobs = storage.streams[mapping.job_index].data
-        numbers = jobs[:, :, None] * fibres + np.arange(fibres)
+        numbers = jobs[:, :, None] * fibers + np.arange(fibers)
     numbers = np.where(numbers.reshape(machines, -1) < 0, -1, numbers.reshape(machines, -1))
     lengths = np.where(numbers < 0, 0, table) if mapping.job_index is not None else table
     return numbers.reshape(-1), lengths.reshape(-1), owner
 
 
 def _local_lengths(mapping: InverseMap, storage: Storage) -> Array:
-    """Slots of the fibres of each machine."""
+    """Slots of the fibers of each machine."""
     assert mapping.lengths is not None
-    assert isinstance(mapping.job, FibreJob)
+    assert isinstance(mapping.job, FiberJob)
     lengths = mapping.lengths
     data = _scaled(lengths.round, lengths.scale, storage.streams[lengths.name].data)
-    if lengths.fibres is None:
-        jobs = storage.streams[mapping.job_index or mapping.fibre or ""].data.shape[1]
-        count = jobs * (mapping.job.fibres if mapping.job_index is not None else 1)
+    if lengths.fibers is None:
+        jobs = storage.streams[mapping.job_index or mapping.fiber or ""].data.shape[1]
+        count = jobs * (mapping.job.fibers if mapping.job_index is not None else 1)
         entry = data.reshape(-1)[0] if data.size else 0
         return np.full((mapping.machines, count), entry)
-    return np.repeat(data, min(lengths.fibres, mapping.job.fibres), axis=1)
+    return np.repeat(data, min(lengths.fibers, mapping.job.fibers), axis=1)
 
 
 def _shared_lengths(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> Array:
-    """Slots of all fibres, in order."""
+    """Slots of all fibers, in order."""
     count = units.count(mapping.major)
-    if mapping.fibre is not None:
-        count = storage.streams[mapping.fibre].data.size
+    if mapping.fiber is not None:
+        count = storage.streams[mapping.fiber].data.size
     count += -count % storage.layout.group_size
     if mapping.lengths is None:
         return np.full(count, units.count(mapping.minor))
     lengths = mapping.lengths
     data = _scaled(lengths.round, lengths.scale, storage.streams[lengths.name].data.reshape(-1))
-    return np.repeat(data, lengths.fibres or count)[:count]
+    return np.repeat(data, lengths.fibers or count)[:count]
 
 
 def _scaled(round: int, scale: int, entries: Array) -> Array:

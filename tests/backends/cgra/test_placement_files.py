@@ -235,7 +235,7 @@ def test_unknown_and_missing_fields_are_refused_by_place() -> None:
         (("nets", 0, "branches", 0, "latency"), 0, "a latency of at least"),
         (("nets", 0, "branches", 0, "capacity"), 1, "a capacity of at least"),
         (("tensors", 0, "name"), "a b", "a name: letters, digits and underscores"),
-        (("tensors", 0, "type", "bits"), 7, "a type that there is"),
+        (("tensors", 0, "type", "bits"), 7, "an existing type"),
         (("tensors", 0, "layout", "indices", 0, "class"), "Machine", "one of Apply, Cast"),
         (("seed",), 1 << 70, "an integer of 64 bits"),
         (("name",), "../ring", "letters, digits and underscores"),

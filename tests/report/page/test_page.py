@@ -137,7 +137,7 @@ def test_a_window_outside_of_the_run(tmp_path: Path) -> None:
     result = run()
     with refused(
         f"""
-        a window of the report is not in the run
+        a window of the report is outside the run
           --> result.report(tmp_path / "page.html", windows=[(5, 5000)])
           expected: windows=[(first, last), ...] with cycles of 1 to {result.cycles}, first <= last
           given:    (5, 5000)
@@ -151,7 +151,7 @@ def test_windows_that_are_no_list(tmp_path: Path) -> None:
     windows_expected = f"windows=[(first, last), ...] with cycles of 1 to {result.cycles}"
     with refused(
         f"""
-        the windows of the report are not a list of windows
+        windows= must be a list of (first, last) pairs
           --> result.report(tmp_path / "page.html", windows=windows)
           expected: {windows_expected}, first <= last, 16 of them at most
           given:    7
@@ -167,7 +167,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         """
         the file 'nowhere/page.html' cannot be written
           --> result.report("nowhere/page.html")
-          expected: a name in a folder on a disk with room, in which files can be made
+          expected: a name in a writable folder on a disk with free space
           given:    No such file or directory
         """
     ):

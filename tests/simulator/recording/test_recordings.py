@@ -382,7 +382,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         """
         the file 'nowhere/a.pftrace' cannot be written
           --> result.trace("nowhere/a.pftrace", cycles=(1, 9))
-          expected: a name in a folder on a disk with room, in which files can be made
+          expected: a name in a writable folder on a disk with free space
           given:    No such file or directory
         """
     ):

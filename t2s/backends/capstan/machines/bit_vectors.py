@@ -1,8 +1,7 @@
-"""Bit vectors: scanners, where the firings of a body come from, and builders.
+"""Bit vectors: scanners, which generate the firings of a body, and builders.
 
-A scanner looks at a *window* of each operand, ``WINDOW_BITS`` bits, and puts as many of the set
-bits of their combination as the body takes at a time.  A window takes a firing for each so many,
-and one if it has none.
+A scanner reads a *window* of ``WINDOW_BITS`` bits of each operand, and emits the set bits of their
+combination, as many per firing as the body has lanes.  A window without set bits takes one firing.
 """
 
 from __future__ import annotations
@@ -10,26 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody, passage
-from t2s.backends.capstan.machines.kit import (
-    LAST,
-    UnitDraft,
-    UnitHead,
-    Wire,
-    let,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    counted_from,
-    is_there,
-    number,
-    spread,
-    where,
-    zero,
-)
+from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire
+from t2s.backends.capstan.machines.vectors import addresses, counted_from, is_there
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
     Apply,
@@ -45,11 +26,15 @@ from t2s.core.expr import (
     apply,
     const,
     equals,
+    select,
+    spread,
+    zero,
 )
 from t2s.core.ops import Op
 from t2s.core.types import INT32, UInt
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Role, Statement
+from t2s.graph.build import In, put, rule, when, write
 from t2s.graph.nodes import DONE, Put
 from t2s.patterns.ir import WINDOW_BITS, WORD_BITS, BuildBits, Foreach, JoinKind, Reduce, ScanHeader
 
@@ -61,9 +46,11 @@ _ALL = (1 << WORD_BITS) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Operand:
-    """A bit vector: the words of its window, and how many bits are set in those before."""
+    """An operand: the words of its current window, and how many bits are set in the windows
+    before.
+    """
 
-    head: UnitHead
+    head: In
     before: Local
 
     @property
@@ -75,13 +62,15 @@ class _Operand:
         """The set bits of the window."""
         return CountBits(words=self.words, type=INT32)
 
-    def positions(self, found: Expr) -> Expr:
-        """The positions of bits in the operand, -1 where it does not have them."""
-        rank = RankBits(words=self.words, bits=found, type=found.type)
-        behind = found + number(1, found.type.lanes)
-        after = RankBits(words=self.words, bits=behind, type=found.type)
-        has = is_there(found) & (rank < after)
-        return addresses(has, spread(self.before, found.type.lanes) + rank)
+    def positions(self, bits: Expr) -> Expr:
+        """The ranks of bits among the set bits of the operand, -1 for bits that it does not
+        have.
+        """
+        rank = RankBits(words=self.words, bits=bits, type=bits.type)
+        behind = bits + 1
+        after = RankBits(words=self.words, bits=behind, type=bits.type)
+        has = is_there(bits) & (rank < after)
+        return addresses(has, spread(self.before, bits.type.lanes) + rank)
 
 
 def scanned(
@@ -92,14 +81,16 @@ def scanned(
     lanes: int,
     region: str,
 ) -> PatternBody:
-    """The body of a pattern that visits bits; ``queues`` bring the windows of its operands."""
+    """The body of a pattern that iterates over bits; ``queues`` bring the windows of its
+    operands.
+    """
     unit = BodyUnit(around, f"scan_{pattern.binders[0]}", Role.RELAY, pattern.location)
-    windows = where(unit.valid, windows_of(unit.scalar(header.bits)), number(0))
+    windows = select(unit.valid, windows_of(unit.scalar(header.bits)), 0)
     at, begin = unit.register("window"), unit.register("from")
     out_before = unit.register("outputs")
     operands = tuple(
         _Operand(
-            head=unit.take(wire, unit.local("words")),
+            head=unit.listen(wire, unit.local("words")),
             before=unit.register("before"),
         )
         for wire in queues
@@ -108,47 +99,47 @@ def scanned(
     lets: list[Let] = []
 
     def bound(name: str, value: Expr) -> Local:
-        """A value that several others use."""
-        step, local = let(unit, name, value)
+        """Bind a value that several others use."""
+        step, local = unit.let(name, value)
         lets.append(step)
         return local
 
     joined = bound("joined", _behind(_joined(operands, header.join), begin))
     ones = bound("ones", CountBits(words=joined, type=INT32))
-    found = bound("found", LowestBits(words=joined, type=wide))
-    offset = spread(at * number(WINDOW_BITS), lanes)
-    coordinates = bound("coordinates", addresses(is_there(found), found + offset))
-    values = [coordinates, *(operand.positions(found) for operand in operands)]
+    bits = bound("found", LowestBits(words=joined, type=wide))
+    offset = spread(at * WINDOW_BITS, lanes)
+    coordinates = bound("coordinates", addresses(is_there(bits), bits + offset))
+    values = [coordinates, *(operand.positions(bits) for operand in operands)]
     if len(operands) > 1:
         values.insert(2, counted_from(out_before, lanes))
     room = around.draft.times.room(lanes)
     control = unit.output(pattern.binders[0], wide, tagged=True, capacity=room)
     wires = {name: unit.output(name, wide, capacity=room) for name in pattern.binders}
     locals = [put(wires[name], value) for name, value in zip(wires, values, strict=True)]
-    nothing = [put(wire, number(-1, lanes)) for wire in wires.values()]
+    nothing = [put(wire, -1) for wire in wires.values()]
 
     def fires(tag: int | None = None) -> tuple[Put, ...]:
         return (put(control, coordinates, None if tag is None else const(tag)), *locals)
 
     heads = tuple(operand.head for operand in operands)
-    last_found = found if lanes == 1 else ReduceLanes(operator=Op.MAXIMUM, value=found, type=INT32)
+    last_found = bits if lanes == 1 else ReduceLanes(operator=Op.MAXIMUM, value=bits, type=INT32)
     goes_on: tuple[Statement, ...] = (
         write(at, at + 1),
-        write(begin, number(0)),
+        write(begin, 0),
         write(out_before, out_before + ones),
         *(write(one.before, one.before + one.ones) for one in operands),
     )
     registers = (at, begin, out_before, *(operand.before for operand in operands))
-    ends = tuple(write(register, number(0)) for register in registers)
+    ends = tuple(write(register, 0) for register in registers)
     is_last = equals(at + 1, windows)
     unit.at_each(
         [
             FiringCase(
                 name="some",
-                when=number(lanes) < ones,
+                when=const(lanes) < ones,
                 body=(
                     write(begin, last_found + 1),
-                    write(out_before, out_before + number(lanes)),
+                    write(out_before, out_before + lanes),
                 ),
                 puts=fires(),
                 final=False,
@@ -167,12 +158,12 @@ def scanned(
             FiringCase(
                 name="nothing",
                 when=equals(windows, 0),
-                puts=(put(control, number(-1, lanes), const(LAST)), *nothing),
+                puts=(put(control, -1, LAST), *nothing),
             )
         ],
         also=heads,
         lets=lets,
-        done=[put(control, tag=const(DONE))],
+        done=[put(control, tag=DONE)],
     )
     unit.finish()
     return replace(
@@ -190,12 +181,12 @@ def scanned(
 
 
 def windows_of(bits: Expr) -> Expr:
-    """How many windows so many bits are."""
-    return bits // number(WINDOW_BITS)
+    """The number of windows that hold so many bits."""
+    return bits // WINDOW_BITS
 
 
 def _joined(operands: tuple[_Operand, ...], join: JoinKind) -> Expr:
-    """The words with the bits to visit."""
+    """The words of the combined operands."""
     if len(operands) == 1:
         return operands[0].words
     left, right = operands
@@ -206,38 +197,36 @@ def _behind(words: Expr, begin: Expr) -> Expr:
     """The words without the bits below ``begin``."""
     lanes = WORDS.lanes
     each = LaneNumbers(type=INT32.with_lanes(lanes))
-    first = spread(begin // number(WORD_BITS), lanes)
-    inside = Cast(value=begin % number(WORD_BITS), type=UInt(WORD_BITS))
+    first = spread(begin // WORD_BITS, lanes)
+    inside = Cast(value=begin % WORD_BITS, type=UInt(WORD_BITS))
     part = spread(const(_ALL, UInt(WORD_BITS)) << inside, lanes)
     whole = spread(const(_ALL, UInt(WORD_BITS)), lanes)
     none = spread(const(0, UInt(WORD_BITS)), lanes)
-    mask = where(each < first, none, where(equals(each, first), part, whole))
+    mask = select(each < first, none, select(equals(each, first), part, whole))
     return words & mask
 
 
-# Builders of bit vectors: coordinates that increase come in vectors, windows of bits go out.
+# Builders of bit vectors: vectors of increasing coordinates come in, windows of bits go out.
 #
-# In a firing a builder takes a vector of coordinates or puts a window, or both: with the first
-# coordinate behind a window it is complete.  So ``n`` coordinates take as many firings as there are
-# vectors of them, or as there are windows, whatever is more, if they lie evenly; one more where the
-# last vector begins the last window.
+# In each firing a builder takes a vector of coordinates, emits a window, or both: a window is
+# complete at the first coordinate beyond it.  Evenly spread coordinates therefore take as many
+# firings as they have vectors or windows, whichever is more; one more where the last vector begins
+# the last window.
 
 
 def copied_bits(body: PatternBody, windows: Wire, name: str) -> Wire:
-    """Windows that a body passes on, as many words at a time as it has lanes."""
+    """Windows copied by a body, as many words at a time as it has lanes."""
     times = -(-windows.type.lanes // body.lanes)
     if times == 1:
         return windows
     unit = UnitDraft(body.draft, f"copy_{name}", Role.RELAY, body.space, body.region, None)
-    taken, passed = unit.take(windows, unit.local("window")), unit.register("passed")
+    taken, passed = unit.listen(windows, unit.local("window")), unit.register("passed")
     out = unit.output(name, windows.type, capacity=windows.capacity)
-    last = rule(
-        "last", "run", takes=[taken], puts=[put(out, taken.value)], body=[write(passed, number(0))]
-    )
+    last = rule("last", "run", takes=[taken], puts=[put(out, taken.value)], body=[write(passed, 0)])
     more = rule("words", "run", body=[write(passed, passed + 1)])
     unit.mode(
         "run",
-        when(passed < number(times - 1), more),
+        when(passed < times - 1, more),
         when(None, last),
         needs=[taken],
     )
@@ -246,10 +235,10 @@ def copied_bits(body: PatternBody, windows: Wire, name: str) -> Wire:
 
 
 def combined_words(body: PatternBody, name: str, value: Expr) -> Wire:
-    """Windows that are and-ed and or-ed, one of each bit vector at a time."""
+    """Windows combined by ``and`` and ``or``, one window of each bit vector at a time."""
     unit = UnitDraft(body.draft, f"combine_{name}", Role.COMPUTE, body.space, body.region, None)
     used = dict.fromkeys(term.name for term in walk(value) if isinstance(term, Local))
-    heads = {one: unit.take(body.wires[one], unit.local(one)) for one in used}
+    heads = {one: unit.listen(body.wires[one], unit.local(one)) for one in used}
 
     def windows(term: Expr) -> Expr:
         match term:
@@ -259,58 +248,58 @@ def combined_words(body: PatternBody, name: str, value: Expr) -> Wire:
                 return apply(operator, *map(windows, operands))
         raise InternalError(f"{type(term).__name__} of bits")
 
-    made = windows(value)
+    result = windows(value)
     capacity = body.draft.times.bit_windows
-    out = unit.output(name, WORDS, latency=passage(body, made), capacity=capacity)
+    out = unit.output(name, WORDS, latency=passage(body, result), capacity=capacity)
     taken = list(heads.values())
-    combined = rule("words", "run", takes=taken, puts=[put(out, made)])
+    combined = rule("words", "run", takes=taken, puts=[put(out, result)])
     unit.mode("run", when(None, combined), needs=taken)
     unit.finish(endless=True)
     return out
 
 
 def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wire:
-    """The windows of a bit vector for each firing of a body; none for an iteration that is none.
+    """The windows of a bit vector for each firing of a body; none for an idle iteration.
 
-    ``coordinates`` brings as many vectors as the count fills, and one if it is 0.
+    ``coordinates`` brings as many vectors as the count fills, one if it is 0.
     """
     times = body.draft.times
     unit = BodyUnit(body, f"build_{statement.words}", Role.RELAY, statement.location)
-    count = where(unit.valid, unit.scalar(statement.count), number(0))
-    windows = where(unit.valid, windows_of(unit.scalar(statement.bits)), number(0))
-    taken = unit.take(coordinates, unit.local("coordinates"))
+    count = select(unit.valid, unit.scalar(statement.count), 0)
+    windows = select(unit.valid, windows_of(unit.scalar(statement.bits)), 0)
+    taken = unit.listen(coordinates, unit.local("coordinates"))
     at, passed = unit.register("window"), unit.register("passed")
-    made = unit.register("made", WORDS)
+    words_so_far = unit.register("made", WORDS)
     out = unit.output(statement.words, WORDS, capacity=times.bit_windows)
 
     lets: list[Let] = []
 
     def bound(name: str, value: Expr) -> Expr:
-        step, local = let(unit, name, value)
+        step, local = unit.let(name, value)
         lets.append(step)
         return local
 
     lanes = coordinates.type.lanes
-    left = bound("left", count - passed)
-    there = counted_from(number(0), lanes) < spread(left, lanes)
-    here = bound("here", addresses(there, taken.value))
-    highest = here
+    remaining = bound("left", count - passed)
+    present = counted_from(const(0), lanes) < spread(remaining, lanes)
+    positions = bound("here", addresses(present, taken.value))
+    highest = positions
     if lanes > 1:
-        highest = ReduceLanes(operator=Op.MAXIMUM, value=here, type=INT32)
-    beyond = bound("beyond", highest - at * number(WINDOW_BITS))
+        highest = ReduceLanes(operator=Op.MAXIMUM, value=positions, type=INT32)
+    beyond = bound("beyond", highest - at * WINDOW_BITS)
 
     def bits(words: Expr, window: Expr) -> Expr:
-        """The words with those bits of the vector that are in a window."""
-        begin = spread(window * number(WINDOW_BITS), lanes)
-        return SetBits(words=words, bits=here - begin, type=WORDS)
+        """The words with the bits of the vector that lie in a window."""
+        begin = spread(window * WINDOW_BITS, lanes)
+        return SetBits(words=words, bits=positions - begin, type=WORDS)
 
-    words = bound("words", bits(made, at))
+    words = bound("words", bits(words_so_far, at))
     next_window = at + 1
     is_last = equals(next_window, windows)
-    ends = (write(at, number(0)), write(passed, number(0)), write(made, zero(WORDS)))
-    goes_on = (write(at, next_window), write(passed, passed + number(lanes)))
-    no_more = left < number(lanes + 1)
-    inside = beyond < number(WINDOW_BITS)
+    ends = (write(at, 0), write(passed, 0), write(words_so_far, zero(WORDS)))
+    goes_on = (write(at, next_window), write(passed, passed + lanes))
+    no_more = remaining < lanes + 1
+    inside = beyond < WINDOW_BITS
     window = put(out, words)
     unit.at_each(
         [
@@ -325,7 +314,7 @@ def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wi
             FiringCase(
                 name="vector and window",
                 when=inside & no_more,
-                body=(*goes_on, write(made, zero(WORDS))),
+                body=(*goes_on, write(words_so_far, zero(WORDS))),
                 puts=(window,),
                 takes=(taken,),
                 final=False,
@@ -334,21 +323,21 @@ def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wi
             FiringCase(
                 name="vector",
                 when=inside,
-                body=(write(passed, passed + number(lanes)), write(made, words)),
+                body=(write(passed, passed + lanes), write(words_so_far, words)),
                 takes=(taken,),
                 final=False,
             ),
             FiringCase(
                 name="window",
-                when=number(2 * WINDOW_BITS - 1) < beyond,
-                body=(write(at, next_window), write(made, zero(WORDS))),
+                when=const(2 * WINDOW_BITS - 1) < beyond,
+                body=(write(at, next_window), write(words_so_far, zero(WORDS))),
                 puts=(window,),
                 final=False,
             ),
             FiringCase(
                 name="window and last vector",
                 when=no_more,
-                body=(*goes_on, write(made, bits(zero(WORDS), next_window))),
+                body=(*goes_on, write(words_so_far, bits(zero(WORDS), next_window))),
                 puts=(window,),
                 takes=(taken,),
                 final=False,
@@ -356,7 +345,7 @@ def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wi
             ),
             FiringCase(
                 name="window and vector",
-                body=(*goes_on, write(made, bits(zero(WORDS), next_window))),
+                body=(*goes_on, write(words_so_far, bits(zero(WORDS), next_window))),
                 puts=(window,),
                 takes=(taken,),
                 final=False,
@@ -367,11 +356,13 @@ def bit_vector(body: PatternBody, statement: BuildBits, coordinates: Wire) -> Wi
     )
     unit.then(
         [
-            FiringCase(name="end", when=is_last, body=ends, puts=(put(out, made),), after="run"),
+            FiringCase(
+                name="end", when=is_last, body=ends, puts=(put(out, words_so_far),), after="run"
+            ),
             FiringCase(
                 name="rest",
-                body=(write(at, next_window), write(made, zero(WORDS))),
-                puts=(put(out, made),),
+                body=(write(at, next_window), write(words_so_far, zero(WORDS))),
+                puts=(put(out, words_so_far),),
                 final=False,
             ),
         ],

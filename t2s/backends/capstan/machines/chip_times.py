@@ -1,10 +1,9 @@
-"""Capstan's clock and latencies: what no program and no data set changes.
+"""Capstan's clock, latencies and queue sizes.
 
-Published are the clock of 1 GHz of every public configuration, 16 lanes, 6 stages of a compute
-unit, queues of 16 vectors, and 4 at each input of a unit ([Stardust, sec. 8], and the
-parameters of PIR, the public compiler for the chip).  The cycles of a
-hop of the network, of an access to a memory unit, and of the way to a memory controller are not
-published: they are ours.
+The clock of 1 GHz, 16 lanes, 6 stages of a compute unit, queues of 16 vectors, and 4 at each input
+of a unit are published ([Stardust, sec. 8], and the parameters of PIR, the public compiler for the
+chip).  The latencies of a network hop, of an access to a memory unit, and of the path to a memory
+controller are not published: they are our assumptions.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ class CapstanTimes(Term):
     ----------
     lanes: words of a vector.
     stages: operations of a compute unit, one cycle each.
-    queue_words: words in a queue: 16 vectors, or as many scalars as are in them.
-    input_queue: vectors, or scalars, that wait at an input of a unit; scalars of a sparse DRAM that
-        a port has asked for have their places there.
+    queue_words: words in a queue: 16 vectors, or as many scalars as they hold.
+    input_queue: vectors, or scalars, that an input of a unit buffers; a port reserves an entry for
+        each scalar that it requests from a sparse DRAM.
     hop: cycles from one unit to the next (ours).
     memory_access: cycles of a read of a memory unit (ours).
     dram_path: cycles between a unit and the DRAM, there and back together (ours): a hop to a memory
         controller and one from there to the channel of a burst, each way.
-    block_buffers: blocks of one memory that are loaded or read at a time.
-    burst_bytes: what a port of a sparse DRAM asks for in a cycle.
-    bit_windows: windows of a bit vector that wait in front of a scanner: 4096 words.
+    block_buffers: blocks of one memory that are loaded or read at the same time.
+    burst_bytes: bytes that a port of a sparse DRAM requests in a cycle.
+    bit_windows: windows of a bit vector that a scanner's queue holds: 4096 words.
     """
 
     lanes: int = 16
@@ -46,16 +45,16 @@ class CapstanTimes(Term):
     bit_windows: int = 256
 
     def room(self, lanes: int) -> int:
-        """Tokens of so many lanes between two units: in the queue, at the input, on the links.
+        """The capacity of a channel of so many lanes: the queue, the input buffer, and the links.
 
-        A link to the queue and one from there move a token in a cycle each, so they have as many
-        under way as they take cycles.
+        The links to and from the queue are pipelined, so each holds as many tokens as it takes
+        cycles.
         """
         return self.queue_words // lanes + self.input_queue + 2 * self.hop
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What decides what units do; the others decide only when."""
+        """The parameters that change what units do; the others change only when they do it."""
         return {
             "lanes": self.lanes,
             "input_queue": self.input_queue,

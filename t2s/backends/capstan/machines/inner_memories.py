@@ -1,9 +1,9 @@
-"""Memories that loops declare inside of themselves, write, and read again in the same iteration.
+"""Memories that a loop declares in its body, writes, and reads in the same iteration.
 
-There is a new memory in each iteration, so each has a *region* of a tensor of single assignment,
-where the one before ends.  A unit opens regions: two iterations may be under way, as with blocks,
-so it waits until whoever reads a memory is done with that of the iteration before the last.  Those
-who read wait until all words are written.
+Each iteration has a new memory, so each gets a *region* of a tensor of single assignment, one after
+the other.  A unit opens the regions: as with blocks, two iterations may be active, so it waits
+until the readers have released the memory of the iteration before the last.  Readers wait until all
+words are written.
 """
 
 from __future__ import annotations
@@ -13,31 +13,28 @@ from dataclasses import replace
 
 from t2s.backends.capstan.machines.accesses import read
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import Wire, put, write
+from t2s.backends.capstan.machines.kit import Wire
 from t2s.backends.capstan.machines.transfers import inner_store
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    number,
-    where,
-)
-from t2s.core.expr import Expr, Index, Local
+from t2s.backends.capstan.machines.vectors import addresses
+from t2s.core.expr import Expr, Index, Local, const, select
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.core.walk import walk
 from t2s.graph.body import Role, Store
+from t2s.graph.build import put, write
 from t2s.graph.graph import Tensor
 from t2s.patterns.ir import NOWHERE, DeclareMemory, ReadMemory, StoreBlock, WriteMemory
 
 
 class InnerMemory:
-    """A memory that ``body`` declares; ``tensor`` has its regions, one behind the other."""
+    """A memory that ``body`` declares; ``tensor`` holds its regions, one after the other."""
 
     def __init__(self, body: PatternBody, statement: DeclareMemory, tensor: Tensor) -> None:
         self.body, self.name = body, statement.memory.name
         self._tensor, self._location = tensor, statement.location
         self._unit = BodyUnit(body, f"open_{self.name}", Role.RELAY, statement.location)
         self._size = self._unit.scalar(statement.memory.size)
-        self._alike = not any(isinstance(one, Local) for one in walk(statement.memory.size))
+        self._alike = not any(isinstance(term, Local) for term in walk(statement.memory.size))
         self._begin = body.draft.names.fresh(f"{self.name}_begin")
         self._opened = self._unit.output(self._begin)
         body.wires[self._begin] = self._opened
@@ -46,21 +43,21 @@ class InnerMemory:
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody reads it already."""
+        """Whether a reader is already known."""
         return self._there is not None
 
     def address(self, index: Expr) -> Expr:
-        """Where a word of the memory is in the tensor.
+        """The address in the tensor of a word of the memory.
 
         Regions of partitions are interleaved if their sizes differ.
         """
         begin: Expr = Local(name=self._begin, type=INT32)
         for dimension in () if self._alike else self.body.space:
-            index = index * number(dimension.extent)
+            index = index * dimension.extent
         return begin + index
 
     def write(self, body: PatternBody, statement: WriteMemory) -> None:
-        """Units that set a word in each iteration of a body."""
+        """Make units that write a word in each iteration of a body."""
         each = body is self.body
         wire = _written(body, statement, self._tensor, self.address(statement.index), each=each)
         while body is not self.body:
@@ -77,23 +74,25 @@ class InnerMemory:
         self._written.append(local)
 
     def read(self, body: PatternBody, statements: Sequence[ReadMemory]) -> dict[str, Wire]:
-        """What some statements read, when all is written."""
-        there = self._when_written()
+        """The values that some statements read, once all words are written."""
+        written = self._when_written()
         moved = [
             replace(
                 statement,
-                index=where(statement.index >= 0, self.address(statement.index), number(NOWHERE)),
+                index=select(statement.index >= 0, self.address(statement.index), NOWHERE),
             )
             for statement in statements
         ]
-        return read(body, moved, self._tensor, number(0), [there])
+        return read(body, moved, self._tensor, const(0), [written])
 
     def store(self, statement: StoreBlock, target: Tensor) -> bool:
-        """Store all of it at the end of an iteration; ``False`` if its words are apart."""
+        """Store the whole memory at the end of an iteration; ``False`` if its words are not
+        contiguous.
+        """
         if self.body.space and not self._alike:
             return False
-        there = self._when_written()
-        inner_store(self.body, statement, self._tensor, target, self._begin, there)
+        written = self._when_written()
+        inner_store(self.body, statement, self._tensor, target, self._begin, written)
         return True
 
     def _when_written(self) -> str:
@@ -103,40 +102,40 @@ class InnerMemory:
         return self._there
 
     def _complete_local(self) -> str:
-        """A local of the body, which is there when all is written."""
-        there = self.body.draft.names.fresh(f"{self.name}_there")
+        """A local of the body, which arrives when all words are written."""
+        written = self.body.draft.names.fresh(f"{self.name}_there")
         unit = BodyUnit(self.body, f"finish_{self.name}", Role.RELAY, self._location)
         unit.wait(self._written or [self._begin])
-        out = unit.output(there)
+        out = unit.output(written)
         unit.at_each([FiringCase(name="written", puts=(put(out),))])
         unit.finish()
-        self.body.wires[there] = out
-        return there
+        self.body.wires[written] = out
+        return written
 
     def complete(self) -> None:
-        """Write the unit that opens regions: all who read the memory are known."""
+        """Make the unit that opens regions, once all readers are known."""
         unit = self._unit
         readers = self.body.given_back.get(self._there or "", [])
         gate = None
         if readers:
             gate = CreditGate(
                 begun=unit.register("begun"),
-                heads=tuple(unit.take(wire, unit.local("read")) for wire in readers),
+                heads=tuple(unit.listen(wire, unit.local("read")) for wire in readers),
                 buffers=self.body.draft.times.block_buffers,
             )
         total = unit.register("total")
-        size = where(unit.valid, self._size, number(0))
+        size = select(unit.valid, self._size, 0)
         begin: Expr = total
         step = size
         if self._alike:
-            step = where(unit.valid, number(1), number(0))
-            here: Expr = total
+            step = select(unit.valid, 1, 0)
+            region: Expr = total
             for dimension in self.body.space:
-                scaled = total * number(dimension.extent)
-                here = scaled + Index(name=dimension.name)
-            begin = here * self._size
+                scaled = total * dimension.extent
+                region = scaled + Index(name=dimension.name)
+            begin = region * self._size
         for dimension in () if self._alike else self.body.space:
-            scaled = total * number(dimension.extent)
+            scaled = total * dimension.extent
             begin = scaled + Index(name=dimension.name)
         opens = FiringCase(
             name="open", body=(write(total, total + step),), puts=(put(self._opened, begin),)
@@ -148,14 +147,14 @@ class InnerMemory:
 def _written(
     body: PatternBody, statement: WriteMemory, tensor: Tensor, index: Expr, *, each: bool
 ) -> Wire:
-    """Store in each iteration; a token behind ``each``, or behind the last one of a segment."""
+    """Store in each iteration; a token after ``each`` one, or after the last one of a segment."""
     unit = BodyUnit(body, f"write_{statement.memory}", Role.STORE, statement.location)
     at, value = unit.vector(index), unit.vector(statement.value)
     done = unit.output(f"{statement.memory}_written")
     if body.lanes > 1:
         at = addresses(unit.valid, at)
     store = Store(tensor=tensor.name, indices=(at,), value=value)
-    valid, last = (None if body.lanes > 1 else unit.valid), unit.control.is_last
+    valid, last = (None if body.lanes > 1 else unit.valid), unit.control.ends_list
     ends = last if valid is None else valid & last
     cases = [FiringCase(name="end", when=valid if each else ends, body=(store,), puts=(put(done),))]
     if not each:
@@ -170,13 +169,13 @@ def _written(
 
 
 def _at_last(body: PatternBody, name: str, location: SourceLocation | None) -> Wire:
-    """One token of a local for each segment: that of its last firing."""
+    """One token of a local for each segment, from its last firing."""
     unit = BodyUnit(body, f"finish_{name}", Role.RELAY, location)
     unit.wait([name])
     out = unit.output(name)
     unit.at_each(
         [
-            FiringCase(name="end", when=unit.control.is_last, puts=(put(out),)),
+            FiringCase(name="end", when=unit.control.ends_list, puts=(put(out),)),
             FiringCase(name="more"),
         ]
     )

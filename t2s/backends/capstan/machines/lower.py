@@ -27,16 +27,7 @@ from t2s.backends.capstan.machines.bit_vectors import (
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody, bound, reduced
 from t2s.backends.capstan.machines.chip_times import TIMES, CapstanTimes
 from t2s.backends.capstan.machines.inner_memories import InnerMemory
-from t2s.backends.capstan.machines.kit import (
-    LAST,
-    GraphDraft,
-    UnitDraft,
-    Wire,
-    put,
-    rule,
-    when,
-    write,
-)
+from t2s.backends.capstan.machines.kit import LAST, GraphDraft, UnitDraft, Wire
 from t2s.backends.capstan.machines.partitions import (
     dealt_body,
     dealt_words,
@@ -52,19 +43,14 @@ from t2s.backends.capstan.machines.transfers import (
     segment_load,
     stream_store,
 )
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    counted_from,
-    number,
-    spread,
-    where,
-)
+from t2s.backends.capstan.machines.vectors import addresses, counted_from
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Apply, Const, Expr, Index, Local, const
+from t2s.core.expr import Apply, Const, Expr, Index, Local, const, select, spread
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Role
+from t2s.graph.build import put, rule, when, write
 from t2s.graph.graph import (
     Graph,
     MemorySpace,
@@ -103,14 +89,17 @@ def machines_of(program: PatternProgram, times: CapstanTimes = TIMES) -> Graph:
     """The graph of a program; its tensors have the names of the memories off chip.
 
     Its parameters are the arguments.  A scalar that the program hands back is element 0 of a tensor
-    of the local's name.  Raises ``UnsupportedError`` with the user's line for what has no unit yet.
+    of the local's name.  Raises ``UnsupportedError`` with the user's line for unsupported
+    statements.
     """
     return _UnitLowering(program, times).graph()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """What is on the chip of a DRAM: ``tensor`` from ``begin`` on, when the local is ``there``."""
+    """The on-chip copy of a DRAM: ``tensor`` from ``begin`` on, once the local ``there`` has
+    arrived.
+    """
 
     tensor: Tensor
     begin: Expr
@@ -118,7 +107,7 @@ class _Block:
 
 
 class _UnitLowering:
-    """What is known of memories and queues while the units are made."""
+    """The state of the lowering: which memories and queues exist, and who fills them."""
 
     def __init__(self, program: PatternProgram, times: CapstanTimes) -> None:
         self.program = program
@@ -161,7 +150,9 @@ class _UnitLowering:
         returned(self._top, name, self.draft.tensor(tensor), self.program.location)
 
     def _body(self, body: PatternBody, inside: tuple[PatternStatement, ...]) -> None:
-        """Units for the statements of a body; neighbors that one unit serves go together."""
+        """Make units for the statements of a body; adjacent statements that one unit serves are
+        grouped.
+        """
         for _, group in groupby(inside, key=_unit_of):
             match list(group):
                 case [Bind(value=value), *_] as binds if value.type != WORDS.scalar:
@@ -184,15 +175,15 @@ class _UnitLowering:
             case Bind(target=target, value=value):
                 body.wires[target] = combined_words(body, target, value)
             case LoadBlock(memory=memory, source=source, begin=begin):
-                there = self.draft.names.fresh(f"{memory}_there")
+                ready = self.draft.names.fresh(f"{memory}_there")
                 loaded, copy = (
                     self._tensors.source(statement, source),
                     self._tensors.copy(source, memory),
                 )
-                load = BlockLoad(body, statement, loaded, there, again=body is not self._top)
-                body.wires[there] = load.there
+                load = BlockLoad(body, statement, loaded, ready, again=body is not self._top)
+                body.wires[ready] = load.there
                 self._incomplete.setdefault(body, []).append(load)
-                self._blocks[memory] = _Block(tensor=copy, begin=body.known(begin), there=there)
+                self._blocks[memory] = _Block(tensor=copy, begin=body.known(begin), there=ready)
             case LoadStream(queue=queue, source=source):
                 lanes = self._popping_lanes(statement, beside, body is self._top)
                 loaded = self._tensors.source(statement, source)
@@ -252,7 +243,7 @@ class _UnitLowering:
             body.wires |= self._inner[memory].read(body, reads)
             return
         if memory in self._written:
-            zero, written = number(0), self._written[memory]
+            zero, written = const(0), self._written[memory]
             body.wires |= read(body, reads, self.draft.tensors[memory], zero, written)
             return
         if memory not in self._blocks:
@@ -276,11 +267,11 @@ class _UnitLowering:
             inner.write(body, statement)
             return
         outermost = any(
-            isinstance(one, DeclareMemory) and one.memory.name == memory
-            for one in self.program.body
+            isinstance(other, DeclareMemory) and other.memory.name == memory
+            for other in self.program.body
         )
         if kind not in _WRITTEN or not outermost or memory in self._blocks:
-            refuse(statement, f"a write to {memory!r}, a {kind.value} that loops use again,")
+            refuse(statement, f"a write to {memory!r}, a {kind.value} that loops reuse")
         tensor = self._tensors.written(statement, memory)
         stored = writes(body, statement, tensor)
         name = self.draft.names.fresh(f"{memory}_complete")
@@ -291,13 +282,13 @@ class _UnitLowering:
         self._written.setdefault(memory, []).append(name)
 
     def _declare(self, body: PatternBody, statement: DeclareMemory) -> None:
-        """A memory inside of a loop: one that loops write has a region for each iteration."""
+        """Declare a memory inside a loop: one that loops write has a region for each iteration."""
         memory = statement.memory
         self._declared[memory.name] = body
         if memory.kind in _WRITTEN and memory.name in self._set:
             tensor = self._tensors.written(self._set[memory.name], memory.name)
-            self._inner[memory.name] = made = InnerMemory(body, statement, tensor)
-            self._incomplete.setdefault(body, []).append(made)
+            self._inner[memory.name] = inner = InnerMemory(body, statement, tensor)
+            self._incomplete.setdefault(body, []).append(inner)
 
     def _pattern(self, body: PatternBody, pattern: Foreach | Reduce) -> None:
         header = pattern.header
@@ -306,7 +297,7 @@ class _UnitLowering:
         parts = factor if body is self._top and not innermost else 1
         if factor not in (parts, lanes):
             refuse(
-                pattern, f"a loop that takes {factor} iterations at a time, and has loops inside,"
+                pattern, f"a loop that takes {factor} iterations at a time, and has loops inside"
             )
         around = body if parts == 1 else self._parted(body, parts, pattern)
         region = "/".join([*([body.region] if body.region else []), pattern.binders[0]])
@@ -327,13 +318,15 @@ class _UnitLowering:
             body.wires[pattern.target] = sum_of(inner, pattern)
 
     def _words(self, pattern: PatternStatement, queue: str) -> Wire:
-        """The windows of a bit vector."""
+        """The wire of the windows of a bit vector."""
         if queue not in self._streams or self._streams[queue].type != WORDS:
             refuse(pattern, f"no transfer and no loop fills {queue!r} with bits")
         return self._streams[queue]
 
     def _vectors(self, statement: BuildBits, queue: str) -> Wire:
-        """The coordinates of a bit vector, from the DRAM or from a loop that pushes them."""
+        """The wire of the coordinates of a bit vector, from the DRAM or from a loop that pushes
+        them.
+        """
         if queue in self._streams:
             return self._streams[queue]
         if queue not in self._pushes:
@@ -351,11 +344,12 @@ class _UnitLowering:
         return bound(body, [Bind(target=fresh, value=value)])[fresh]
 
     def _update(self, body: PatternBody, statement: Update) -> Wire:
-        """The allocator of a word that nothing else uses."""
+        """The allocator of a word; no other statement may use the word."""
         users = [
-            one
-            for one in statements(self.program.body)
-            if isinstance(one, Update | ReadMemory | WriteMemory) and one.memory == statement.memory
+            other
+            for other in statements(self.program.body)
+            if isinstance(other, Update | ReadMemory | WriteMemory)
+            and other.memory == statement.memory
         ]
         depth = 0
         inside: PatternBody | None = body
@@ -367,22 +361,22 @@ class _UnitLowering:
             refuse(statement, f"an update of {statement.memory!r} so far inside of loops")
         value = self._value(body, statement.value, statement.target)
         owner = self._declared.get(statement.memory)
-        if owner is body:  # it is 0 again in each iteration
+        if owner is body:  # the word starts from 0 in each iteration, so the sum is the value
             return value
         if owner is not None:
-            refuse(statement, f"an update of {statement.memory!r}, which is inside of a loop,")
+            refuse(statement, f"an update of {statement.memory!r}, which is inside a loop")
         return updated(body, statement, value, each=depth == 1)
 
     def _add(self, body: PatternBody, statement: Update) -> None:
-        """Sums in words of a sparse DRAM, which nothing else of the program uses."""
+        """Add to words of a sparse DRAM; no other statement may use them."""
         alias = self._memories[statement.memory].alias
         assert alias is not None
         others = [
-            one
-            for one in statements(self.program.body)
-            if one is not statement and statement.memory in _used_by(one)
+            other
+            for other in statements(self.program.body)
+            if other is not statement and statement.memory in _used_by(other)
         ]
-        # the lanes of a firing add to different words
+        # a firing writes all lanes at once, so they must add to different words
         apart = body.lanes == 1 or varies_in(body, statement.index, self._values)
         if others or not apart:
             refuse(statement, f"words of {statement.memory!r} that several statements use")
@@ -396,7 +390,7 @@ class _UnitLowering:
     def _popping_lanes(
         self, statement: LoadStream, beside: tuple[PatternStatement, ...], outermost: bool
     ) -> int:
-        """The words that a firing of the body that pops a queue takes."""
+        """The number of words that a firing of the body that pops a queue takes."""
         for pattern in beside:
             if isinstance(pattern, BuildBits) and pattern.coordinates == statement.queue:
                 return self.draft.times.lanes
@@ -412,11 +406,11 @@ class _UnitLowering:
 
 
 _WRITTEN = (MemoryKind.SRAM, MemoryKind.SPARSE_SRAM)
-"""Memories on the chip that loops write for those behind them."""
+"""On-chip memories that loops write and later loops read."""
 
 
 def _unit_of(statement: PatternStatement) -> object:
-    """Equal for neighbors that one unit serves."""
+    """A key that is equal for adjacent statements that one unit serves."""
     match statement:
         case Bind(value=value) if value.type != WORDS.scalar:
             return Bind
@@ -426,7 +420,7 @@ def _unit_of(statement: PatternStatement) -> object:
 
 
 def _used_by(statement: PatternStatement) -> tuple[str, ...]:
-    """The memory that a statement uses word by word."""
+    """The memory that a statement accesses word by word."""
     match statement:
         case ReadMemory(memory=memory) | WriteMemory(memory=memory) | Update(memory=memory):
             return (memory,)
@@ -434,21 +428,21 @@ def _used_by(statement: PatternStatement) -> tuple[str, ...]:
 
 
 def _has_patterns(pattern: Foreach | Reduce) -> bool:
-    return any(isinstance(one, Foreach | Reduce) for one in pattern.body)
+    return any(isinstance(inner, Foreach | Reduce) for inner in pattern.body)
 
 
-# Where firings come from: the start of a program, and the counter of a pattern.
+# Sources of firings: the start of a program, and the counter of a pattern.
 
 
 def start(
     draft: GraphDraft, environment: dict[str, int], location: SourceLocation | None
 ) -> PatternBody:
-    """The body of a whole program: one firing, and the end."""
+    """The outermost body: one firing, then the end."""
     unit = UnitDraft(draft, "start", Role.RELAY, (), None, location)
     binder = draft.names.fresh("once")
     control = unit.output(binder, tagged=True)
-    unit.mode("once", when(None, rule("go", "end", puts=[put(control, tag=const(LAST))])))
-    unit.mode("end", when(None, rule("done", None, puts=[put(control, tag=const(DONE))])))
+    unit.mode("once", when(None, rule("go", "end", puts=[put(control, tag=LAST)])))
+    unit.mode("end", when(None, rule("done", None, puts=[put(control, tag=DONE)])))
     unit.finish()
     return PatternBody(
         draft=draft,
@@ -470,13 +464,13 @@ def counted(
     region: str,
     parts: int,
 ) -> PatternBody:
-    """The body of a pattern that counts to an extent, by a unit that makes its firings.
+    """The body of a counting pattern, and the unit that generates its firings.
 
-    Each of ``parts`` partitions makes every ``parts``-th iteration.
+    Each of ``parts`` partitions runs every ``parts``-th iteration.
     """
     (binder,) = pattern.binders
     unit = BodyUnit(around, f"count_{binder}", Role.RELAY, pattern.location)
-    most = where(unit.valid, unit.scalar(extent), number(0))
+    most = select(unit.valid, unit.scalar(extent), 0)
     begin = unit.register("at")
     first: Expr = begin
     if parts > 1:
@@ -484,13 +478,13 @@ def counted(
         first = begin + Index(name=dimension.name)
     type = INT32.with_lanes(lanes)
     numbers = counted_from(first, lanes)
-    there = numbers < spread(most, lanes)
-    value = addresses(there, numbers)
-    # a link carries the first number and how many there are: lanes count by themselves
+    present = numbers < spread(most, lanes)
+    value = addresses(present, numbers)
+    # the link carries the first number and the count only: each lane adds its own offset
     room = around.draft.times.room(1)
     control = unit.output(binder, type, tagged=True, capacity=room)
     local = unit.output(binder, type, capacity=room)
-    step = number(lanes * parts)
+    step = const(lanes * parts)
     more = first + step < most
     unit.at_each(
         [
@@ -503,11 +497,11 @@ def counted(
             ),
             FiringCase(
                 name="end",
-                body=(write(begin, number(0)),),
-                puts=(put(control, value, const(LAST)), put(local, value)),
+                body=(write(begin, 0),),
+                puts=(put(control, value, LAST), put(local, value)),
             ),
         ],
-        done=[put(control, tag=const(DONE))],
+        done=[put(control, tag=DONE)],
     )
     unit.finish()
     return PatternBody(
@@ -523,11 +517,11 @@ def counted(
     )
 
 
-# Tensors of a program's memories: off the chip, what is brought on it, and what is written.
+# Tensors of a program's memories: off-chip arrays, their on-chip copies, and written memories.
 
 
 class ProgramTensors:
-    """The tensors that units use so far."""
+    """The tensors of the graph so far."""
 
     def __init__(self, program: PatternProgram, draft: GraphDraft) -> None:
         self._program, self._draft = program, draft
@@ -544,7 +538,7 @@ class ProgramTensors:
         return self._draft.tensor(self._dram(name, TensorRole.INPUT))
 
     def copy(self, source: str, memory: str) -> Tensor:
-        """What of a DRAM is in a memory on the chip: behind the network if it is partitioned."""
+        """The on-chip copy of a DRAM; accessed through the network if it is partitioned."""
         on_chip = self._memories[memory]
         shared = on_chip.kind is MemoryKind.PARTITIONED_SRAM
         name = self._draft.names.fresh(f"{memory}_words")
@@ -573,7 +567,7 @@ class ProgramTensors:
         return self._draft.tensor(self._dram(name, TensorRole.OUTPUT))
 
     def written(self, statement: WriteMemory, memory: str) -> Tensor:
-        """The tensor of a memory on the chip that the program fills, each word once."""
+        """The tensor of an on-chip memory that the program fills, each word once."""
         return self._draft.tensor(
             Tensor(
                 name=memory,
@@ -588,7 +582,7 @@ class ProgramTensors:
         )
 
     def check_apart(self, statement: WriteMemory) -> None:
-        """Refuse a write that may meet a word that another one writes."""
+        """Refuse a write that may overwrite a word of another write."""
         index, memory = statement.index, statement.memory
         others = self._indices.setdefault(memory, [])
         if not all(_apart(index, other) or _apart(other, index) for other in others):
@@ -611,59 +605,65 @@ class ProgramTensors:
 
 
 def _stored_by(program: PatternProgram) -> Iterator[str]:
-    """The memories off chip that statements store into, each once for every statement."""
+    """The off-chip memories that statements store into, each once for every statement."""
     for statement in statements(program.body):
         if isinstance(statement, StoreBlock | StoreStream):
             yield statement.target
 
 
 def _streamed_by(program: PatternProgram) -> frozenset[str]:
-    """The memories off chip that queues take segments of."""
-    loads = (one for one in statements(program.body) if isinstance(one, LoadStream))
+    """The off-chip memories that are loaded into queues by segments."""
+    loads = (
+        statement for statement in statements(program.body) if isinstance(statement, LoadStream)
+    )
     return frozenset(load.source for load in loads)
 
 
 def _stored_in_parts(program: PatternProgram) -> frozenset[str]:
-    """The memories off chip into which words are stored here and there: sparse DRAMs."""
-    aliases = {one.name: one.alias for one in program.declared() if one.alias is not None}
-    writes = (one for one in statements(program.body) if isinstance(one, WriteMemory))
-    return frozenset(aliases[one.memory] for one in writes if one.memory in aliases)
+    """The off-chip memories that are stored into at arbitrary addresses: sparse DRAMs."""
+    aliases = {
+        memory.name: memory.alias for memory in program.declared() if memory.alias is not None
+    }
+    writes = (memory for memory in statements(program.body) if isinstance(memory, WriteMemory))
+    return frozenset(aliases[memory.memory] for memory in writes if memory.memory in aliases)
 
 
 def _apart(first: Expr, second: Expr) -> bool:
-    """Whether an index is a number below all that another one is, which counts from 0."""
+    """Whether a constant index is below every value of another index, a constant plus a loop from
+    0.
+    """
     match first, second:
-        case Const(value=one), Const(value=other):
-            return one != other
-        case Const(value=one), Apply(operator=Op.ADD, operands=(_, Const(value=least))):
-            return one < least
+        case Const(value=left), Const(value=right):
+            return left != right
+        case Const(value=left), Apply(operator=Op.ADD, operands=(_, Const(value=least))):
+            return left < least
     return False
 
 
 def names_of(program: PatternProgram, everything: list[PatternStatement]) -> list[str]:
     """All names of a program."""
-    found = [argument.name for argument in program.arguments]
-    found += [memory.name for memory in program.declared()]
+    names = [argument.name for argument in program.arguments]
+    names += [memory.name for memory in program.declared()]
     for statement in everything:
         match statement:
             case Foreach(binders=binders):
-                found += binders
+                names += binders
             case Reduce(target=target, binders=binders):
-                found += [target, *binders]
+                names += [target, *binders]
             case (
                 Bind(target=target)
                 | Pop(target=target)
                 | ReadMemory(target=target)
                 | Update(target=target)
             ):
-                found.append(target)
-    return found
+                names.append(target)
+    return names
 
 
 def refuse(statement: PatternStatement, what: str) -> NoReturn:
-    """Say that there is no unit for a statement, with the user's line."""
+    """Raise the error for an unsupported statement, at the user's line."""
     raise UnsupportedError(
-        f"the simulator of Capstan has no unit for this: {what}",
+        f"the simulator of Capstan does not support this: {what}",
         location=statement.location,
         expected="loops that count or scan, and words that are written once or added to",
         hint="interpret(inputs) runs the patterns, without times",

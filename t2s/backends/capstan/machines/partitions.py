@@ -1,7 +1,7 @@
-"""How values go between one unit and the partitions of a pattern, and from one to the next.
+"""Communication between one unit and the partitions of a pattern, and between partitions.
 
-Chains pass from one partition to the next; vectors are dealt to partitions and come back;
-reductions and allocations that partitions share go along a chain.
+Chains lead from each partition to the next; vectors are distributed over partitions and collected;
+reductions and allocations that partitions share travel along a chain.
 """
 
 from __future__ import annotations
@@ -9,29 +9,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import (
-    LAST,
-    UnitDraft,
-    UnitHead,
-    Wire,
-    put,
-    rule,
-    when,
-    write,
-)
-from t2s.backends.capstan.machines.vectors import (
-    is_there,
-    number,
+from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire
+from t2s.backends.capstan.machines.vectors import is_there, stages
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Insert,
+    LaneNumbers,
+    ReduceLanes,
+    apply,
+    const,
+    equals,
+    select,
     spread,
-    stages,
-    where,
     zero,
 )
-from t2s.core.expr import Expr, Index, Insert, LaneNumbers, ReduceLanes, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Role, SpaceDimension, Statement
+from t2s.graph.build import In, copy, put, rule, when, write
 from t2s.graph.nodes import DONE, Choice, Put
 from t2s.patterns.ir import Reduce, Update, start_of
 
@@ -39,7 +36,7 @@ PARTITION = "partition"
 
 
 def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> PatternBody:
-    """The body of a program as its partitions see it."""
+    """The outermost body as its partitions see it."""
     space = (SpaceDimension(name=PARTITION, minimum=0, extent=parts),)
 
     def carried(wire: Wire, name: str) -> Wire:
@@ -59,26 +56,26 @@ def parted(around: PatternBody, parts: int, location: SourceLocation | None) -> 
 
 
 def _next_place(parts: int) -> Expr:
-    """The partition behind this one; the first one behind the last."""
-    here = Index(name=PARTITION)
-    return (here + 1) % parts
+    """The next partition; the first one after the last."""
+    place = Index(name=PARTITION)
+    return (place + 1) % parts
 
 
 def _place_before(parts: int) -> Expr:
-    here = Index(name=PARTITION) + (parts - 1)
-    return here % parts
+    before = Index(name=PARTITION) + (parts - 1)
+    return before % parts
 
 
 def to_next_place(
     unit: UnitDraft, name: str, type: Type, parts: int, *, tagged: bool = False
 ) -> Wire:
-    """An output of the partitions' units to the unit of the next one, a cycle later."""
+    """An output to the unit of the next partition, with a latency of one cycle."""
     on = unit.output(name, type, tagged=tagged, latency=1)
     return replace(on, source_at=(_next_place(parts),))
 
 
 def to_first_place(wire: Wire, parts: int) -> Wire:
-    """A wire as all partitions listen to it, and only the first one gets what is put."""
+    """A wire that all partitions listen to, of which only the first one receives tokens."""
     if wire.shape:
         # the last of another row of partitions puts it, and the first one here listens to that
         return replace(wire, sink_at=(_place_before(parts),))
@@ -86,7 +83,7 @@ def to_first_place(wire: Wire, parts: int) -> Wire:
 
 
 def is_place(place: int) -> Expr:
-    """Whether this is that partition."""
+    """Whether this is the given partition."""
     return equals(Index(name=PARTITION), place)
 
 
@@ -97,19 +94,19 @@ def _spread(
     space: tuple[SpaceDimension, ...],
     location: SourceLocation | None,
 ) -> Wire:
-    """A wire of the body around in all partitions, each a cycle after the one before.
+    """A wire of the enclosing body in all partitions, each a cycle after the one before.
 
-    A local has one token, the control two.
+    A local of the outermost body has one token, its control two.
     """
     parts = space[0].extent
     unit = UnitDraft(around.draft, f"spread_{name}", Role.RELAY, space, around.region, location)
     tagged = wire.stream.nesting > 0
     out = unit.output(name, wire.type, tagged=tagged)
     chain = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
-    first = unit.take(to_first_place(wire, parts), unit.local(name))
-    heads: list[tuple[UnitHead, Expr | None, str]] = [(first, is_place(0), "first")]
+    first = unit.listen(to_first_place(wire, parts), unit.local(name))
+    heads: list[tuple[In, Expr | None, str]] = [(first, is_place(0), "first")]
     if parts > 1:
-        before = unit.take(chain, unit.local(name))
+        before = unit.listen(chain, unit.local(name))
         heads = [
             (first, is_place(0), "first"),
             (before, is_place(parts - 1), "last"),
@@ -125,9 +122,9 @@ def _spread(
     return out
 
 
-def _copies(head: UnitHead, wires: tuple[Wire, ...], text: str) -> list[Choice]:
-    puts = [put(wire, head.value, head.tag) for wire in wires]
-    if head.tag is None:
+def _copies(head: In, wires: tuple[Wire, ...], text: str) -> list[Choice]:
+    puts = [copy(wire, head) for wire in wires]
+    if not head.stream.nesting:
         return [when(None, rule(text, None, takes=[head], puts=puts))]
     return [
         when(head.is_done, rule(f"{text} done", None, takes=[head], puts=puts)),
@@ -136,18 +133,18 @@ def _copies(head: UnitHead, wires: tuple[Wire, ...], text: str) -> list[Choice]:
 
 
 def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocation | None) -> Wire:
-    """A local of the body around: all partitions have put their one token into a wire."""
+    """A local of the enclosing body, sent when all partitions have sent their one token."""
     (parts,) = wire.shape
     space = (SpaceDimension(name=PARTITION, minimum=0, extent=parts),)
     unit = UnitDraft(around.draft, f"finish_{name}", Role.RELAY, space, around.region, location)
     out = replace(unit.output(name), sink_at=(const(parts - 1),))
-    own = unit.take(wire, unit.local(name))
+    own = unit.listen(wire, unit.local(name))
     if parts == 1:
         unit.mode("run", when(None, rule("last", None, takes=[own], puts=[put(out)])), needs=[own])
         unit.finish()
         return out
     chain = to_next_place(unit, f"{name}_on", INT32, parts)
-    before = unit.take(chain, unit.local(name))
+    before = unit.listen(chain, unit.local(name))
     unit.mode(
         "run",
         when(is_place(0), rule("first", None, takes=[own], puts=[put(chain)])),
@@ -163,34 +160,34 @@ def finished(around: PatternBody, wire: Wire, name: str, location: SourceLocatio
     return out
 
 
-# From a stream of vectors to partitions: lane ``q`` is that of partition ``q``.
+# Distributing a stream of vectors: lane ``q`` belongs to partition ``q``.
 #
 # A vector goes from partition to partition, and each takes its word.
 
 
 def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocation | None) -> Wire:
-    """The words of a queue of the body around for the iterations of partitions.
+    """The words of a queue of the enclosing body, distributed over the iterations of partitions.
 
-    There is a vector for each firing of the first partition, and a word of it for each partition
-    that has an iteration then.
+    Each firing of the first partition takes a vector, with one word for each partition that has an
+    iteration then.
     """
     (dimension,) = body.space
     parts = dimension.extent
     unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, body.space, body.region, location)
-    control = unit.take(body.control, body.binder)
-    first = unit.take(to_first_place(wire, parts), unit.local(name))
+    control = unit.listen(body.control, body.binder)
+    first = unit.listen(to_first_place(wire, parts), unit.local(name))
     out = unit.output(name, wire.type.scalar)
     on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=True)
-    before = unit.take(on, unit.local(name))
+    before = unit.listen(on, unit.local(name))
 
-    def deals(head: UnitHead, text: str, *, further: bool) -> Choice:
+    def deals(head: In, text: str, *, further: bool) -> Choice:
         puts = [put(out, _own_lane(head.value, dimension.name))]
         puts += [put(on, head.value)] if further else []
         needs = [head] if head is first else []
         return when(None, rule(text, "run", takes=[control, head], puts=puts), needs=needs)
 
     def others(text: str, *, further: bool) -> list[Choice]:
-        done = [put(on, tag=const(DONE))] if further else []
+        done = [put(on, tag=DONE)] if further else []
         passed = [put(on, before.value)] if further else []
         return [
             when(
@@ -204,7 +201,7 @@ def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocati
             deals(before, text, further=further),
         ]
 
-    end = rule("first done", None, takes=[control], puts=[put(on, tag=const(DONE))])
+    end = rule("first done", None, takes=[control], puts=[put(on, tag=DONE)])
     unit.mode(
         "run",
         when(is_place(0), [when(control.is_done, end), deals(first, "first", further=True)]),
@@ -217,9 +214,9 @@ def dealt_words(body: PatternBody, wire: Wire, name: str, location: SourceLocati
 
 
 def dealt_body(body: PatternBody, around: PatternBody) -> PatternBody:
-    """A body that takes as many iterations at a time as there are partitions, as these see it.
+    """A body with as many lanes as there are partitions, as these see it.
 
-    Each partition has a firing for each of its firings, which may have no iteration.
+    Each partition fires whenever the body fires, with an idle lane where it has no iteration.
     """
     wires = {name: _dealt(body, around, wire, name) for name, wire in body.wires.items()}
     return replace(
@@ -238,16 +235,17 @@ def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wir
     parts = dimension.extent
     unit = UnitDraft(body.draft, f"deal_{name}", Role.RELAY, around.space, body.region, None)
     tagged = wire.stream.nesting > 0
-    first = unit.take(to_first_place(wire, parts), unit.local(name))
+    first = unit.listen(to_first_place(wire, parts), unit.local(name))
     out = unit.output(name, wire.type.scalar, tagged=tagged)
     on = to_next_place(unit, f"{name}_on", wire.type, parts, tagged=tagged)
-    before = unit.take(on, unit.local(name))
+    before = unit.listen(on, unit.local(name))
 
-    def deals(head: UnitHead, text: str, *, further: bool) -> list[Choice]:
-        puts = [put(out, _own_lane(head.value, dimension.name), head.tag)]
-        puts += [put(on, head.value, head.tag)] if further else []
+    def deals(head: In, text: str, *, further: bool) -> list[Choice]:
+        passed = copy(on, head)
+        puts = [put(out, _own_lane(head.value, dimension.name), passed.tag)]
+        puts += [passed] if further else []
         goes_on = when(None, rule(text, "run", takes=[head], puts=puts))
-        if head.tag is None:
+        if not head.stream.nesting:
             return [goes_on]
         return [when(head.is_done, rule(f"{text} done", None, takes=[head], puts=puts)), goes_on]
 
@@ -262,30 +260,30 @@ def _dealt(body: PatternBody, around: PatternBody, wire: Wire, name: str) -> Wir
 
 
 def _own_lane(vector: Expr, index: str) -> Expr:
-    """The lane with the number of the partition."""
+    """The partition's own lane."""
     lanes = vector.type.lanes
     scalar = vector.type.scalar
     number = spread(Index(name=index), lanes)
     own = equals(LaneNumbers(type=INT32.with_lanes(lanes)), number)
-    # the sum of a number and any zeros below zero is that number
+    # -0.0 is the neutral element of float addition: 0.0 would turn a sum of -0.0 into 0.0
     neutral = spread(const(-0.0 if scalar.is_float else 0, scalar), lanes)
-    return ReduceLanes(operator=Op.ADD, value=where(own, vector, neutral), type=scalar)
+    return ReduceLanes(operator=Op.ADD, value=select(own, vector, neutral), type=scalar)
 
 
-# A reduction that the partitions share: a vector of their values goes along a chain.
+# A reduction that the partitions share: a vector of their values travels along a chain.
 #
-# As in every reduction, ``p`` values make a tree, and the trees are combined in order; the ``p``
-# values are those of the partitions' iterations with the same number.  The first partition makes
-# the vector, each one puts its value into its lane, and the last one reduces it.
+# As in every reduction, ``p`` values are reduced by a tree, and the results are combined in order;
+# the ``p`` values are those of one iteration of each partition.  The first partition starts the
+# vector, each one fills its lane, and the last one reduces it.
 
 
 def reduced_over_partitions(body: PatternBody, statement: Reduce) -> Wire:
-    """The result of a reduction that is dealt to partitions: a local of the program."""
+    """The result of a reduction over partitions: a local of the outermost body."""
     return _PartitionSum(body, statement).made()
 
 
 class _PartitionSum:
-    """The unit while it is made; ``ended`` says that a partition has no more values."""
+    """The draft of the unit; ``ended`` says that a partition has no more values."""
 
     def __init__(self, body: PatternBody, statement: Reduce) -> None:
         unit = BodyUnit(body, f"reduce_{statement.target}", Role.COMPUTE, statement.location)
@@ -295,13 +293,13 @@ class _PartitionSum:
         start = start_of(statement)
         assert start is not None
         self._neutral = const(start, self._type)
-        self._value = where(unit.valid, unit.vector(statement.value), self._neutral)
+        self._value = select(unit.valid, unit.vector(statement.value), self._neutral)
         self._total = unit.register("total", self._type, start)
         self._ended = unit.register("ended")
         vector, times = self._type.with_lanes(self._parts), body.draft.times
         chain = f"{statement.target}_on"
         self._chain = to_next_place(unit, chain, vector, self._parts, tagged=True)
-        one = apply(
+        addition = apply(
             statement.operator,
             self._neutral,
             ReduceLanes(
@@ -311,20 +309,20 @@ class _PartitionSum:
             ),
         )
         self._out = replace(
-            unit.output(statement.target, self._type, latency=times.hop + stages(one)),
+            unit.output(statement.target, self._type, latency=times.hop + stages(addition)),
             sink_at=(const(self._parts - 1),),
         )
-        self._before = unit.take(self._chain, unit.local("before"))
+        self._before = unit.listen(self._chain, unit.local("before"))
 
     def made(self) -> Wire:
         """The wire of the result."""
         unit, own = self._unit, self._unit.control
-        first = self._with_own("first", spread(self._neutral, self._parts), own.is_last, [])
+        first = self._with_own("first", spread(self._neutral, self._parts), own.ends_list, [])
         later = [
             when(equals(self._ended, 1), self._without_own()),
             when(
                 None,
-                self._with_own("own", self._before.value, self._before.is_last, [self._before]),
+                self._with_own("own", self._before.value, self._before.ends_list, [self._before]),
                 needs=[own, *unit.operands],
             ),
         ]
@@ -337,19 +335,19 @@ class _PartitionSum:
         unit.finish()
         return self._out
 
-    def _with_own(
-        self, name: str, vector: Expr, is_last: Expr, taken: list[UnitHead]
-    ) -> list[Choice]:
-        """A partition puts its value into the vector; ``is_last`` says that it is the last one."""
+    def _with_own(self, name: str, vector: Expr, is_last: Expr, taken: list[In]) -> list[Choice]:
+        """Fill the partition's lane of the vector; ``is_last`` says that the partition is the last
+        one.
+        """
         unit = self._unit
-        here = Index(name=PARTITION)
-        mine = Insert(vector=vector, lane=here, value=self._value, type=vector.type)
-        ends: list[Statement] = [write(self._ended, number(1))]
+        place = Index(name=PARTITION)
+        mine = Insert(vector=vector, lane=place, value=self._value, type=vector.type)
+        ends: list[Statement] = [write(self._ended, 1)]
         heads = [unit.control, *taken]
         whole, part = [*heads, *unit.operands], [*heads, *unit.own_operands]
         return [
             when(
-                unit.control.is_last,
+                unit.control.ends_list,
                 self._passed(f"{name} last", mine, is_last, whole, ends),
             ),
             when(None, self._passed(name, mine, is_last, part, [])),
@@ -357,14 +355,14 @@ class _PartitionSum:
 
     def _without_own(self) -> list[Choice]:
         taken = [self._before]
-        return self._passed("none", self._before.value, self._before.is_last, taken, [])
+        return self._passed("none", self._before.value, self._before.ends_list, taken, [])
 
     def _passed(
-        self, name: str, vector: Expr, is_last: Expr, takes: list[UnitHead], body: list[Statement]
+        self, name: str, vector: Expr, is_last: Expr, takes: list[In], body: list[Statement]
     ) -> list[Choice]:
-        """The vector goes on, or is reduced by the last partition."""
+        """Pass the vector on, or reduce it in the last partition."""
         on = put(self._chain, vector)
-        over = put(self._chain, vector, const(LAST))
+        over = put(self._chain, vector, LAST)
         operator = self._statement.operator
         tree = ReduceLanes(operator=operator, value=vector, type=self._type)
         total = apply(operator, self._total, tree)
@@ -383,7 +381,7 @@ class _PartitionSum:
         self,
         name: str,
         after: str,
-        takes: list[UnitHead],
+        takes: list[In],
         puts: list[Put],
         body: list[Statement],
         condition: Expr | None,
@@ -391,24 +389,24 @@ class _PartitionSum:
         return when(condition, rule(name, after, takes=takes, puts=puts, body=body))
 
 
-# Allocators: words that iterations add to in their order, in whatever partition they are.
+# Allocators: words that iterations add to in program order, whatever partition they run in.
 #
-# The word is a token that goes from partition to partition: each adds what its iteration has, tells
-# it the sum, and hands the token on.  So there is an addition in each cycle.  What is left of the
-# token at the end is taken by whoever has no iteration more.
+# The word is a token that circulates through the partitions: each adds its iteration's value,
+# returns the sum to the iteration, and passes the token on, so there is one addition in each cycle.
+# At the end, a partition without further iterations drops the token.
 
 
 def updated(body: PatternBody, statement: Update, value: Wire, *, each: bool) -> Wire:
-    """The sums after the iterations of a body, of a word that is 0 at the start.
+    """The running sums of a word that is 0 at the start, one for each iteration of a body.
 
-    ``each``: each iteration of the body is one of the partitions; else a segment of it is.
+    ``each``: an iteration of the body is an iteration of its partition; else a segment is.
     """
     if body.space:
         return _in_turn(body, statement, value, each)
     unit = BodyUnit(body, f"update_{statement.memory}", Role.COMPUTE, statement.location)
     type = value.type
     total = unit.register("total", type)
-    count = where(unit.valid, unit.scalar(statement.value), zero(type))
+    count = select(unit.valid, unit.scalar(statement.value), zero(type))
     after = apply(statement.operator, total, count)
     out = unit.output(statement.target, type, latency=_answer(body))
     unit.at_each([FiringCase(name="update", body=(write(total, after),), puts=(put(out, after),))])
@@ -422,37 +420,40 @@ def _answer(body: PatternBody) -> int:
 
 
 def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> Wire:
-    """A unit in each partition.  A turn is from taking the token to handing it on.
+    """Make a unit in each partition.  A turn lasts from taking the token to passing it on.
 
-    Every partition has a turn in the first round, with an iteration or without; the first one
-    begins with 0.
+    Every partition has a turn in the first round, with or without an iteration; the first one
+    starts the token with 0.
     """
     draft, location = body.draft, statement.location
     name = f"update_{statement.memory}"
     unit = UnitDraft(draft, name, Role.COMPUTE, body.space, body.region, location)
-    control, counted = unit.take(body.control, body.binder), unit.take(value, unit.local("count"))
+    control, counted = (
+        unit.listen(body.control, body.binder),
+        unit.listen(value, unit.local("count")),
+    )
     type, parts = value.type, body.space[0].extent
     out = unit.output(statement.target, type, latency=_answer(body))
     ring = to_next_place(unit, f"{statement.target}_on", type, parts, tagged=True)
-    before = unit.take(ring, unit.local("before"))
+    before = unit.listen(ring, unit.local("before"))
     total, begun, has_turn = (unit.register(n, t) for n, t in _registers(type))
-    count = where(is_there(control.value), counted.value, zero(type))
+    count = select(is_there(control.value), counted.value, zero(type))
 
-    def turn(name: str, start: Expr, takes: tuple[UnitHead, ...]) -> list[Choice]:
-        """Add to what the word was at the start; the last firing of a turn hands the sum on."""
+    def turn(name: str, start: Expr, takes: tuple[In, ...]) -> list[Choice]:
+        """Add to the word's value at the start of the turn; the last firing passes the sum on."""
         after = apply(statement.operator, start, count)
         takes = (control, counted, *takes)
-        ends = [write(begun, number(1)), write(has_turn, number(0))]
+        ends = [write(begun, 1), write(has_turn, 0)]
         hands_on = rule(f"{name}, last", "run", takes=takes, puts=[put(out, after)], body=ends)
         hands_on = replace(hands_on, puts=(*hands_on.puts, put(ring, after)))
         if each:
             return [when(None, hands_on)]
-        goes_on = [write(begun, number(1)), write(has_turn, number(1)), write(total, after)]
+        goes_on = [write(begun, 1), write(has_turn, 1), write(total, after)]
         more = rule(name, "run", takes=takes, puts=[put(out, after)], body=goes_on)
-        return [when(control.is_last, hands_on), when(None, more)]
+        return [when(control.ends_list, hands_on), when(None, more)]
 
     first = is_place(0) & equals(begun, 0)
-    done = rule("done", "drain", takes=[control], puts=[put(ring, tag=const(DONE))])
+    done = rule("done", "drain", takes=[control], puts=[put(ring, tag=DONE)])
     turns = [
         when(equals(has_turn, 1), turn("in turn", total, ())),
         when(first, turn("begin", zero(type), ())),
@@ -475,5 +476,5 @@ def _in_turn(body: PatternBody, statement: Update, value: Wire, each: bool) -> W
 
 
 def _registers(type: Type) -> tuple[tuple[str, Type], ...]:
-    """The sum in a turn, whether there was a turn yet, and whether there is one."""
+    """Registers: the sum in a turn, whether there was a turn yet, and whether one is active."""
     return ("total", type), ("begun", INT32), ("has_turn", INT32)

@@ -1,8 +1,8 @@
-"""Words of a sparse DRAM that iterations add to, at addresses that come back in other iterations.
+"""Sums in words of a sparse DRAM, at addresses that several iterations may share.
 
-One unit reads, adds and writes back, a burst in a cycle; so what it adds to is its own, and sums
-of floats are those of the iterations' order.  Partitions hand it their vectors along a chain, one
-outermost iteration after the other, in whatever partition it is.
+A single unit reads, adds and writes back, a burst per cycle, so updates never race and sums of
+floats are added in program order.  Partitions send it their vectors along a chain, one outermost
+iteration after the other.
 """
 
 from __future__ import annotations
@@ -11,32 +11,24 @@ from dataclasses import replace
 
 from t2s.backends.capstan.machines.accesses import Bursts
 from t2s.backends.capstan.machines.bodies import BodyUnit, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import (
-    LAST,
-    UnitDraft,
-    UnitHead,
-    Wire,
-    put,
-    rule,
-    when,
-    write,
-)
+from t2s.backends.capstan.machines.kit import LAST, UnitDraft, Wire
 from t2s.backends.capstan.machines.partitions import is_place, to_next_place
-from t2s.backends.capstan.machines.vectors import addresses, number
+from t2s.backends.capstan.machines.vectors import addresses
 from t2s.core.expr import Expr, Local, apply, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Let, Load, Role, Statement, Store
+from t2s.graph.build import In, put, rule, when, write
 from t2s.graph.graph import Tensor
 from t2s.graph.nodes import DONE, VALUE, Choice, Rule
 from t2s.patterns.ir import Update
 
 _Pair = tuple[Wire, Wire]
-"""Addresses, with a tag at the end of each outermost iteration, and what is added there."""
+"""Addresses, tagged at the end of each outermost iteration, and the values to add."""
 
 
 def added(body: PatternBody, statement: Update, target: Tensor) -> None:
-    """Units that add a value to a word in each iteration of a body."""
+    """Make units that add a value to a word in each iteration of a body."""
     wires = _asked(body, statement, target)
     if body.space:
         wires = _in_turn(body, wires, statement)
@@ -44,7 +36,7 @@ def added(body: PatternBody, statement: Update, target: Tensor) -> None:
 
 
 def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
-    """The addresses of each firing, -1 where there is no iteration, and the values."""
+    """The addresses of each firing, -1 in idle lanes, and the values."""
     lanes, name = body.lanes, statement.memory
     ends = _ends_iteration(body, statement.location)
     unit = BodyUnit(body, f"ask_{name}", Role.COMPUTE, statement.location)
@@ -52,10 +44,10 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
     value = unit.vector(statement.value)
     places = unit.output(f"{name}_places", INT32.with_lanes(lanes), tagged=True)
     values = unit.output(f"{name}_values", target.type.with_lanes(lanes))
-    ended = (put(places, index, const(LAST)), put(values, value))
+    ended = (put(places, index, LAST), put(values, value))
     cases = [FiringCase(name="last", puts=ended)]
     if ends is not True:
-        last = unit.control.is_last
+        last = unit.control.ends_list
         if isinstance(ends, str):
             last = last & equals(unit.reads(ends), 1)
         more = (put(places, index), put(values, value))
@@ -63,7 +55,7 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
             FiringCase(name="last", when=last, puts=ended),
             FiringCase(name="more", puts=more),
         ]
-    unit.at_each(cases, done=[put(places, tag=const(DONE))])
+    unit.at_each(cases, done=[put(places, tag=DONE)])
     unit.finish()
     return places, values
 
@@ -71,7 +63,8 @@ def _asked(body: PatternBody, statement: Update, target: Tensor) -> _Pair:
 def _ends_iteration(body: PatternBody, location: SourceLocation | None) -> bool | str:
     """Whether each firing ends an outermost iteration.
 
-    If not, its last firing in a segment does; or, of a name, does if this local around is 1.
+    If not, its last firing in a segment does; given the name of an enclosing local, only if that is
+    1.
     """
     around = body.around
     if around is None or around.around is None or around.carry is not None:
@@ -80,15 +73,15 @@ def _ends_iteration(body: PatternBody, location: SourceLocation | None) -> bool 
     if outer is True:
         return False
     unit = BodyUnit(around, "last_iteration", Role.RELAY, location)
-    last = unit.control.is_last
+    last = unit.control.ends_list
     if isinstance(outer, str):
         last = last & equals(unit.reads(outer), 1)
     flag = around.draft.names.fresh("is_last")
     out = unit.output(flag)
     unit.at_each(
         [
-            FiringCase(name="last", when=last, puts=(put(out, number(1)),)),
-            FiringCase(name="more", puts=(put(out, number(0)),)),
+            FiringCase(name="last", when=last, puts=(put(out, 1),)),
+            FiringCase(name="more", puts=(put(out, 0),)),
         ]
     )
     unit.finish()
@@ -97,15 +90,14 @@ def _ends_iteration(body: PatternBody, location: SourceLocation | None) -> bool 
 
 
 def _in_turn(body: PatternBody, wires: _Pair, statement: Update) -> _Pair:
-    """The streams of all partitions as one, each outermost iteration in its turn.
+    """Merge the streams of all partitions, in the order of outermost iterations.
 
-    A place passes on what comes from those before up to the end of their turns, then its own
-    iteration, and marks the end of all.
+    A place forwards the turns of the places before it, then its own iteration, and marks the end.
     """
     (dimension,) = body.space
     parts, name = dimension.extent, f"order_{statement.memory}"
     unit = UnitDraft(body.draft, name, Role.RELAY, body.space, body.region, statement.location)
-    own = tuple(unit.take(wire, unit.local(wire.port)) for wire in wires)
+    own = tuple(unit.listen(wire, unit.local(wire.port)) for wire in wires)
     chain = tuple(
         to_next_place(unit, f"{wire.port}_on", wire.type, parts, tagged=wire.stream.nesting > 0)
         for wire in wires
@@ -117,10 +109,10 @@ def _in_turn(body: PatternBody, wires: _Pair, statement: Update) -> _Pair:
         )
         for wire in wires
     )
-    before = tuple(unit.take(wire, unit.local(wire.port)) for wire in chain)
+    before = tuple(unit.listen(wire, unit.local(wire.port)) for wire in chain)
 
-    def passed(name: str, heads: tuple[UnitHead, ...], tag: int, after: str) -> list[Choice]:
-        """Pass a vector on, and from the last place to who adds it."""
+    def passed(name: str, heads: tuple[In, ...], tag: int, after: str) -> list[Choice]:
+        """Forward a vector; the last place sends it to the adder."""
 
         def to(name: str, onto: tuple[Wire, ...]) -> Rule:
             puts = [put(onto[0], heads[0].value, const(tag)), put(onto[1], heads[1].value)]
@@ -131,13 +123,13 @@ def _in_turn(body: PatternBody, wires: _Pair, statement: Update) -> _Pair:
             when(None, to(name, chain)),
         ]
 
-    def closed(name: str, head: UnitHead, after: str | None) -> list[Choice]:
+    def closed(name: str, head: In, after: str | None) -> list[Choice]:
         return [
             when(
                 is_place(parts - 1),
-                rule(f"{name}, out", after, takes=[head], puts=[put(out[0], tag=const(DONE))]),
+                rule(f"{name}, out", after, takes=[head], puts=[put(out[0], tag=DONE)]),
             ),
-            when(None, rule(name, after, takes=[head], puts=[put(chain[0], tag=const(DONE))])),
+            when(None, rule(name, after, takes=[head], puts=[put(chain[0], tag=DONE)])),
         ]
 
     own_done = when(
@@ -159,14 +151,14 @@ def _in_turn(body: PatternBody, wires: _Pair, statement: Update) -> _Pair:
     unit.mode(
         "own",
         own_done,
-        when(own[0].is_last, after_own, needs=[own[1]]),
+        when(own[0].ends_list, after_own, needs=[own[1]]),
         when(None, passed("own", own, VALUE, "own"), needs=[own[1]]),
         needs=[own[0]],
     )
     unit.mode(
         "before",
         when(before[0].is_done, closed("all done", before[0], "close")),
-        when(before[0].is_last, passed("turn", before, VALUE, "own"), needs=[before[1]]),
+        when(before[0].ends_list, passed("turn", before, VALUE, "own"), needs=[before[1]]),
         when(None, passed("pass", before, VALUE, "before"), needs=[before[1]]),
         needs=[before[0]],
     )
@@ -180,7 +172,7 @@ def _add(body: PatternBody, wires: _Pair, statement: Update, target: Tensor) -> 
     """The unit that reads, adds and writes back."""
     draft, name = body.draft, f"update_{statement.memory}"
     unit = UnitDraft(draft, name, Role.STORE, (), body.region, statement.location)
-    places, values = (unit.take(wire, unit.local(wire.port)) for wire in wires)
+    places, values = (unit.listen(wire, unit.local(wire.port)) for wire in wires)
     type = values.value.type
     done = when(places.is_done, rule("done", None, takes=[places]))
 
@@ -202,7 +194,7 @@ def _add(body: PatternBody, wires: _Pair, statement: Update, target: Tensor) -> 
         ]
     else:
         bursts = Bursts.of(unit, places.value, target.type)
-        ends = (*steps(bursts.asked), write(bursts.begun, number(0)))
+        ends = (*steps(bursts.asked), write(bursts.begun, 0))
         adds = [
             when(
                 bursts.more,

@@ -1,7 +1,7 @@
-"""Transfers between the DRAM and the chip: streams and blocks, a vector of words per firing.
+"""Transfers between DRAM and chip, as streams or as blocks, one vector of words per firing.
 
-A unit asks for all lines of a segment in advance: behind its first firing, which takes the begin
-and the length, its firings follow from registers.
+A unit requests all lines of a segment ahead of time: its first firing takes the begin and the
+length, and all later ones depend on registers only.
 """
 
 from __future__ import annotations
@@ -10,19 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from t2s.backends.capstan.machines.bodies import BodyUnit, CreditGate, FiringCase, PatternBody
-from t2s.backends.capstan.machines.kit import Wire, put, rule, when, write
-from t2s.backends.capstan.machines.vectors import (
-    addresses,
-    counted_from,
-    number,
-    spread,
-    where,
-    zero,
-)
-from t2s.core.expr import Expr, Local, ReduceLanes
+from t2s.backends.capstan.machines.kit import Wire
+from t2s.backends.capstan.machines.vectors import addresses, counted_from
+from t2s.core.expr import Expr, Local, ReduceLanes, const, select, spread, zero
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.graph.body import Load, Role, Statement, Store
+from t2s.graph.build import put, rule, when, write
 from t2s.graph.graph import Tensor
 from t2s.graph.nodes import Choice, Put
 from t2s.patterns.ir import LoadBlock, LoadStream, Push, StoreBlock, StoreStream
@@ -30,9 +24,9 @@ from t2s.patterns.ir import LoadBlock, LoadStream, Push, StoreBlock, StoreStream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentPart:
-    """The words that a firing moves: ``left`` from ``at`` on, of which at most ``lanes``.
+    """The words that a firing moves: from ``at`` on, ``left`` but at most ``lanes``.
 
-    ``full`` says that there are so many, ``last`` that these are the last ones.
+    ``full`` says that it moves ``lanes`` words, ``last`` that these are the last ones.
     """
 
     at: Expr
@@ -43,11 +37,13 @@ class SegmentPart:
 
     @property
     def indices(self) -> Expr:
-        """Their addresses: the first one if all are there, else one for each lane, or -1."""
+        """Their addresses: that of the first word if full, else one for each lane, -1 in idle
+        ones.
+        """
         if self.full or self.lanes == 1:
             return self.at
-        there = counted_from(number(0), self.lanes) < spread(self.left, self.lanes)
-        return addresses(there, counted_from(self.at, self.lanes))
+        present = counted_from(const(0), self.lanes) < spread(self.left, self.lanes)
+        return addresses(present, counted_from(self.at, self.lanes))
 
 
 Moved = tuple[list[Statement], list[Put]]
@@ -61,17 +57,17 @@ def in_parts(
     move: Callable[[SegmentPart], Moved],
     gate: CreditGate | None = None,
 ) -> None:
-    """Let a unit make a firing for each vector of a segment, one for none, and end with the body.
+    """Make a unit fire for each vector of a segment, once for an empty one, and end with the body.
 
-    ``move`` is what a firing does.  Where ``lanes`` is 1, an empty segment is a part whose ``left``
-    is a constant 0.
+    ``move`` gives the statements and puts of a firing.  With one lane, an empty segment is a part
+    whose ``left`` is the constant 0.
     """
     at, left = unit.register("at"), unit.register("left")
-    words = where(unit.valid, length, number(0))
-    step = number(lanes)
+    words = select(unit.valid, length, 0)
+    step = const(lanes)
 
-    def of(at: Expr, left: Expr, full: bool, last: bool) -> Moved:
-        return move(SegmentPart(at=at, left=left, lanes=lanes, full=full, last=last))
+    def of(at: Expr, remaining: Expr, full: bool, last: bool) -> Moved:
+        return move(SegmentPart(at=at, left=remaining, lanes=lanes, full=full, last=last))
 
     body, puts = of(begin, words, True, False)
     goes_on = [write(at, begin + step), write(left, words - step)]
@@ -85,7 +81,7 @@ def in_parts(
         )
     ]
     if lanes == 1:
-        body, puts = of(begin, number(0), False, True)
+        body, puts = of(begin, const(0), False, True)
         cases.append(
             FiringCase(name="empty", when=words < step, body=tuple(body), puts=tuple(puts))
         )
@@ -103,9 +99,9 @@ def in_parts(
 
 
 def _load(unit: BodyUnit, tensor: Tensor, part: SegmentPart) -> tuple[list[Statement], Expr]:
-    """Load the words of a part, as a vector; what is not there is zero."""
+    """Load the words of a part as a vector; idle lanes are zero."""
     type = tensor.type.with_lanes(part.lanes)
-    if part.lanes == 1 and part.left == number(0):
+    if part.lanes == 1 and part.left == const(0):
         return [], zero(type)
     name = unit.local("word")
     load = Load(target=name, tensor=tensor.name, indices=(part.indices,), type=type)
@@ -128,10 +124,11 @@ def segment_load(body: PatternBody, statement: LoadStream, source: Tensor, lanes
 
 
 class BlockLoad:
-    """Brings a block on the chip.
+    """A unit that loads a block into an on-chip memory.
 
-    ``there`` is the wire of the local that says so.  The unit is complete when all readers are
-    known: if ``again``, it loads block after block, as they give them back.
+    ``there`` is the wire on which it announces the loaded block.  The unit is made when all readers
+    are
+    known: if ``again``, it loads block after block as the readers release them.
     """
 
     def __init__(
@@ -146,7 +143,7 @@ class BlockLoad:
             body.given_back[name] = []
 
     def complete(self) -> None:
-        """Write the unit."""
+        """Make the unit."""
         unit, times = self._unit, self._body.draft.times
 
         def move(part: SegmentPart) -> Moved:
@@ -156,7 +153,7 @@ class BlockLoad:
         gate = None
         readers = self._body.given_back.get(self._name, [])
         if readers:
-            heads = tuple(unit.take(wire, unit.local("read")) for wire in readers)
+            heads = tuple(unit.listen(wire, unit.local("read")) for wire in readers)
             gate = CreditGate(
                 begun=unit.register("begun"), heads=heads, buffers=times.block_buffers
             )
@@ -167,7 +164,7 @@ class BlockLoad:
 def block_store(
     body: PatternBody, statement: StoreBlock, memory: Tensor, target: Tensor, ready: list[str]
 ) -> None:
-    """A memory, which is complete when the locals ``ready`` are there, into the DRAM."""
+    """Store a memory into the DRAM once the locals ``ready`` have arrived."""
     unit = BodyUnit(body, f"store_{statement.memory}", Role.STORE, statement.location)
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
     unit.wait(ready)
@@ -175,10 +172,10 @@ def block_store(
 
     def move(part: SegmentPart) -> Moved:
         loads, value = _load(unit, memory, part)
-        index = part.indices if begin == number(0) else _moved(part, begin)
+        index = part.indices if begin == const(0) else _moved(part, begin)
         return [*loads, Store(tensor=target.name, indices=(index,), value=value)], []
 
-    in_parts(unit, number(0), length, lanes, move)
+    in_parts(unit, const(0), length, lanes, move)
     unit.finish()
 
 
@@ -188,13 +185,13 @@ def inner_store(
     memory: Tensor,
     target: Tensor,
     region: str,
-    there: str,
+    ready: str,
 ) -> None:
-    """A memory of a loop into the DRAM: it begins at the local ``region`` of a tensor."""
+    """Store a loop's memory into the DRAM; it begins at the local ``region`` of a tensor."""
     unit = BodyUnit(body, f"store_{statement.memory}", Role.STORE, statement.location)
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
     first = unit.reads(region)
-    unit.wait([there])
+    unit.wait([ready])
     # the locals are taken with the first vector
     further = unit.register("further")
 
@@ -210,31 +207,31 @@ def inner_store(
 
 
 def _moved(part: SegmentPart, begin: Expr) -> Expr:
-    """The indices of a part, all further on."""
+    """The indices of a part, with an offset."""
     return replace(part, at=part.at + begin).indices
 
 
-# Queues that leave the chip: what is pushed goes to the DRAM word after word.
+# Queues that leave the chip: pushed values go to consecutive words of the DRAM.
 
 
 def stream_store(body: PatternBody, push: Push, statement: StoreStream, target: Tensor) -> None:
-    """Store what a body pushes, as much as the statement takes from the queue each time.
+    """Store the values that a body pushes, as many as the statement takes from the queue each time.
 
-    The unit counts what it has stored of a segment; with its last word the next one begins.
+    The unit counts the stored words of a segment; after the last one the next segment begins.
     """
     unit = BodyUnit(body, f"store_{push.queue}", Role.STORE, statement.location)
     begin, length = unit.scalar(statement.begin), unit.scalar(statement.length)
     value = unit.vector(push.value)
     count = unit.register("count")
     index = addresses(unit.valid, counted_from(begin + count, body.lanes))
-    words: Expr = number(1)
+    words: Expr = const(1)
     if body.lanes > 1:
-        ones = where(unit.valid, number(1, body.lanes), number(0, body.lanes))
+        ones = select(unit.valid, spread(const(1), body.lanes), 0)
         words = ReduceLanes(operator=Op.ADD, value=ones, type=INT32)
     after = count + words
     store = Store(tensor=target.name, indices=(index,), value=value)
     cases = [
-        FiringCase(name="end", when=after >= length, body=(store, write(count, number(0)))),
+        FiringCase(name="end", when=after >= length, body=(store, write(count, 0))),
         FiringCase(name="store", body=(store, write(count, after))),
     ]
     if body.lanes == 1:

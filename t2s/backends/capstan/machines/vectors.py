@@ -1,4 +1,4 @@
-"""Expressions of patterns for all lanes of a body at once."""
+"""Vectorized expressions: one lane for each iteration of a firing."""
 
 from __future__ import annotations
 
@@ -7,31 +7,23 @@ from collections.abc import Callable
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
     Apply,
-    Broadcast,
     Cast,
-    Const,
     Expr,
     LaneNumbers,
     Local,
     ReduceLanes,
     Select,
     apply,
-    const,
+    select,
+    spread,
 )
 from t2s.core.types import INT32, Type
 from t2s.core.walk import children, walk
 from t2s.patterns.ir import NOWHERE
 
 
-def spread(value: Expr, lanes: int) -> Expr:
-    """A scalar in so many lanes; a vector as it is."""
-    if value.type.lanes == lanes:
-        return value
-    return Broadcast(value=value, type=value.type.with_lanes(lanes))
-
-
 def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
-    """The expression for all lanes, where ``type_of`` says which locals differ between lanes."""
+    """The vectorized expression; ``type_of`` tells which locals are vectors."""
     names = {term.name for term in walk(expr) if isinstance(term, Local)}
     if not any(type_of(name).lanes > 1 for name in names):
         return spread(expr, lanes)
@@ -54,7 +46,9 @@ def in_lanes(expr: Expr, lanes: int, type_of: Callable[[str], Type]) -> Expr:
 
 
 def stages(expr: Expr) -> int:
-    """Operations one after the other, each a stage of a unit; choices and copies are wires."""
+    """The length of the longest chain of operations, each a pipeline stage; selects and copies are
+    free.
+    """
     inside = max((stages(child) for child in children(expr) if isinstance(child, Expr)), default=0)
     match expr:
         case Apply():
@@ -64,24 +58,14 @@ def stages(expr: Expr) -> int:
     return inside
 
 
-def number(value: int, lanes: int = 1) -> Expr:
-    """An int32 in all lanes."""
-    return spread(const(value), lanes)
-
-
 def is_there(binder: Expr) -> Expr:
-    """Whether there is an iteration, by lane."""
-    return binder >= number(0, binder.type.lanes)
-
-
-def where(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
-    """One of two values, by lane."""
-    return Select(condition=condition, if_true=value, if_false=otherwise, type=value.type)
+    """Whether an iteration is active, by lane."""
+    return binder >= 0
 
 
 def addresses(valid: Expr, index: Expr) -> Expr:
-    """The index, -1 where there is no iteration."""
-    return where(valid, index, number(NOWHERE, index.type.lanes))
+    """The index, -1 in idle lanes."""
+    return select(valid, index, NOWHERE)
 
 
 def counted_from(first: Expr, lanes: int) -> Expr:
@@ -89,9 +73,3 @@ def counted_from(first: Expr, lanes: int) -> Expr:
     if lanes == 1:
         return first
     return spread(first, lanes) + LaneNumbers(type=INT32.with_lanes(lanes))
-
-
-def zero(type: Type) -> Expr:
-    """The zero of a type, in all of its lanes."""
-    scalar: Const = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
-    return spread(scalar, type.lanes)

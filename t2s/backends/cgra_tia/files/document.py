@@ -10,15 +10,10 @@ placements can be compared line by line.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
-import typing
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from enum import Enum
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -38,9 +33,10 @@ from t2s.backends.cgra_tia.netlist import (
 )
 from t2s.backends.cgra_tia.program import CellProgram, Instruction, Opcode, Trigger
 from t2s.core.errors import UserError
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, Parameter, Select
+from t2s.core.expr import Apply, Cast, Const, Index, Parameter, Select
 from t2s.core.location import SourceLocation
 from t2s.core.names import LONGEST_NAME, is_name
+from t2s.core.records import RecordFormat, brief, default_of
 from t2s.core.types import Type
 from t2s.graph.graph import Layout, Tensor
 from t2s.graph.verify_expr import wrong_texts
@@ -52,6 +48,41 @@ IDLE = CellProgram(instructions=(Instruction(trigger=Trigger(), opcode=Opcode.HA
 
 _LARGEST_SIZE = 4_096
 """The most of anything that a fabric in a file has: rows, tracks, registers and so on."""
+
+_EXPRESSIONS = (Apply, Cast, Const, Index, Parameter, Select)
+_NAMED_BY_GRAPHS = (Tensor, Layout, *_EXPRESSIONS)
+_NAMED_HERE = (Netlist, NetCell, StreamUnit, Net, Endpoint, Provenance)
+
+
+def _faults(value: Any) -> Iterator[tuple[str, str, str]]:
+    """Types that do not exist, and texts that are not names."""
+    if isinstance(value, Type) and not value.exists:
+        yield "", "an existing type, such as float64", str(value)
+    if isinstance(value, _NAMED_BY_GRAPHS):
+        for field, text, wanted in wrong_texts(value):
+            yield field, wanted.value, brief(text)
+    if isinstance(value, _NAMED_HERE):
+        for item in fields(value):
+            text = getattr(value, item.name)
+            if isinstance(text, str) and not is_part_name(text):
+                limit = f"a name: 1 to {LONGEST_NAME:,} letters that can be printed, and no angles"
+                yield item.name, limit, brief(text)
+    if isinstance(value, SourceLocation) and value.line < 0:
+        yield "line", "a line of a file", str(value.line)
+
+
+def is_part_name(text: str) -> bool:
+    """Whether a text may be the name of a cell, a unit or a net."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and not set("<>") & set(text)
+
+
+FILES = RecordFormat(
+    what="a placement",
+    named=_EXPRESSIONS,
+    omits=lambda known, name, value: value == default_of(known, name),
+    optional=lambda known, name: default_of(known, name) is not MISSING,
+    faults=_faults,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +162,13 @@ def to_json(design: PlacedDesign) -> str:
         if field.name == "fabric":  # whole, whatever the defaults are one day
             text = _line(_whole(value))
         elif isinstance(value, tuple):
-            text = "[" + ",".join(f"\n  {_line(to_record(item))}" for item in value) + "\n ]"
+            text = (
+                "["
+                + ",".join(f"\n  {_line(FILES.write(item, field.name))}" for item in value)
+                + "\n ]"
+            )
         else:
-            text = _line(to_record(value))
+            text = _line(FILES.write(value, field.name))
         lines.append(f' "{field.name}": {text}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -146,7 +181,9 @@ def _whole(fabric: CgraFabric) -> object:
     """All fields of a fabric."""
 
     def every(part: Any) -> dict[str, object]:
-        return {item.name: to_record(getattr(part, item.name)) for item in fields(part)}
+        return {
+            item.name: FILES.write(getattr(part, item.name), item.name) for item in fields(part)
+        }
 
     return {**every(fabric), "core": every(fabric.core)}
 
@@ -156,24 +193,24 @@ def document_of(text: str) -> PlacementDocument:
     try:
         found = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise malformed(
+        raise FILES.malformed(
             f"line {error.lineno}, column {error.colno}", "JSON text", error.msg
         ) from None
     except RecursionError:
-        raise malformed("the document", "a placement", "objects nested too deeply") from None
+        raise FILES.malformed("the document", "a placement", "objects nested too deeply") from None
     except ValueError as error:  # numbers of thousands of digits
-        raise malformed("a number", "one of 64 bits", str(error)) from None
+        raise FILES.malformed("a number", "one of 64 bits", str(error)) from None
     if not isinstance(found, dict):
-        raise malformed("the document", "an object", brief(found))
+        raise FILES.malformed("the document", "an object", brief(found))
     if type(found.get("format")) is not int or found["format"] != FORMAT:
-        raise malformed(
+        raise FILES.malformed(
             "the format number",
             str(FORMAT),
             brief(found.get("format")),
             hint="the file was written by another version of t2s: write it again",
         )
     _check_sizes(found.get("fabric"))
-    document = from_record(found, PlacementDocument, "the document")
+    document = FILES.read(found, PlacementDocument, "the document")
     assert isinstance(document, PlacementDocument)
     return document
 
@@ -190,7 +227,7 @@ def _check_sizes(fabric: object) -> None:
     for where, part in sizes:
         for name, value in part.items() if isinstance(part, dict) else ():
             if type(value) is int and not 0 <= value <= _LARGEST_SIZE:
-                raise malformed(
+                raise FILES.malformed(
                     f"the document.{where}.{name}",
                     f"a whole number up to {_LARGEST_SIZE:,}",
                     brief(value),
@@ -217,7 +254,7 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
         place = cell.row * fabric.columns + cell.column
         inside = 0 <= cell.row < fabric.rows and 0 <= cell.column < fabric.columns
         if not inside or place not in left:
-            raise malformed(
+            raise FILES.malformed(
                 f"the place of cell {number}, {cell.name!r},",
                 f"a row below {fabric.rows} and a column below {fabric.columns}, used once",
                 f"row {cell.row}, column {cell.column}",
@@ -255,166 +292,6 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
         seed=document.seed,
         balanced=document.balanced,
     )
-
-
-# Frozen dataclasses as JSON and back, by the types that their fields declare.
-#
-# A dataclass is an object with those fields that are not at their defaults, an enum member its
-# value, a tuple a list.  Expressions, of which a field may hold one of many classes, name theirs.
-# Refused, with the place in the document, is everything else: unknown and missing fields, values of
-# other types, texts that are not names.
-
-_EXPRESSIONS: Mapping[str, type[Any]] = types.MappingProxyType(
-    {known.__name__: known for known in (Apply, Cast, Const, Index, Parameter, Select)}
-)
-_LARGEST = 1 << 63
-
-_NAMES_OF_GRAPHS = (Tensor, Layout, *_EXPRESSIONS.values())
-_NAMES_OF_PARTS = (Netlist, NetCell, StreamUnit, Net, Endpoint, Provenance)
-
-
-def malformed(where: str, expected: str, given: str, hint: str | None = None) -> UserError:
-    """The error for a document with something wrong in it."""
-    return UserError(
-        f"the text is not a placement in JSON: {where} is wrong",
-        expected=expected,
-        given=given,
-        hint=hint,
-    )
-
-
-def brief(value: object) -> str:
-    """A few characters of a value."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def to_record(value: object) -> object:
-    """What JSON writes of a value."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {
-            item.name: to_record(getattr(value, item.name))
-            for item in dataclasses.fields(value)
-            if getattr(value, item.name) != item.default
-        }
-        return {"class": type(value).__name__, **fields} if isinstance(value, Expr) else fields
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return [to_record(item) for item in value]
-    return value
-
-
-def from_record(item: object, declared: Any, where: str) -> Any:
-    """The value of a declared type that was written as ``item``.  Raises ``UserError``."""
-    if isinstance(item, int) and not -_LARGEST <= item < _LARGEST:
-        raise malformed(where, "an integer of 64 bits", brief(item))
-    choices = _alternatives(declared)
-    if item is None and type(None) in choices:
-        return None
-    for choice in choices:
-        if typing.get_origin(choice) is tuple and isinstance(item, list):
-            return _tuple(item, typing.get_args(choice), where)
-        if isinstance(choice, type) and issubclass(choice, Enum):
-            for member in choice:
-                if type(item) is type(member.value) and member.value == item:
-                    return member
-        elif dataclasses.is_dataclass(choice) and isinstance(item, dict):
-            return _instance(item, typing.cast(type[Any], choice), where)
-        elif choice in (int, float, str, bool) and type(item) is choice:
-            return item
-    raise malformed(where, " or ".join(map(_type_name, choices)), brief(item))
-
-
-def _tuple(items: list[object], inner: tuple[Any, ...], where: str) -> tuple[Any, ...]:
-    if inner[-1] is not Ellipsis and len(items) != len(inner):
-        raise malformed(where, f"a list of {len(inner)}", brief(items))
-    declared = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
-    return tuple(
-        from_record(item, wanted, f"{where}[{number}]")
-        for number, (item, wanted) in enumerate(zip(items, declared, strict=True))
-    )
-
-
-def _instance(items: dict[str, object], known: Any, where: str) -> object:
-    if known is Expr:
-        items = dict(items)
-        name = items.pop("class", None)
-        if not isinstance(name, str) or name not in _EXPRESSIONS:
-            raise malformed(f"{where}.class", f"one of {', '.join(_EXPRESSIONS)}", brief(name))
-        known = _EXPRESSIONS[name]
-    declared, required = _fields_of(known)
-    for name in items:
-        if name not in declared:
-            raise malformed(
-                f"{where}.{name}", f"one of the fields {', '.join(declared)}", "an unknown field"
-            )
-    for name in required:
-        if name not in items:
-            raise malformed(f"{where}.{name}", "this field", "an object without it")
-    found = known(
-        **{
-            name: from_record(item, declared[name], f"{where}.{name}")
-            for name, item in items.items()
-        }
-    )
-    _check(found, where)
-    return found
-
-
-def _check(found: Any, where: str) -> None:
-    """Raise ``UserError`` for types that are none, and for texts that are not names."""
-    if isinstance(found, Type) and not found.exists:
-        raise malformed(where, "a type that there is, such as float64", str(found))
-    if isinstance(found, _NAMES_OF_GRAPHS):
-        for field, text, wanted in wrong_texts(found):
-            raise malformed(f"{where}.{field}", wanted.value, brief(text))
-    if isinstance(found, _NAMES_OF_PARTS):
-        for item in dataclasses.fields(found):
-            text = getattr(found, item.name)
-            if isinstance(text, str) and not is_part_name(text):
-                raise malformed(
-                    f"{where}.{item.name}",
-                    f"a name: 1 to {LONGEST_NAME:,} letters that can be printed, and no angles",
-                    brief(text),
-                )
-    if isinstance(found, SourceLocation) and found.line < 0:
-        raise malformed(f"{where}.line", "a line of a file", str(found.line))
-
-
-def is_part_name(text: str) -> bool:
-    """Whether a text may be the name of a cell, a unit or a net."""
-    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and not set("<>") & set(text)
-
-
-@cache
-def _fields_of(known: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The declared types of all fields of a class, and the fields without a default."""
-    hints = typing.get_type_hints(known)
-    fields = dataclasses.fields(known)
-    required = tuple(
-        item.name
-        for item in fields
-        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    )
-    return {item.name: hints[item.name] for item in fields}, required
-
-
-def _alternatives(declared: Any) -> tuple[Any, ...]:
-    if typing.get_origin(declared) in (types.UnionType, typing.Union):
-        return typing.get_args(declared)
-    return (declared,)
-
-
-def _type_name(declared: Any) -> str:
-    if typing.get_origin(declared) is tuple:
-        return "a list"
-    if declared is type(None):
-        return "null"
-    if issubclass(declared, Enum):
-        return f"one of {', '.join(str(member.value) for member in declared)}"
-    plain = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
-    return plain.get(declared, f"an object, a {declared.__name__}")
 
 
 # Whether a placed design is one: sites, ports, trees, tracks.  For designs that are read.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
+from typing import Any
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.files.summary import (
@@ -29,6 +29,7 @@ from t2s.backends.cgra_tia.place.buffer_sizing import RateCause, rate_limit
 from t2s.backends.cgra_tia.place.sites import parts_of
 from t2s.backends.cgra_tia.text.printer import print_instruction
 from t2s.core.names import one_line
+from t2s.core.svg import element, hover
 
 _PITCH, _SIZE, _MARGIN = 44, 20, 30
 """Pixels from cell to cell, of a cell, and around the fabric, where the units are."""
@@ -90,12 +91,12 @@ def heat_svg(
             "none" if share is None else f"hsl({round(240 - 240 * min(max(share, 0), 1))},70%,55%)"
         )
 
-    said = {
-        name: ", ".join(f"{what} {share:.1%}" for what, share in found.items())
-        for name, found in shares.items()
+    titles = {
+        name: ", ".join(f"{what} {share:.1%}" for what, share in kinds.items())
+        for name, kinds in shares.items()
     }
     caption = f"{kind} cycles: blue none of them, green half, red all"
-    return _drawn(design, _Look(fill=fill, said=said, nets=(), busy={}, caption=caption))
+    return _drawn(design, _Look(fill=fill, said=titles, nets=(), busy={}, caption=caption))
 
 
 def circle_svg(design: PlacedDesign) -> str:
@@ -149,23 +150,25 @@ def _drawn(design: PlacedDesign, look: _Look) -> str:
         *_parts(design, look),
     ]
     if look.caption:
-        body.append(f'<text x="4" y="{height + 8}" fill="{_PLAIN}">{_text(look.caption)}</text>')
+        caption = one_line(look.caption)
+        body.append(element("text", text=caption, x=4, y=height + 8, fill=_PLAIN))
         height += 14
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family="sans-serif" font-size="7">\n'
-        f"<title>{_text(design.netlist.name)} on {_text(fabric.name)}</title>\n"
-        + "\n".join(body)
-        + "\n</svg>\n"
+    title = _title(f"{design.netlist.name} on {fabric.name}")
+    drawing = element(
+        "svg",
+        "\n".join(("", title, *body, "")),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        font_family="sans-serif",
+        font_size=7,
     )
+    return f"{drawing}\n"
 
 
-def _text(text: str) -> str:
-    return escape(one_line(text))
-
-
-def _titled(*lines: str) -> str:
-    return f"<title>{chr(10).join(map(_text, lines))}</title>"
+def _title(*lines: str) -> str:
+    return hover("\n".join(map(one_line, lines)))
 
 
 def _center(cell: tuple[int, int]) -> Point:
@@ -174,31 +177,33 @@ def _center(cell: tuple[int, int]) -> Point:
     return _MARGIN + _PITCH * (column + 0.5), _MARGIN + _PITCH * (row + 0.5)
 
 
-def _shape(kind: CellKind, at: Point, size: float, style: str, title: str = "") -> str:
+def _shape(kind: CellKind, at: Point, size: float, *children: str, **look: Any) -> str:
     """A square, a circle or a triangle."""
     x, y = at
     half = size / 2
-    end = f"{style}>{title}</" if title else f"{style}/>"
     match kind:
         case CellKind.FMA:
-            start = f'<rect x="{x - half:g}" y="{y - half:g}" width="{size:g}" height="{size:g}" '
-            name = "rect"
+            return element(
+                "rect", *children, x=x - half, y=y - half, width=size, height=size, **look
+            )
         case CellKind.CONTROL:
-            start, name = f'<circle cx="{x:g}" cy="{y:g}" r="{half:g}" ', "circle"
+            return element("circle", *children, cx=x, cy=y, r=half, **look)
         case CellKind.UNIT:
             top, low = f"{x:g} {y - half:g}", f"{x + half:g} {y + half:g} H {x - half:g}"
-            start, name = f'<path d="M {top} L {low} Z" ', "path"
-    return f"{start}{end}{name}>" if title else f"{start}{end}"
+            return element("path", *children, d=f"M {top} L {low} Z", **look)
 
 
 def _places(design: PlacedDesign) -> Iterator[str]:
     """All cells of the fabric, faintly, in one group."""
     fabric = design.fabric
-    yield f'<g fill="none" stroke="{_PLAIN}" stroke-opacity="0.25">'
-    for row in range(fabric.rows):
-        for column in range(fabric.columns):
-            yield _shape(fabric.kind_at(row, column), _center((row, column)), _SIZE, "")
-    yield "</g>"
+    shapes = (
+        _shape(fabric.kind_at(row, column), _center((row, column)), _SIZE)
+        for row in range(fabric.rows)
+        for column in range(fabric.columns)
+    )
+    yield element(
+        "g", "\n".join(("", *shapes, "")), fill="none", stroke=_PLAIN, stroke_opacity=0.25
+    )
 
 
 def _unit_center(design: PlacedDesign, site: Site) -> Point:
@@ -230,11 +235,14 @@ def _busy_wires(design: PlacedDesign, busy: Mapping[Wire, list[str]]) -> Iterato
     most = design.fabric.tracks
     for wire, nets in sorted(busy.items()):
         (x, y), (to_x, to_y) = _lane(wire, (len(nets) - 1) / 2)
-        color, opacity = (_FULL, "0.45") if len(nets) >= most else (_PLAIN, "0.15")
-        yield (
-            f'<path d="M {x:g} {y:g} L {to_x:g} {to_y:g}" stroke="{color}" '
-            f'stroke-opacity="{opacity}" stroke-width="{_TRACK * len(nets):g}">'
-            f"{_titled(f'{len(nets)} of {most} tracks', *nets)}</path>"
+        color, opacity = (_FULL, 0.45) if len(nets) >= most else (_PLAIN, 0.15)
+        yield element(
+            "path",
+            _title(f"{len(nets)} of {most} tracks", *nets),
+            d=f"M {x:g} {y:g} L {to_x:g} {to_y:g}",
+            stroke=color,
+            stroke_opacity=opacity,
+            stroke_width=_TRACK * len(nets),
         )
 
 
@@ -256,7 +264,7 @@ def _nets(design: PlacedDesign, names: Collection[str]) -> Iterator[str]:
                 (x, y), (to_x, to_y) = _unit_center(design, site), _center((site.row, site.column))
                 steps.append(f"M {x:g} {y:g} L {to_x:g} {to_y:g}")
         branches = design.branches[net.name]
-        title = _titled(
+        title = _title(
             f"{net.name} of {net.group}",
             f"from {net.source.part}",
             *(
@@ -267,7 +275,7 @@ def _nets(design: PlacedDesign, names: Collection[str]) -> Iterator[str]:
         )
         if steps:
             color = _color(groups[net.group], 45)
-            yield f'<path d="{" ".join(steps)}" fill="none" stroke="{color}">{title}</path>'
+            yield element("path", title, d=" ".join(steps), fill="none", stroke=color)
 
 
 def _parts(design: PlacedDesign, look: _Look) -> Iterator[str]:
@@ -276,21 +284,21 @@ def _parts(design: PlacedDesign, look: _Look) -> Iterator[str]:
     for cell in design.netlist.cells:
         site = design.sites[cell.name]
         at = _center((site.row, site.column))
-        title = _titled(*_said(design, cell, look))
-        style = f'fill="{look.fill(cell.name)}" stroke="{_PLAIN}"'
-        yield _shape(cell.kind, at, _SIZE, style, title)
+        title = _title(*_part_title(design, cell, look))
+        yield _shape(cell.kind, at, _SIZE, title, fill=look.fill(cell.name), stroke=_PLAIN)
         if small and cell.origin is not None and cell.origin.point:
-            label = _text(",".join(map(str, cell.origin.point)))
-            place = f'x="{at[0]:g}" y="{at[1] + 2.5:g}" text-anchor="middle"'
-            yield f'<text {place} pointer-events="none">{label}</text>'
+            label = ",".join(map(str, cell.origin.point))
+            yield element(
+                "text", text=label, x=at[0], y=at[1] + 2.5, text_anchor="middle",
+                pointer_events="none",
+            )  # fmt: skip
     for unit in design.netlist.units:
         at = _unit_center(design, design.sites[unit.name])
-        title = _titled(*_said(design, unit, look))
-        style = f'fill="{look.fill(unit.name)}" stroke="{_PLAIN}"'
-        yield _shape(CellKind.UNIT, at, _SIZE / 2, style, title)
+        title = _title(*_part_title(design, unit, look))
+        yield _shape(CellKind.UNIT, at, _SIZE / 2, title, fill=look.fill(unit.name), stroke=_PLAIN)
 
 
-def _said(design: PlacedDesign, part: NetCell | StreamUnit, look: _Look) -> Iterator[str]:
+def _part_title(design: PlacedDesign, part: NetCell | StreamUnit, look: _Look) -> Iterator[str]:
     """The lines of the title of a part."""
     yield part.name
     yield from _origin_lines(part.origin)

@@ -1,36 +1,37 @@
-"""The dense operand once on the chip, its elements dealt to banks in turn.
+"""A single on-chip copy of the dense operand, with elements interleaved over banks.
 
-Element ``j`` is in bank ``j % banks``.  The column indices of a step pass the banks one after the
-other, each with the element that was found for it.  A bank looks up the elements that it has, as
-many in a cycle as its memory has ports, and passes the step on when all are found: where more of a
-step's columns are in one bank, that is a conflict, and a cycle more for each further pair.  Steps
-wait between the banks, so that conflicts of different banks fall together.
+Element ``j`` is in bank ``j % banks``.  The column indices of a step pass through the banks in
+order, each with the element found for it so far.  A bank looks up its own elements, as many per
+cycle as its memory has ports, and passes the step on when all are found.  More columns of a step in
+one bank are a conflict, which costs a cycle for each further pair.  Queues between the banks let
+conflicts of different banks overlap.
 
-Which columns of a step are whose depends on their values alone, so no arbiter looks at time.
+The bank of a column depends on its value only, so results do not depend on arbitration.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const, equals, unequal
+from t2s.core.expr import Expr, Local, const, equals, select, simplify, unequal, zero
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Role, SpaceDimension, Statement
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     loop,
-    quotient,
-    remainder,
-    select,
+    put,
+    rule,
     space,
-    zero,
+    when,
+    write,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Put
 from t2s.reduction.circuits import STEP
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import (
     HOP,
     fill,
@@ -41,11 +42,9 @@ from t2s.sparse_repr.representation.hardware.loaders import (
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     RegisterFile,
     Statements,
-    TypedWire,
     link,
     wire,
 )
@@ -61,32 +60,32 @@ BANK = "bank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """What brings the place, and the element found so far, of a multiplier to the next node."""
+    """The wires that carry a multiplier's column index, and the element found so far, to the
+    next node.
+    """
 
-    place: TypedWire
-    found: TypedWire
+    place: Out
+    found: Out
 
 
-def load_banks(
-    parts: GraphParts, product: Product, lines: tuple[TypedWire, ...]
-) -> tuple[TypedWire, ...]:
-    """From the loader to the banks: each takes its own elements from the lines that pass.
+def load_banks(parts: GraphParts, product: Product, lines: tuple[Out, ...]) -> tuple[Out, ...]:
+    """From the loader to the banks: each bank picks its own elements from the passing lines.
 
     Returns the wires that bring a bank its words of a line.
     """
     words, banks, type = len(lines), product.banks, product.vector.type
-    groups = max(1, banks // words)  # lines until it is a bank's turn again
+    groups = max(1, banks // words)  # lines from one turn of a bank to its next
     outs = tuple(wire(f"{_bank(product)}_word_{n}", type) for n in range(max(1, words // banks)))
 
-    def sends(body: Statements, given: tuple[Expr, ...]) -> None:
-        at = remainder(index(HOP), words)
+    def sends(body: Statements, words_of_line: tuple[Expr, ...]) -> None:
+        at = simplify(index(HOP) % words)
         for number, out in enumerate(outs):
-            value = given[0]
+            value = words_of_line[0]
             for word in range(1, min(banks, words)):
-                value = select(equals(at, word), given[number * banks + word], value)
+                value = select(equals(at, word), words_of_line[number * banks + word], value)
             if number:
-                value = select(equals(at, 0), given[number * banks], value)
-            turn = equals(remainder(index("line"), groups), quotient(index(HOP), words))
+                value = select(equals(at, 0), words_of_line[number * banks], value)
+            turn = equals(simplify(index("line") % groups), simplify(index(HOP) // words))
             body.send(out, value, turn if groups > 1 else None)
 
     relay = f"{product.nodes.vector_feeder.name}_relay"
@@ -97,8 +96,8 @@ def load_banks(
     return outs
 
 
-def look_up(parts: GraphParts, product: Product, words: tuple[TypedWire, ...]) -> None:
-    """From the column indices of all multipliers to their elements of the dense operand."""
+def look_up(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> None:
+    """Map the column indices of all multipliers to elements of the dense operand."""
     node, hops, feeder = _bank(product), _hops(product), product.nodes.vector_feeder.name
     asking, numbers = product.place_taker, range(product.multipliers)
     asked = [wire(f"{asking}_{n}", INT32, StreamKind.COORDINATE) for n in numbers]
@@ -114,8 +113,8 @@ def look_up(parts: GraphParts, product: Product, words: tuple[TypedWire, ...]) -
     _give(parts, product, passed)
 
 
-def _column(place: str, found: str, product: Product) -> _Column:
-    return _Column(place=wire(place), found=wire(found, product.vector.type))
+def _column(place: str, value: str, product: Product) -> _Column:
+    return _Column(place=wire(place), found=wire(value, product.vector.type))
 
 
 def _bank(product: Product) -> str:
@@ -132,7 +131,7 @@ def _array(product: Product, name: str, where: tuple[SpaceDimension, ...]) -> Ar
     return ArrayDraft(name, Role.RELAY, where, (loop(STEP, product.steps),), location)
 
 
-def _ask(parts: GraphParts, product: Product, asked: list[TypedWire]) -> None:
+def _ask(parts: GraphParts, product: Product, asked: list[Out]) -> None:
     """The column index of each multiplier, to a wire of its own."""
     node = product.place_taker
     unit = _array(product, node, product.places)
@@ -146,12 +145,12 @@ def _ask(parts: GraphParts, product: Product, asked: list[TypedWire]) -> None:
 def _pass_on(
     parts: GraphParts,
     product: Product,
-    asked: list[TypedWire],
+    asked: list[Out],
     to_banks: list[_Column],
     back: list[_Column],
     passed: list[_Column],
 ) -> None:
-    """The ways between the banks: to the first one, from each to the next, and to the end."""
+    """The connections between banks: to the first, from each to the next, and out of the last."""
     node, bank, feeder = _hops(product), _bank(product), product.nodes.vector_feeder.name
     banks, hop, type = product.banks, index(HOP), product.vector.type
     first, last, behind, ahead = equals(hop, 0), equals(hop, banks), const(0) < hop, hop < banks
@@ -159,9 +158,9 @@ def _pass_on(
     for number in range(product.multipliers):
         new = unit.receive(asked[number], f"asked_{number}", first)
         came = unit.receive(back[number].place, f"came_{number}", behind)
-        found = unit.receive(back[number].found, f"found_{number}", behind)
+        answer = unit.receive(back[number].found, f"found_{number}", behind)
         place = unit.let(f"place_{number}", select(first, new, came))
-        value = unit.let(f"value_{number}", select(first, zero(type), found))
+        value = unit.let(f"value_{number}", select(first, zero(type), answer))
         for sent, on, end in (
             (place, to_banks[number].place, passed[number].place),
             (value, to_banks[number].found, passed[number].found),
@@ -181,42 +180,42 @@ def _pass_on(
 def _banks(
     parts: GraphParts,
     product: Product,
-    words: tuple[TypedWire, ...],
+    words: tuple[Out, ...],
     asked: list[_Column],
     answers: list[_Column],
 ) -> None:
-    """The banks: machines that are filled, and then look up what is theirs of every step."""
+    """The banks: machines that are filled, then look up their own elements in every step."""
     type, location = product.vector.type, product.nodes.vector_feeder.location
-    machine = MachineDraft(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
-    given = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
-    columns: list[NamedHead] = []
+    machine = ProductMachine(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
+    line_words = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
+    columns: list[In] = []
     for number, each in enumerate(asked):
         columns.append(machine.input(each.place, f"place_{number}"))
         columns.append(machine.input(each.found, f"value_{number}"))
     line, count, served = (machine.register(name) for name in ("line", "count", "served"))
-    kept = machine.file("kept", type, (product.bank_lines * len(words),))
+    words_file = machine.file("kept", type, (product.bank_lines * len(words),))
     got = machine.file("got", type, (product.multipliers,))
-    fill(machine, line, kept, given, product.bank_lines, "serve")
-    found = _BankSearch(product, columns, kept, got, served)
-    _serve(machine, product, found, answers, count)
-    parts.nodes.append(machine.node())
+    fill(machine, line, words_file, line_words, product.bank_lines, "serve")
+    search = _BankSearch(product, columns, words_file, got, served)
+    _serve(machine, product, search, answers, count)
+    parts.nodes.append(machine.machine())
 
 
 class _BankSearch:
-    """Which columns of the step are of this bank, and those that the ports look up now.
+    """The lookup of a firing: the columns in this bank, and those that the ports read now.
 
     Attributes
     ----------
-    mine: whether a column is of this bank; ``got`` what was found for it before.
-    ports: for each port, whose column it looks up, whether any, and what it reads.
-    conflict, following: whether columns are left, and the first that may be.
+    mine: whether a column is in this bank; ``got`` is the element found in an earlier firing.
+    ports: for each port, the multiplier it serves, whether it serves any, and the element read.
+    conflict, following: whether columns remain, and the first one that may.
     """
 
     def __init__(
         self,
         product: Product,
-        columns: list[NamedHead],
-        kept: RegisterFile,
+        columns: list[In],
+        words: RegisterFile,
         got: RegisterFile,
         served: Local,
     ) -> None:
@@ -226,24 +225,24 @@ class _BankSearch:
         self.got: list[Local] = []
         waits: list[Local] = []
         for number, place in enumerate(self.places):
-            here = equals(place.value & (product.banks - 1), index(BANK))
-            self.mine.append(self.body.let(f"mine_{number}", (const(-1) < place.value) & here))
+            in_bank = equals(place.value & (product.banks - 1), index(BANK))
+            self.mine.append(self.body.let(f"mine_{number}", (const(-1) < place.value) & in_bank))
             later = self.mine[number] & (served < number + 1)
             waits.append(self.body.let(f"waits_{number}_0", later))
             self.got.append(self.body.read(got, f"got_{number}", const(number)))
         self.ports: list[tuple[Local, Local, Local]] = []
         for port in range(PORTS):
-            waits = self._look_up(port, waits, kept, product.banks)
-        left: Expr = const(False, BOOL)
+            waits = self._look_up(port, waits, words, product.banks)
+        conflict: Expr = const(False, BOOL)
         for each in waits:
-            left = left | each
-        self.conflict = self.body.let("conflict", left)
-        self.following = self.body.let("following", add(self.ports[-1][0], 1))
+            conflict = conflict | each
+        self.conflict = self.body.let("conflict", conflict)
+        self.following = self.body.let("following", self.ports[-1][0] + 1)
 
     def _look_up(
-        self, port: int, waits: list[Local], kept: RegisterFile, banks: int
+        self, port: int, waits: list[Local], words: RegisterFile, banks: int
     ) -> list[Local]:
-        """The first column that waits, for a port; returns which columns wait behind it."""
+        """Assign the first waiting column to a port; returns which columns wait after it."""
         first: Expr = const(0)
         at: Expr = const(0)
         any_waits: Expr = const(False, BOOL)
@@ -252,61 +251,61 @@ class _BankSearch:
             at = select(waits[number], self.places[number].value, at)
             any_waits = waits[number] | any_waits
         who = self.body.let(f"who_{port}", first)
-        found = self.body.let(f"any_{port}", any_waits)
-        read = self.body.read(kept, f"read_{port}", quotient(at, banks))
-        self.ports.append((who, found, read))
+        any_column = self.body.let(f"any_{port}", any_waits)
+        read = self.body.read(words, f"read_{port}", simplify(at // banks))
+        self.ports.append((who, any_column, read))
         return [
             self.body.let(f"waits_{number}_{port + 1}", each & (who < number))
             for number, each in enumerate(waits)
         ]
 
     def value(self, number: int) -> Expr:
-        """What is known of the element of a column behind this bank."""
+        """The element of a column as known after this bank."""
         value = select(self.mine[number], self.got[number], self.values[number].value)
-        for who, found, read in self.ports:
-            value = select(found & equals(who, number), read, value)
+        for who, any_column, read in self.ports:
+            value = select(any_column & equals(who, number), read, value)
         return value
 
 
 def _serve(
-    machine: MachineDraft,
+    machine: ProductMachine,
     product: Product,
-    found: _BankSearch,
+    search: _BankSearch,
     answers: list[_Column],
     count: Local,
 ) -> None:
-    """Look up the next elements of this step that are here; with the last ones it leaves."""
-    heads = [head for pair in zip(found.places, found.values, strict=True) for head in pair]
+    """Look up the next elements of this step; pass the step on with the last ones."""
+    heads = [head for pair in zip(search.places, search.values, strict=True) for head in pair]
     puts: list[Put] = []
     for number, answer in enumerate(answers):
-        puts.append(put(answer.place, found.places[number].value))
-        puts.append(put(answer.found, found.value(number)))
-    keep: list[Statement] = [found.keep.write(read, who) for who, _, read in found.ports]
-    keep.append(write(found.served, found.following))
-    counted = [write(found.served, const(0)), count_up(count)]
+        puts.append(put(answer.place, search.places[number].value))
+        puts.append(put(answer.found, search.value(number)))
+    keep: list[Statement] = [search.keep.write(read, who) for who, _, read in search.ports]
+    keep.append(write(search.served, search.following))
+    counted = [write(search.served, const(0)), count_up(count)]
     inside = (
-        when(found.conflict, rule("a conflict", "serve", body=keep)),
+        when(search.conflict, rule("a conflict", "serve", body=keep)),
         when(
             unequal(count, product.steps - 1),
             rule("a step", "serve", takes=heads, puts=puts, body=counted),
         ),
         when(None, rule("the last step", None, takes=heads, puts=puts)),
     )
-    machine.mode("serve", when(None, inside, body=found.body.statements), needs=heads)
+    machine.mode("serve", when(None, inside, body=search.body.statements), needs=heads)
 
 
 def _give(parts: GraphParts, product: Product, passed: list[_Column]) -> None:
-    """What was found, to each multiplier."""
+    """Send the found elements to the multipliers."""
     feeder = product.nodes.vector_feeder
     unit = _array(product, feeder.name, product.places)
     place: Expr = const(0)
     value: Expr = zero(product.vector.type)
     for number, each in enumerate(passed):
-        here = equals(place_number(product), number) if len(passed) > 1 else None
-        came = unit.receive(each.place, f"place_{number}", here)
-        found = unit.receive(each.found, f"value_{number}", here)
-        place = came if here is None else select(here, came, place)
-        value = found if here is None else select(here, found, value)
+        mine = equals(place_number(product), number) if len(passed) > 1 else None
+        came = unit.receive(each.place, f"place_{number}", mine)
+        answer = unit.receive(each.found, f"value_{number}", mine)
+        place = came if mine is None else select(mine, came, place)
+        value = answer if mine is None else select(mine, answer, value)
     unit.send(product.vector_wire, value)
     if product.padded:
         unit.send(product.valid_wire, const(-1) < place)

@@ -1,21 +1,21 @@
-"""Decoders: the inverse map in hardware, which gives every slot its fibre.
+"""Decoders: the inverse map in hardware, which computes the fiber of every slot.
 
-A *run* is a fibre and a number of slots.  Machines take their runs one after the other and send the
-fibre of every slot, counted from 1; behind their last run they send 0.  Where fibres are rows and
-slots are values that is the row of every step; else ``decode_coordinates`` computes it: a value is
-at some place in its unit, a unit at some place in its fibre, and a diagonal begins at some column.
-A slot that is padding, and an element of a unit beyond the edge of the matrix, have no row (0) and
-no column (-1).  That is the last part of the inverse map, and the only one that is arithmetic.
+A *run* is a fiber and a number of slots.  Each machine takes its runs in order and sends the fiber
+of every slot, counted from 1, and 0 after its last run.  If fibers are rows and slots are values,
+that is the row of every step; otherwise ``decode_coordinates`` computes it from the offset of a
+value in its unit, the position of the unit in its fiber, and the first column of a diagonal.
+Padding, and elements of a unit beyond the edge of the matrix, have row 0 and column -1.  That is
+the last part of the inverse map, and the only one with arithmetic.
 
-Where the runs come from depends on the order of jobs:
+The source of the runs depends on the order of jobs:
 
-* ``FREE``: every slot has its fibre in memory, or there is one fibre only; nothing is decoded.
-* ``STRIDED``, ``RECORDED`` fibres: each machine loads the lengths of its own fibres.
-* ``STRIDED`` blocks: all machines see the lengths of all fibres, and each finds out how many blocks
-  of a fibre are its own.
-* Single rows whose schedule is repeated, and blocks of such rows: ``dealing``, without runs.
-* ``REPLAYED``: one machine repeats the schedule: it keeps the end of every machine's stream, gives
-  the next fibre to the first machine to end, and passes it down the line of decoders.
+* ``FREE``: the fiber of every slot is stored, or there is a single fiber; nothing is decoded.
+* ``STRIDED``, ``RECORDED`` fibers: each machine loads the lengths of its own fibers.
+* ``STRIDED`` blocks: all machines receive the lengths of all fibers, and each computes how many
+  blocks of a fiber are its own.
+* Single rows whose schedule is replayed, and blocks of such rows: ``dealing``, without runs.
+* ``REPLAYED``: one scheduler replays the schedule: it tracks the end of every machine's stream,
+  assigns the next fiber to the machine that ends first, and sends it along the chain of decoders.
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, conjunction, const, equals
+from t2s.core.expr import Expr, conjunction, const, equals, select, simplify
 from t2s.core.types import INT32
 from t2s.graph.body import Role
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     loop,
-    quotient,
-    remainder,
-    select,
-    times,
+    put,
+    rule,
+    when,
+    write,
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Choice, Loop, Put
 from t2s.reduction.circuits import LANE, STEP
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
-from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob, MatrixDimension
+from t2s.sparse_repr.representation.chain_layout import BlockJob, FiberJob, MatrixDimension
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.own_runs import (
     END,
-    FIBRE,
-    fibre_code,
-    fibre_count,
+    FIBER,
+    fiber_code,
+    fiber_count,
     fills_up,
     lengths_loader,
     link_runs,
@@ -61,10 +62,8 @@ from t2s.sparse_repr.representation.hardware.own_runs import (
 from t2s.sparse_repr.representation.hardware.product import ELEMENT, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     Statements,
-    TypedWire,
     link,
     wire,
 )
@@ -75,16 +74,14 @@ SLOT, JOB, UNIT, PART = "slot", "job", "unit", "part"
 that are handled in one step."""
 
 
-def decode_fibres(
-    parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]
-) -> None:
-    """Add what sends the fibre of every slot to ``sink``, the same into all of ``outs``.
+def decode_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
+    """Add the units that send the fiber of every slot to ``sink``, the same into all of ``outs``.
 
-    Where rows are dealt, the wires are those of the machines.
+    If one decoder assigns rows to all machines, there is a wire for each machine.
     """
     mapping = product.mapping
     if mapping.order is Order.FREE:
-        _load_fibres(parts, product, sink, outs)
+        _load_fibers(parts, product, sink, outs)
         return
     if product.dealt:
         deal_rows(parts, product, sink, outs)
@@ -99,40 +96,38 @@ def decode_fibres(
 
 
 def _link_all(
-    parts: GraphParts, product: Product, source: str, sink: str, outs: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, source: str, sink: str, outs: tuple[Out, ...]
 ) -> None:
     for out in outs:
         link(parts, out, source, sink, product.lanes, capacity=64 + product.slack)
 
 
-def _load_fibres(
-    parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]
-) -> None:
-    """Fibres are in memory: that of a block of slots is the one of its first slot."""
-    name = product.mapping.fibre
+def _load_fibers(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
+    """Load the fibers; a block of slots has the fiber of its first slot."""
+    name = product.mapping.fiber
     assert name is not None
     tensor, node = product.stream_name(name), loader_name(product, name)
     together = product.slots_decoded_at_once
     input_tensor(parts, product, tensor, INT32, (product.machines, product.decoded * together))
     steps, location = (loop(STEP, product.decoded),), product.nodes.decoder.location
     unit = ArrayDraft(node, Role.LOAD, product.lanes, steps, location)
-    at = (index(LANE), times(index(STEP), together))
+    at = (index(LANE), simplify(index(STEP) * together))
     loaded = unit.load("loaded", tensor, at, INT32)
     for out in outs:
-        unit.send(out, add(loaded, 1))
+        unit.send(out, loaded + 1)
     parts.nodes.append(unit.node())
     _link_all(parts, product, node, sink, outs)
 
 
-def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
-    """From runs to the fibres of slots, one in each firing."""
+def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[Out, ...]) -> None:
+    """Expand runs to the fibers of slots, one per firing."""
     decoder, (row_wire, length_wire) = product.nodes.decoder, run_wires(product)
-    machine = MachineDraft(decoder.name, Role.RELAY, product.lanes, decoder.location)
+    machine = ProductMachine(decoder.name, Role.RELAY, product.lanes, decoder.location)
     runs = [machine.input(row_wire, "next_row"), machine.input(length_wire, "length")]
     following, length = runs[0].value, runs[1].value
-    row, left, sent = (machine.register(name) for name in ("row", "left", "sent"))
+    row, remaining, sent = (machine.register(name) for name in ("row", "left", "sent"))
     count, keep = count_up(sent), write(row, following)
-    rest, down = write(left, length - 1), write(left, left - 1)
+    rest, down = write(remaining, length - 1), write(remaining, remaining - 1)
     first, again = [put(out, following) for out in outs], [put(out, row) for out in outs]
     nothing = [put(out) for out in outs]
     begins = rule("row begins", "row", takes=runs, puts=first, body=[count, keep, rest])
@@ -147,7 +142,7 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWi
     )
     machine.mode(
         "row",
-        when(equals(left, 1), rule("row ends", "run", puts=again, body=[count])),
+        when(equals(remaining, 1), rule("row ends", "run", puts=again, body=[count])),
         when(None, rule("row", "row", puts=again, body=[count, down])),
     )
     machine.mode(
@@ -155,26 +150,26 @@ def _decoder(parts: GraphParts, product: Product, sink: str, outs: tuple[TypedWi
         when(equals(sent, product.decoded - 1), rule("last padding", None, puts=nothing)),
         when(None, rule("padding", "pad", puts=nothing, body=[count])),
     )
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     _link_all(parts, product, decoder.name, sink, outs)
 
 
 def decode_coordinates(parts: GraphParts, product: Product) -> None:
-    """Send the rows of every step to what takes them, and the column of every value to the feeders.
+    """Send the rows of every step to the reduction, and the column of every value to the feeders.
 
-    Adds the decoder, and what loads the structure.
+    Adds the decoder, and the loaders of the structure.
     """
     decoder, mapping = product.nodes.decoder, product.mapping
     node = f"{decoder.name}_coordinates"
-    units, fibres = _taken(product, node, "unit"), _taken(product, node, "fibre")
+    units, fibers = _taken(product, node, "unit"), _taken(product, node, "fiber")
     if mapping.unit is not None:
         _load_units(parts, product, node, mapping.unit, units)
-        if _has_fibres(product):
-            decode_fibres(parts, product, node, fibres)
+        if _has_fibers(product):
+            decode_fibers(parts, product, node, fibers)
     loops = (*_slot_loops(product), *_part_loops(product))
     unit = ArrayDraft(node, Role.RELAY, product.places, loops, decoder.location)
-    fibre, place = _slot(unit, product, units, fibres)
-    row, column = _arithmetic(unit, product, fibre, place)
+    fiber, place = _slot(unit, product, units, fibers)
+    row, column = _arithmetic(unit, product, fiber, place)
     values = product.block // product.rows_at_once
     for number, out in enumerate(product.row_wires):
         unit.send(out, row, equals(index(ELEMENT), number * values) if product.block > 1 else None)
@@ -187,12 +182,12 @@ def decode_coordinates(parts: GraphParts, product: Product) -> None:
     link(parts, product.places_wire, node, to, product.places, capacity=capacity)
 
 
-def _has_fibres(product: Product) -> bool:
-    """Whether there is more than one fibre."""
-    return product.mapping.fibre is not None or product.mapping.order is not Order.FREE
+def _has_fibers(product: Product) -> bool:
+    """Whether there is more than one fiber."""
+    return product.mapping.fiber is not None or product.mapping.order is not Order.FREE
 
 
-def _taken(product: Product, node: str, what: str) -> tuple[TypedWire, ...]:
+def _taken(product: Product, node: str, what: str) -> tuple[Out, ...]:
     """A wire for each multiplier of a machine."""
     names = (f"{node}_{what}_{element}" for element in range(product.block))
     return tuple(wire(name, INT32, StreamKind.COORDINATE) for name in names)
@@ -215,9 +210,9 @@ def _parts_of_a_unit(product: Product) -> int:
 
 
 def _load_units(
-    parts: GraphParts, product: Product, sink: str, structure: str, outs: tuple[TypedWire, ...]
+    parts: GraphParts, product: Product, sink: str, structure: str, outs: tuple[Out, ...]
 ) -> None:
-    """A load unit for each machine: where the unit of each slot is in its fibre."""
+    """A load unit for each machine: the position of each slot's unit in its fiber."""
     tensor, node = product.stream_name(structure), loader_name(product, structure)
     input_tensor(parts, product, tensor, INT32, (product.machines, product.slots))
     slots, location = (loop(SLOT, product.slots),), product.nodes.matrix_loader.location
@@ -231,93 +226,93 @@ def _load_units(
 
 
 def _slot(
-    unit: ArrayDraft, product: Product, units: tuple[TypedWire, ...], fibres: tuple[TypedWire, ...]
+    unit: ArrayDraft, product: Product, units: tuple[Out, ...], fibers: tuple[Out, ...]
 ) -> tuple[Expr, Expr]:
-    """The fibre of a slot and the place of its unit there; both are negative in padding."""
+    """The fiber of a slot and the position of its unit in it; both are negative for padding."""
     if product.mapping.unit is None:
-        job = add(times(index(JOB), product.machines), index(LANE))
-        return unit.let("fibre", job), unit.let("unit_place", index(UNIT))
+        job = simplify(index(JOB) * product.machines + index(LANE))
+        return unit.let("fiber", job), unit.let("unit_place", index(UNIT))
     place = unit.let("unit_place", _once_a_slot(unit, product, units, "unit"))
-    if not _has_fibres(product):
-        return unit.let("fibre", const(0)), place
-    number = _once_a_slot(unit, product, fibres, "fibre") - 1
-    return unit.let("fibre", number), place
+    if not _has_fibers(product):
+        return unit.let("fiber", const(0)), place
+    number = _once_a_slot(unit, product, fibers, "fiber") - 1
+    return unit.let("fiber", number), place
 
 
-def _once_a_slot(
-    unit: ArrayDraft, product: Product, wires: tuple[TypedWire, ...], what: str
-) -> Expr:
+def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Out, ...], what: str) -> Expr:
     """Receive a token for all parts of a unit."""
     several = _parts_of_a_unit(product) > 1
     start = equals(index(PART), 0)
     value: Expr | None = None
     for element, taken in enumerate(wires):
-        here = equals(index(ELEMENT), element)
-        conditions = ([start] if several else []) + ([here] if product.block > 1 else [])
+        mine = equals(index(ELEMENT), element)
+        conditions = ([start] if several else []) + ([mine] if product.block > 1 else [])
         new = unit.receive(taken, f"{what}_{element}", conjunction(*conditions))
-        value = new if value is None else select(here, new, value)
+        value = new if value is None else select(mine, new, value)
     assert value is not None
     if not several:
         return unit.let(f"{what}_now", value)
-    kept = unit.file(f"{what}_register")
-    before = unit.read(kept, f"{what}_kept")
+    register = unit.register(f"{what}_register")
+    before = unit.read(register, f"{what}_kept")
     now = unit.let(f"{what}_now", select(start, value, before))
-    unit.write(kept, now)
+    unit.write(register, now)
     return now
 
 
-def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) -> tuple[Expr, Expr]:
-    """The row from 1, and the column, of the fibre and the unit.
+def _arithmetic(unit: ArrayDraft, product: Product, fiber: Expr, place: Expr) -> tuple[Expr, Expr]:
+    """The row (counted from 1) and the column, from the fiber and the unit.
 
-    The row is that of the values of a row that begin here: 0 if all of them are outside.
+    The row belongs to the values of a row that begin here; it is 0 if all of them are outside.
     """
     mapping, (rows, columns) = product.mapping, product.storage.shape
-    found = {
-        mapping.major: _coordinate(product, mapping.major, fibre),
+    coordinates = {
+        mapping.major: _coordinate(product, mapping.major, fiber),
         mapping.minor: _coordinate(product, mapping.minor, place),
     }
-    row = unit.let("row", found[MatrixDimension.ROWS])
-    if MatrixDimension.COLUMNS in found:
-        column = unit.let("column", found[MatrixDimension.COLUMNS])
+    row = unit.let("row", coordinates[MatrixDimension.ROWS])
+    if MatrixDimension.COLUMNS in coordinates:
+        column = unit.let("column", coordinates[MatrixDimension.COLUMNS])
     else:
-        column = unit.let("column", add(row, found[MatrixDimension.DIAGONALS] - (rows - 1)))
-    exists = (const(-1) < fibre) & (const(-1) < place)
+        column = unit.let(
+            "column", simplify(row + (coordinates[MatrixDimension.DIAGONALS] - (rows - 1)))
+        )
+    exists = (const(-1) < fiber) & (const(-1) < place)
     starts = unit.let("starts", exists & (row < rows) & (column < columns))
     valid = unit.let("valid", starts & (const(-1) < column))
     values = product.block // product.rows_at_once
     touches = unit.let("touches", starts & (-values < column))
-    target = unit.let("target", select(touches, add(row, 1), 0))
+    target = unit.let("target", select(touches, row + 1, 0))
     return target, unit.let("place", select(valid, column, -1))
 
 
 def _coordinate(product: Product, dimension: MatrixDimension, outer: Expr) -> Expr:
-    """The coordinate of a value: that of its unit, and how far it is from there."""
+    """The coordinate of a value: that of its unit plus its offset in the unit."""
     units = product.units
     at: Expr = index(PART) if _parts_of_a_unit(product) > 1 else const(0)
     if product.block > 1:
-        at = add(times(at, product.block), index(ELEMENT))
-    result, weight = times(outer, units.factor(dimension)), units.size
+        at = simplify(at * product.block + index(ELEMENT))
+    result, weight = simplify(outer * units.factor(dimension)), units.size
     for digit in units.digits:
         weight //= digit.extent
         if digit.dimension is dimension and digit.extent > 1:
-            step = remainder(quotient(at, weight), digit.extent)
-            result = add(result, times(step, digit.stride))
+            step = simplify(at // weight % digit.extent)
+            result = simplify(result + step * digit.stride)
     return result
 
 
-# Repeating a schedule: rows to the first machine that is free, from their lengths alone.
+# Replaying a schedule: rows to the first free machine, from their lengths only.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deal:
-    """What brings a dealer its jobs: a machine, and a run for it."""
+    """The wires that bring a dealer its jobs: a machine, and a run for it."""
 
-    machine: TypedWire
-    row: TypedWire
-    length: TypedWire
+    machine: Out
+    row: Out
+    length: Out
 
     @property
-    def all(self) -> tuple[TypedWire, TypedWire, TypedWire]:
+    def all(self) -> tuple[Out, Out, Out]:
         """The three wires."""
         return self.machine, self.row, self.length
 
@@ -333,17 +328,17 @@ def _deal(dealer: str, suffix: str = "") -> _Deal:
 
 
 def runs_replayed(parts: GraphParts, product: Product) -> None:
-    """One scheduler repeats the schedule; dealers pass the rows down the line of machines."""
+    """One scheduler replays the schedule; dealers pass the rows along the chain of machines."""
     decoder, machines = product.nodes.decoder, product.machines
     scheduler, dealer = f"{decoder.name}_scheduler", f"{decoder.name}_dealer"
     lengths = wire(f"{scheduler}_length", kind=StreamKind.CONTROL)
     numbers = wire(f"{scheduler}_number", kind=StreamKind.CONTROL)
     loader, entry = lengths_loader(parts, product)
-    exists = index(FIBRE) < fibre_count(product)
+    exists = index(FIBER) < fiber_count(product)
     loader.send(lengths, select(exists, steps_of(product, entry), END))
     parts.nodes.append(loader.node())
     sources = {lengths: loader.name}
-    if product.mapping.fibre is not None:
+    if product.mapping.fiber is not None:
         loader, number = numbers_loader(parts, product)
         loader.send(numbers, number)
         parts.nodes.append(loader.node())
@@ -353,7 +348,7 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
     new, on = _deal(dealer), _deal(dealer, "_next")
     _scheduler(parts, product, scheduler, tuple(sources), new)
     lane = index(LANE)
-    before_this = (remainder(add(lane, machines - 1), machines),)
+    before_this = ((lane + (machines - 1)) % machines,)
     for first, following in zip(new.all, on.all, strict=True):
         link(parts, first, scheduler, dealer, product.lanes, source_at=(const(0),), capacity=8)
         if machines > 1:
@@ -363,16 +358,16 @@ def runs_replayed(parts: GraphParts, product: Product) -> None:
 
 
 def _scheduler(
-    parts: GraphParts, product: Product, name: str, taken: tuple[TypedWire, ...], out: _Deal
+    parts: GraphParts, product: Product, name: str, taken: tuple[Out, ...], out: _Deal
 ) -> None:
-    """The end of every machine's stream; the next job is for the machine that ends first.
+    """Track the end of every machine's stream; the next job goes to the machine that ends first.
 
-    ``taken`` bring the length of every fibre and, where empty ones are left out, its number.  All
-    fibres of a job go to the machine of the first one.
+    ``taken`` bring the length of every fiber and, if empty ones are left out, its number.  All
+    fibers of a job go to the machine of the first one.
     """
     machines, job = product.machines, product.mapping.job
-    fibres = job.fibres if isinstance(job, FibreJob) else 1
-    machine = MachineDraft(name, Role.RELAY, (), product.nodes.decoder.location)
+    fibers = job.fibers if isinstance(job, FiberJob) else 1
+    machine = ProductMachine(name, Role.RELAY, (), product.nodes.decoder.location)
     names = ("next_length", "next_number")
     heads = [machine.input(each, known) for each, known in zip(taken, names, strict=False)]
     ends_file = machine.file("ends", INT32, (machines,))
@@ -381,24 +376,26 @@ def _scheduler(
     ends = [body.read(ends_file, f"end_{n}", const(n)) for n in range(machines)]
     first = _earliest(body, ends)
     job_state = None
-    if fibres > 1:
+    if fibers > 1:
         job_state = machine.register("member"), machine.register("machine_of_job")
         first = select(equals(job_state[0], 0), first, job_state[1])
     winner = body.let("winner", first)
     number = heads[1].value if len(heads) > 1 else row
-    code = fibre_code(product, number, beyond=fills_up(product) and number is row)
+    code = fiber_code(product, number, beyond=fills_up(product) and number is row)
     for n, end in enumerate(ends):
-        body.write(ends_file, select(equals(winner, n), add(end, length), end), const(n))
+        body.write(ends_file, select(equals(winner, n), end + length, end), const(n))
     body.statements.append(count_up(row))
     if job_state is not None:
         member, of_job = job_state
-        following = select(equals(member, fibres - 1), 0, add(member, 1))
+        following = select(equals(member, fibers - 1), 0, member + 1)
         body.statements += [write(member, following), write(of_job, winner)]
-    given, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
+    next_job, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
     free = "row to the first machine that is free"
     machine.mode(
         "rows",
-        when(const(-1) < length, rule(free, "rows", takes=heads, puts=given, body=body.statements)),
+        when(
+            const(-1) < length, rule(free, "rows", takes=heads, puts=next_job, body=body.statements)
+        ),
         when(None, rule("rows end", "finish", takes=heads)),
         needs=heads,
     )
@@ -407,11 +404,11 @@ def _scheduler(
         when(equals(ended, machines - 1), rule("end of the last machine", None, puts=last)),
         when(None, rule("end of a machine", "finish", puts=last, body=[count_up(ended)])),
     )
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
 
 
 def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
-    """The machine whose stream ends first, the lowest number of those."""
+    """The machine whose stream ends first, the lowest numbered on ties."""
     best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
     round = 0
     while len(best) > 1:
@@ -426,45 +423,45 @@ def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
 
 
 def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Deal) -> None:
-    """Keep the runs of this machine, pass on those of the machines behind it."""
+    """Keep the runs of this machine, pass on those of later machines."""
     machines, lane = product.machines, index(LANE)
     location = product.nodes.decoder.location
-    machine = MachineDraft(name, Role.RELAY, product.lanes, location)
+    machine = ProductMachine(name, Role.RELAY, product.lanes, location)
     names = ("machine", "row", "length")
     first = [machine.input(each, what) for each, what in zip(new.all, names, strict=True)]
-    before: list[NamedHead] = []
+    before: list[In] = []
     if machines > 1:
         before = [
             machine.input(each, f"{what}_next") for each, what in zip(on.all, names, strict=True)
         ]
 
-    def from_either(make: Callable[[list[NamedHead], str], list[Choice]]) -> list[Choice]:
-        """The first machine listens to the scheduler, the others to the machine before."""
+    def from_either(make: Callable[[list[In], str], list[Choice]]) -> list[Choice]:
+        """The first machine listens to the scheduler, each other one to the machine before it."""
         choices = make(first, "from the scheduler")
         if machines == 1:
             return [when(None, choices, needs=first)]
         others = make(before, "from the machine before")
         return [when(equals(lane, 0), choices, needs=first), when(None, others, needs=before)]
 
-    def passed(heads: list[NamedHead]) -> list[Put]:
+    def passed(heads: list[In]) -> list[Put]:
         return on.put(*(head.value for head in heads))
 
-    def deal(heads: list[NamedHead], label: str) -> list[Choice]:
+    def deal(heads: list[In], label: str) -> list[Choice]:
         at, row, length = (head.value for head in heads)
         row_wire, length_wire = run_wires(product)
         mine, own = [put(row_wire, row), put(length_wire, length)], equals(at, lane)
         after = None if machines == 1 else "after"
-        found = [
+        rules = [
             when(own & equals(length, END), rule(f"end {label}", after, takes=heads, puts=mine)),
             when(own, rule(f"own row {label}", "deal", takes=heads, puts=mine)),
         ]
         if machines > 1:
             through = rule(f"pass {label}", "deal", takes=heads, puts=passed(heads))
-            found.append(when(None, through))
-        return found
+            rules.append(when(None, through))
+        return rules
 
-    def after(heads: list[NamedHead], label: str) -> list[Choice]:
-        """The ends of the machines behind this one still come through."""
+    def after(heads: list[In], label: str) -> list[Choice]:
+        """The ends of later machines still pass through."""
         puts, last = passed(heads), equals(heads[0].value, machines - 1)
         return [
             when(last, rule(f"pass the last end {label}", None, takes=heads, puts=puts)),
@@ -475,4 +472,4 @@ def _dealer(parts: GraphParts, product: Product, name: str, new: _Deal, on: _Dea
     if machines > 1:
         done = when(equals(lane, machines - 1), rule("end", None))
         machine.mode("after", done, *from_either(after))
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())

@@ -1,49 +1,50 @@
-"""What brings the streams of the matrix and the dense operand to the machines."""
+"""Loaders of the streams of the matrix and of the dense operand, and the feeders of the
+machines.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from t2s.core.expr import Expr, Local, const, equals, unequal
+from t2s.core.expr import Expr, Local, const, equals, select, simplify, unequal
 from t2s.core.types import Type
 from t2s.graph.body import Role, Statement
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     local,
     loop,
-    quotient,
-    remainder,
-    select,
+    put,
+    rule,
     space,
-    times,
+    when,
+    write,
 )
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Rule
 from t2s.reduction.circuits import LANE, STEP
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import ELEMENT, WORD, Product, ProductOperand
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     RegisterFile,
     Statements,
-    TypedWire,
     link,
     wire,
 )
 
 HOP = "hop"
-"""The space dimension of what passes lines on."""
+"""The space dimension of the relay of lines."""
 
 
 def place_number(product: Product) -> Expr:
     """The number of a multiplier among those of all machines."""
     if product.block == 1:
         return index(LANE)
-    return add(times(index(LANE), product.block), index(ELEMENT))
+    return simplify(index(LANE) * product.block + index(ELEMENT))
 
 
 def input_tensor(
@@ -65,7 +66,7 @@ def input_tensor(
 def operand_tensor(
     parts: GraphParts, operand: ProductOperand, shape: tuple[int, ...], role: TensorRole
 ) -> None:
-    """Declare a dense operand or the result; in memory it has one element at least."""
+    """Declare a dense operand or the result, padded to at least one element in memory."""
     parts.tensors.append(
         Tensor(
             name=operand.name,
@@ -85,10 +86,10 @@ def load_slots(
     type: Type,
     node: str,
     sink: str,
-    to: TypedWire,
+    to: Out,
 ) -> None:
-    """A load unit for each multiplier, and a wire from each: one element in every step."""
-    at = add(times(index(STEP), product.block), index(ELEMENT) if product.block > 1 else 0)
+    """A load unit and a wire for each multiplier: one element per step."""
+    at = simplify(index(STEP) * product.block + (index(ELEMENT) if product.block > 1 else 0))
     positions = product.steps * product.block
     input_tensor(parts, product, tensor, type, (product.machines, positions))
     location = product.nodes.matrix_loader.location
@@ -98,13 +99,13 @@ def load_slots(
     link(parts, to, node, sink, product.places, capacity=32 + product.slack)
 
 
-def load_vector(parts: GraphParts, product: Product) -> tuple[TypedWire, ...]:
-    """Load the dense operand, some lines in each cycle; returns the wires of the words of a line.
+def load_vector(parts: GraphParts, product: Product) -> tuple[Out, ...]:
+    """Load the dense operand, several words per cycle; returns the wires of the words of a line.
 
-    They lead to what passes lines on.
+    The wires lead to the relay of lines.
     """
     loader, words, type = product.nodes.vector_loader, product.vector_words, product.vector.type
-    at = add(times(index("line"), words), index(WORD))
+    at = simplify(index("line") * words + index(WORD))
     subscripts = (at,) if product.flat else flat_subscripts(at, product.width)
     operand_tensor(parts, product.vector, product.vector_shape, TensorRole.INPUT)
     unit = ArrayDraft(
@@ -122,13 +123,13 @@ def load_vector(parts: GraphParts, product: Product) -> tuple[TypedWire, ...]:
 
 def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:
     """The two subscripts of a flat position."""
-    return quotient(at, width), remainder(at, width)
+    return simplify(at // width), simplify(at % width)
 
 
 def relay_to_feeders(
-    parts: GraphParts, product: Product, lines: tuple[TypedWire, ...]
-) -> tuple[TypedWire, ...]:
-    """From the loader to the first feeder, and from each to the next.
+    parts: GraphParts, product: Product, lines: tuple[Out, ...]
+) -> tuple[Out, ...]:
+    """Relay lines from the loader to the first feeder, and from each feeder to the next.
 
     Returns the wires that bring a feeder the words of a line.
     """
@@ -151,11 +152,11 @@ def relay_to_feeders(
 def relay_lines(
     parts: GraphParts,
     product: Product,
-    lines: tuple[TypedWire, ...],
+    lines: tuple[Out, ...],
     count: int,
     sends: Callable[[Statements, tuple[Expr, ...]], None],
 ) -> None:
-    """Pass lines on over ``count`` hops, each of which sends what ``sends`` says of the words."""
+    """Relay lines over ``count`` hops; ``sends`` adds the sends of each hop, given the words."""
     loader, feeder = product.nodes.vector_loader.name, product.nodes.vector_feeder
     relay, hop = f"{feeder.name}_relay", index(HOP)
     unit = ArrayDraft(
@@ -180,36 +181,36 @@ def relay_lines(
     parts.nodes.append(unit.node())
 
 
-def feed_vector(parts: GraphParts, product: Product, words: tuple[TypedWire, ...]) -> None:
-    """The feeders: each keeps the whole dense operand, and sends the elements that it is asked for.
+def feed_vector(parts: GraphParts, product: Product, words: tuple[Out, ...]) -> None:
+    """The feeders: each stores the whole dense operand, and sends the requested elements.
 
-    A feeder first takes all lines, then, for every column index that comes, sends the elements of
-    that row of the operand.  A negative index is padding: it gets the first row, marked invalid.
+    A feeder first takes all lines; then, for every column index, it sends the elements of that row
+    of the operand.  A negative index is padding: it gets the first row, marked invalid.
     """
     feeder, type = product.nodes.vector_feeder, product.vector.type
-    machine = MachineDraft(feeder.name, Role.RELAY, product.places, feeder.location)
+    machine = ProductMachine(feeder.name, Role.RELAY, product.places, feeder.location)
     heads = [machine.input(each, f"word_{word}") for word, each in enumerate(words)]
     place = machine.input(product.places_wire, "place")
     line, count = machine.register("line"), machine.register("count")
-    kept = machine.file("kept", type, (product.vector_lines * len(words),))
+    words_file = machine.file("kept", type, (product.vector_lines * len(words),))
     side = machine.register("side") if product.width > 1 else None
-    fill(machine, line, kept, heads, product.vector_lines, "send")
-    _sending(machine, product, place, kept, count, side)
-    parts.nodes.append(machine.node())
+    fill(machine, line, words_file, heads, product.vector_lines, "send")
+    _sending(machine, product, place, words_file, count, side)
+    parts.nodes.append(machine.machine())
     give_to_multipliers(parts, product)
 
 
 def fill(
-    machine: MachineDraft,
+    machine: ProductMachine,
     line: Local,
-    kept: RegisterFile,
-    heads: list[NamedHead],
+    words: RegisterFile,
+    heads: list[In],
     lines: int,
     after: str,
 ) -> None:
-    """The mode in which a machine keeps the words of lines as they come, in ``kept``."""
+    """Add the mode in which a machine stores the words of arriving lines in the file ``words``."""
     body: list[Statement] = [
-        kept.write(head.value, add(times(line, len(heads)), word))
+        words.write(head.value, simplify(line * len(heads) + word))
         for word, head in enumerate(heads)
     ]
     body.append(count_up(line))
@@ -230,24 +231,24 @@ def give_to_multipliers(parts: GraphParts, product: Product) -> None:
 
 
 def _sending(
-    machine: MachineDraft,
+    machine: ProductMachine,
     product: Product,
-    place: NamedHead,
-    kept: RegisterFile,
+    place: In,
+    words: RegisterFile,
     count: Local,
     side: Local | None,
 ) -> None:
-    """The mode in which a feeder sends what it is asked for, for all right-hand sides."""
+    """Add the mode in which a feeder sends the requested elements, for all right-hand sides."""
     width = product.width
     row = select(place.value < 0, 0, place.value)
-    at = add(times(row, width), 0 if side is None else side)
-    found = kept.read("found", at)
-    puts = [put(product.vector_wire, local("found", kept.type))]
+    at = simplify(row * width + (0 if side is None else side))
+    read = words.read("found", at)
+    puts = [put(product.vector_wire, local("found", words.type))]
     if product.padded:
         puts.append(put(product.valid_wire, const(-1) < place.value))
 
     def sends(name: str, last_side: bool, following: str | None) -> Rule:
-        body: list[Statement] = [found, count_up(count)]
+        body: list[Statement] = [read, count_up(count)]
         if side is not None:
             body.append(write(side, const(0)) if last_side else count_up(side))
         takes = [place] if last_side else []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const, equals
+from t2s.core.expr import Expr, const, equals, select, zero
 from t2s.graph.body import Role, SpaceDimension
-from t2s.graph.build import GraphParts, add, index, local, select, zero
+from t2s.graph.build import GraphParts, Out, index, local
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
 from t2s.sparse_repr.representation.hardware.product import (
     ELEMENT,
@@ -13,11 +13,13 @@ from t2s.sparse_repr.representation.hardware.product import (
     NodeName,
     Product,
 )
-from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, TypedWire, link, wire
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, link, wire
 
 
 def multiply(parts: GraphParts, product: Product, sink: str, fused: int) -> None:
-    """The multipliers, and what sums the products of a block; the lanes go to ``sink``."""
+    """Add the multipliers, and the adder tree over the products of a block; the lanes go to
+    ``sink``.
+    """
     multiplier, type = product.nodes.multiplier, product.result.type
     unit = _compute(product, multiplier, product.places)
     once_a_step(unit, product, MATRIX, product.values_wire)
@@ -41,7 +43,7 @@ def multiply(parts: GraphParts, product: Product, sink: str, fused: int) -> None
 
 
 def lanes_of(product: Product, node: str, fused: int = 1) -> Lanes:
-    """The lanes of a node: one for each machine, and for each row that it handles at once."""
+    """The lanes of a node: one for each machine and each row that it handles at once."""
     return Lanes(
         node=node,
         count=product.machines * fused,
@@ -57,22 +59,22 @@ def _compute(product: Product, part: NodeName, space: tuple[SpaceDimension, ...]
     return ArrayDraft(part.name, Role.COMPUTE, space, loops, part.location)
 
 
-def once_a_step(unit: ArrayDraft, product: Product, target: str, source: TypedWire) -> None:
+def once_a_step(unit: ArrayDraft, product: Product, target: str, source: Out) -> None:
     """Receive a token for all right-hand sides of a step, as the local ``target``."""
     if product.width == 1:
         unit.receive(source, target)
         return
-    kept = unit.file(f"{target}_register", source.type)
+    register = unit.register(f"{target}_register", source.type)
     start = equals(index(SIDE), 0)
     first = unit.receive(source, f"{target}_first", start)
-    before = unit.read(kept, f"{target}_kept")
-    unit.write(kept, unit.let(target, select(start, first, before)))
+    before = unit.read(register, f"{target}_kept")
+    unit.write(register, unit.let(target, select(start, first, before)))
 
 
 def _row(unit: ArrayDraft, product: Product) -> None:
     """Receive the row of a step as the local ``out_target_0``.
 
-    It comes from the decoder of this machine, or from one that has a wire to each machine.
+    It comes from this machine's decoder, or from one decoder with a wire to each machine.
     """
     target, wires = "out_target_0", product.row_wires
     if not product.dealt or product.machines == 1:
@@ -81,19 +83,19 @@ def _row(unit: ArrayDraft, product: Product) -> None:
     value: Expr = const(0)
     first = equals(index(SIDE), 0) if product.width > 1 else None
     for machine, source in enumerate(wires):
-        here = equals(index(LANE), machine)
-        row = unit.receive(source, f"row_{machine}", here if first is None else here & first)
-        value = select(here, row, value)
+        mine = equals(index(LANE), machine)
+        row = unit.receive(source, f"row_{machine}", mine if first is None else mine & first)
+        value = select(mine, row, value)
     if first is None:
         unit.let(target, value)
         return
-    kept = unit.file("target_register")
-    before = unit.read(kept, "target_kept")
-    unit.write(kept, unit.let(target, select(first, value, before)))
+    register = unit.register("target_register")
+    before = unit.read(register, "target_kept")
+    unit.write(register, unit.let(target, select(first, value, before)))
 
 
 def _to_adder(
-    parts: GraphParts, unit: ArrayDraft, product: Product, value: Expr, products: list[TypedWire]
+    parts: GraphParts, unit: ArrayDraft, product: Product, value: Expr, products: list[Out]
 ) -> None:
     """Each multiplier of a block sends to its own input of the adder tree."""
     nodes = product.nodes
@@ -102,9 +104,7 @@ def _to_adder(
         link(parts, out, nodes.multiplier.name, nodes.adder.name, product.lanes)
 
 
-def _adder(
-    parts: GraphParts, product: Product, products: list[TypedWire], sink: str, fused: int
-) -> None:
+def _adder(parts: GraphParts, product: Product, products: list[Out], sink: str, fused: int) -> None:
     """The adder trees of each machine: the sum of the products of a block, or of each of its rows.
 
     Rows that are handled at once are in as many lanes of each machine.
@@ -130,16 +130,16 @@ def _adder(
 def tree(terms: list[Expr]) -> Expr:
     """A balanced tree of additions."""
     while len(terms) > 1:
-        pairs = [add(left, right) for left, right in zip(terms[::2], terms[1::2], strict=False)]
+        pairs = [left + right for left, right in zip(terms[::2], terms[1::2], strict=False)]
         terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
     return terms[0]
 
 
 def combine(parts: GraphParts, product: Product, sink: str) -> None:
-    """Combine the sums of two machines: into one if they are of one row.
+    """Combine the sums of two machines into one if they belong to the same row.
 
-    The first lane that leaves has the row of the first machine in every step; the second one has
-    the row of the second machine where it is another one.
+    The first output lane has the row of the first machine in every step; the second has the row of
+    the second machine if it differs.
     """
     combiner, type = product.nodes.combiner, product.result.type
     lanes = both_lanes(product, combiner.name)
@@ -150,7 +150,7 @@ def combine(parts: GraphParts, product: Product, sink: str) -> None:
     values = [local(f"value_{copy}", type) for copy in range(2)]
     same = unit.let("same", equals(targets[0], targets[1]))
     unit.let("out_target_0", targets[0])
-    unit.let("out_value_0", select(same, add(values[0], values[1]), values[0]))
+    unit.let("out_value_0", select(same, values[0] + values[1], values[0]))
     unit.let("out_target_1", select(same, 0, targets[1]))
     unit.let("out_value_1", values[1])
     unit.statements += send_lanes(parts, lanes, sink, 2)
@@ -158,7 +158,7 @@ def combine(parts: GraphParts, product: Product, sink: str) -> None:
 
 
 def both_lanes(product: Product, node: str) -> Lanes:
-    """Two machines that are combined, as two lanes of one PE."""
+    """Two combined machines, as two lanes of one PE."""
     return Lanes(
         node=node, count=2, fused=2, steps=product.steps, width=product.width,
         type=product.result.type,

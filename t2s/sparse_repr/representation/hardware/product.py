@@ -1,4 +1,4 @@
-"""What a design computes, and with which parts: the input of the graph's writers."""
+"""The description of a product design: what it computes, and with which parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import SpaceDimension
-from t2s.graph.build import space
+from t2s.graph.build import Out, space
 from t2s.graph.graph import ScalarParameter, StreamKind
 from t2s.reduction.circuits import LANE, Circuit
 from t2s.sparse_repr.representation.chain_layout import (
@@ -19,7 +19,7 @@ from t2s.sparse_repr.representation.chain_layout import (
     MatrixUnits,
     units_of,
 )
-from t2s.sparse_repr.representation.hardware.wires import TypedWire, wire
+from t2s.sparse_repr.representation.hardware.wires import wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.storage import Storage
 
@@ -36,7 +36,7 @@ MATRIX, VECTOR = "a", "x"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductOperand:
-    """A dense array beside the matrix; ``location`` is where the user made it."""
+    """A dense operand or the result; ``location`` is where the user declared it."""
 
     name: str
     type: Type
@@ -53,7 +53,7 @@ class NodeName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Names of the nodes; those that the user isolated have the user's names."""
+    """Names of the nodes; isolated parts have the user's names."""
 
     matrix_loader: NodeName
     vector_loader: NodeName
@@ -68,7 +68,7 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultStart:
-    """What the elements of the result start from.
+    """The start value of the result.
 
     Attributes
     ----------
@@ -143,28 +143,28 @@ class Product:
 
     @property
     def places(self) -> tuple[SpaceDimension, ...]:
-        """The space of the multipliers: machines, and elements of a block if there are several."""
+        """The space of the multipliers: machines, and elements of a block if it has several."""
         return (*self.lanes, *((space(ELEMENT, self.block),) if self.block > 1 else ()))
 
     @property
-    def values_wire(self) -> TypedWire:
-        """What brings each multiplier the values of the matrix."""
+    def values_wire(self) -> Out:
+        """The wire that brings each multiplier the values of the matrix."""
         return wire(f"{self.nodes.multiplier.name}_matrix", self.matrix.type)
 
     @property
-    def places_wire(self) -> TypedWire:
-        """What brings the feeders the column of every value; -1 is padding."""
+    def places_wire(self) -> Out:
+        """The wire that brings the feeders the column of every value; -1 is padding."""
         kind = StreamKind.VALUE if self.direct else StreamKind.COORDINATE
         return wire(f"{self.nodes.vector_feeder.name}_place", INT32, kind)
 
     @property
-    def vector_wire(self) -> TypedWire:
-        """What brings each multiplier the elements of the dense operand."""
+    def vector_wire(self) -> Out:
+        """The wire that brings each multiplier the elements of the dense operand."""
         return wire(f"{self.nodes.multiplier.name}_vector", self.vector.type)
 
     @property
-    def valid_wire(self) -> TypedWire:
-        """What says of each of these whether it is of a value, where padding may be between."""
+    def valid_wire(self) -> Out:
+        """The wire that tells values from padding, where padding may be between values."""
         return wire(f"{self.nodes.multiplier.name}_valid", BOOL, StreamKind.CONTROL)
 
     @property
@@ -173,10 +173,10 @@ class Product:
         return self.nodes.multiplier.name if self.block == 1 else self.nodes.adder.name
 
     @property
-    def row_wires(self) -> tuple[TypedWire, ...]:
-        """What brings the rows of a step: one for each row that is handled at once.
+    def row_wires(self) -> tuple[Out, ...]:
+        """The wires that bring the rows of a step: one for each row that is handled at once.
 
-        Where rows are dealt, one for each machine.
+        If one decoder assigns the rows, there is one for each machine.
         """
         first = f"{self.rows_node}_row"
         names = [first, *(f"{first}_{row}" for row in range(1, self.rows_at_once))]
@@ -197,7 +197,7 @@ class Product:
 
     @property
     def bank_lines(self) -> int:
-        """Firings in which a bank is filled."""
+        """Firings that fill a bank."""
         return self.vector_lines // max(1, self.banks // self.vector_words)
 
     @property
@@ -209,7 +209,7 @@ class Product:
 
     @property
     def slack(self) -> int:
-        """More tokens that wait beside the dense operand, where it comes through banks."""
+        """Additional tokens of channels beside the path of the dense operand through banks."""
         return 6 * self.banks
 
     @property
@@ -219,59 +219,63 @@ class Product:
 
     @property
     def units(self) -> MatrixUnits:
-        """How the coordinates of a value divide into those of its unit and of its place there."""
+        """How the coordinates of a value divide into those of its unit and its offset in the
+        unit.
+        """
         return units_of(self.storage.layout, self.storage.shape)
 
     @property
     def direct(self) -> bool:
-        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        """Whether fibers are rows and units are values: rows and columns need no arithmetic."""
         return self.storage.layout.rows_of_values
 
     @property
     def slots(self) -> int:
-        """Slots of every stream; there is at least one."""
+        """Slots of every stream, at least one."""
         return max(1, self.storage.slots)
 
     @property
     def steps(self) -> int:
-        """Steps of every stream; there is at least one."""
+        """Steps of every stream, at least one."""
         return -(-self.slots * self.storage.unit // self.block)
 
     @property
     def decoded(self) -> int:
-        """What the decoder sends to each machine: the row of every step, or the fibre of a slot."""
+        """The number of tokens from the decoder to each machine: rows of steps, or fibers of
+        slots.
+        """
         return self.steps if self.direct else self.slots
 
     @property
     def slots_decoded_at_once(self) -> int:
-        """Slots that share what the decoder sends."""
+        """Slots that share a token from the decoder."""
         return self.block if self.direct else 1
 
     @property
     def padded(self) -> bool:
-        """Whether padding may stand between values, not only behind them."""
+        """Whether padding may be between values, not only after them."""
         return bool(self.storage.layout.blocks) or not self.direct
 
     @property
     def dealt(self) -> bool:
-        """Whether one decoder deals the rows, or blocks of rows, to all machines in each step."""
+        """Whether one decoder assigns the rows, or blocks of rows, to all machines in each step."""
         order, job, lengths = self.mapping.order, self.mapping.job, self.mapping.lengths
-        if lengths is None or self.mapping.fibre is not None:
+        if lengths is None or self.mapping.fiber is not None:
             return False
         if not (self.direct and self.plain_rows):
             return False
-        if lengths.fibres not in (None, 1) or order not in (Order.STRIDED, Order.REPLAYED):
+        if lengths.fibers not in (None, 1) or order not in (Order.STRIDED, Order.REPLAYED):
             return False
-        return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibres == 1)
+        return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibers == 1)
 
     @property
     def rows(self) -> int:
-        """Elements of the result for each right-hand side; hardware has one at least."""
+        """Elements of the result for each right-hand side, at least one."""
         return max(1, self.storage.shape[0])
 
     @property
     def columns(self) -> int:
-        """Elements of the dense operand for each right-hand side; hardware has one at least."""
+        """Elements of the dense operand for each right-hand side, at least one."""
         return max(1, self.storage.shape[1])
 
     @property
@@ -282,7 +286,7 @@ class Product:
 
     @property
     def vector_lines(self) -> int:
-        """Times that so many elements are loaded; all banks get equally many."""
+        """The number of lines of the dense operand; all banks get the same number of words."""
         lines = -(-self.columns * self.width // self.vector_words)
         rounds = max(1, self.banks // self.vector_words)
         return -(-lines // rounds) * rounds
@@ -298,7 +302,7 @@ class Product:
 
     @property
     def plain_rows(self) -> bool:
-        """Whether fibres are single rows, of single values."""
+        """Whether fibers are single rows and units single values."""
         mapping = self.mapping
         grouped = bool(mapping.tiles) or bool(self.storage.layout.groups)
         return mapping.major is MatrixDimension.ROWS and not grouped
@@ -309,14 +313,14 @@ class Product:
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
-        """The shape of the dense operand: a start value may read more of it than the term."""
+        """The shape of the dense operand; a start value may read more of it than the term."""
         shape = self.shape(self.storage.shape[1])
         read = self.start.shapes.get(self.vector.name) if self.start is not None else None
         return shape if read is None else tuple(max(pair) for pair in zip(shape, read, strict=True))
 
     @property
     def _taken(self) -> set[str]:
-        """Names of inputs and results that the user gave."""
+        """The user's names of inputs and results."""
         operands = self.start.operands if self.start is not None else ()
         names = {each.name for each in (self.vector, self.result, *operands)}
         return names | {each.name for each in self.scalars}

@@ -1,4 +1,4 @@
-"""The whole graph of a product, and the arrays that it takes."""
+"""The complete graph of a product, and its input arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from t2s.graph.graph import Graph, ScalarParameter
 from t2s.graph.nodes import Head, Loop
 from t2s.reduction.circuits import reduce_lanes
 from t2s.sparse_repr.representation.hardware.banks import load_banks, look_up
-from t2s.sparse_repr.representation.hardware.decoders import decode_coordinates, decode_fibres
+from t2s.sparse_repr.representation.hardware.decoders import decode_coordinates, decode_fibers
 from t2s.sparse_repr.representation.hardware.loaders import (
     feed_vector,
     load_slots,
@@ -38,9 +38,9 @@ Array = np.ndarray[Any, Any]
 
 
 def product_graph(product: Product) -> Graph:
-    """The graph of a product; nodes in the order in which values pass them."""
+    """The graph of a product, with nodes in the order of the data flow."""
     parts, nodes = GraphParts(), product.nodes
-    # first: of units that ask at once, memory serves the first one
+    # first, because memory serves simultaneous requests in the order of nodes
     lines = load_vector(parts, product)
     into = load_banks if product.banks else relay_to_feeders
     words = into(parts, product, lines)
@@ -58,12 +58,12 @@ def product_graph(product: Product) -> Graph:
     find = look_up if product.banks else feed_vector
     find(parts, product, words)
     if product.direct:
-        decode_fibres(parts, product, product.rows_node, product.row_wires)
+        decode_fibers(parts, product, product.rows_node, product.row_wires)
     else:
         decode_coordinates(parts, product)
     if product.continuous:
         _reduce(parts, product)
-    else:  # rows in no order: a memory of sums on each machine
+    else:  # rows are not grouped, so each machine keeps a memory of sums
         multiply(parts, product, nodes.reduction.name, 1)
         scatter(parts, product)
     graph = parts.graph(product.result.name, product.location)
@@ -71,7 +71,7 @@ def product_graph(product: Product) -> Graph:
 
 
 def _reduce(parts: GraphParts, product: Product) -> None:
-    """Rows one after the other: a reduction circuit for each lane."""
+    """Rows are grouped: a reduction circuit for each lane."""
     nodes, circuit = product.nodes, product.circuit
     names = tuple(
         nodes.reduction.name if not level else f"{nodes.reduction.name}_level_{level}"
@@ -95,10 +95,10 @@ def product_arrays(product: Product) -> dict[str, Array]:
     slots = positions if product.direct else product.slots
     arrays = {product.values_name: _widened(storage.values, positions, 0)}
     for name in mapping.streams():
-        if name == mapping.job_index and mapping.fibre is not None:
+        if name == mapping.job_index and mapping.fiber is not None:
             continue  # rows are numbered already
         data = storage.streams[name].data
-        if name == mapping.unit or (name == mapping.fibre and mapping.fibre_by_slot):
+        if name == mapping.unit or (name == mapping.fiber and mapping.fiber_by_slot):
             data = _widened(data, slots, -1)
         arrays[product.stream_name(name)] = _not_empty(data)
     return {name: made_array(array, product.origin) for name, array in arrays.items()}
@@ -115,7 +115,7 @@ def _not_empty(data: Array) -> Array:
 
 
 def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:
-    """The graph with its parameters; what is named like one of them in a node gets a new name.
+    """The graph with its parameters; locals of the same names are renamed.
 
     ``Let(a = ...), Send(a * Parameter a)`` becomes ``Let(a_2 = ...), Send(a_2 * Parameter a)``.
     """
@@ -128,7 +128,7 @@ def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:
 
 
 def _names(node: Term) -> tuple[str, ...]:
-    """The names that a term has, or gives, within a node."""
+    """The names that a term uses or binds within a node."""
     match node:
         case Local(name=name) | Index(name=name) | Loop(name=name):
             return (name,)

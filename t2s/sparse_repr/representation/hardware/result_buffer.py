@@ -1,76 +1,76 @@
-"""The result: kept on the chip until all lanes are behind a line of it, then stored line by line.
+"""The result: buffered on the chip until all lanes have passed a line, then stored line by line.
 
-Where lanes take rows in no order, or several lanes add to one row, that is when all have ended.
-What the result starts from is loaded beside the sums, and added to them where they are stored.
+If rows are not ordered, or several lanes add to one row, that is when all lanes have ended.  A
+start value is loaded in parallel, and added to the sums when they are stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Index, Local, Read, const, equals, unequal
+from t2s.core.expr import Expr, Index, Local, Read, const, equals, select, simplify, unequal
 from t2s.core.types import INT32
 from t2s.core.walk import T, Term, rewrite
 from t2s.graph.body import Role, Statement, Store
 from t2s.graph.build import (
     GraphParts,
-    add,
+    In,
+    Out,
+    count_up,
     index,
     loop,
-    quotient,
-    remainder,
-    select,
+    put,
+    rule,
     space,
-    times,
+    when,
+    write,
 )
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Choice, Put
 from t2s.reduction.circuits import LANE, Lanes, Tree
-from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import flat_subscripts, operand_tensor
 from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    MachineDraft,
-    NamedHead,
+    ProductMachine,
     RegisterFile,
     Statements,
-    TypedWire,
     link,
     wire,
 )
 
 WAITING = 16
-"""Lines of a start value that wait for the sums that they belong to."""
+"""Lines of a start value that are buffered until their sums arrive."""
 
 
 def unload(parts: GraphParts, product: Product, lanes: Lanes) -> None:
-    """The buffer of the result, which takes a pair of every lane in each step, and its store unit.
+    """Add the buffer of the result, which takes a pair from every lane in each step, and its store
+    unit.
 
-    Where no row is on two lanes there is one buffer; else one for each lane, summed at the end.
-    Row 0, that of no value, has a place of its own in front.
+    If no row is on two lanes there is one buffer; otherwise one for each lane, summed at the end.
+    Row 0, the target of padding, has a dummy entry in front.
     """
     unloader = product.nodes.unloader
     lines = lines_of(product)
-    machine = MachineDraft(unloader.name, Role.RELAY, (), unloader.location)
+    machine = ProductMachine(unloader.name, Role.RELAY, (), unloader.location)
     pairs = pair_inputs(machine, product, unloader.name, lanes.count)
     buffer = _Buffer.draft(machine, product, lanes, lines, pairs)
     buffer.collecting(machine)
     buffer.draining(machine)
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     store_lines(parts, product, lines)
 
 
 def lines_of(product: Product) -> int:
-    """Lines of the result."""
+    """The number of lines of the result."""
     return -(-product.rows * product.width // product.words)
 
 
 def pair_inputs(
-    machine: MachineDraft, product: Product, node: str, count: int
-) -> list[tuple[NamedHead, NamedHead]]:
-    """The lanes that a node takes: a target and a value for each, as ``send_lanes`` names them."""
+    machine: ProductMachine, product: Product, node: str, count: int
+) -> list[tuple[In, In]]:
+    """The inputs of a node from lanes: a target and a value each, named as by ``send_lanes``."""
     return [
         (
             machine.input(wire(f"{node}_target_{n}"), f"target_{n}"),
@@ -82,12 +82,14 @@ def pair_inputs(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Buffer:
-    """The buffer: ``kept`` in one bank or in several; ``last`` where lines are sent early."""
+    """The buffer: ``kept`` are its banks; ``last`` the latest row of each lane, if lines are
+    sent early.
+    """
 
     product: Product
     lanes: Lanes
     lines: int
-    pairs: list[tuple[NamedHead, NamedHead]]
+    pairs: list[tuple[In, In]]
     count: Local
     line: Local
     side: Local | None
@@ -96,11 +98,11 @@ class _Buffer:
 
     @staticmethod
     def draft(
-        machine: MachineDraft,
+        machine: ProductMachine,
         product: Product,
         lanes: Lanes,
         lines: int,
-        pairs: list[tuple[NamedHead, NamedHead]],
+        pairs: list[tuple[In, In]],
     ) -> _Buffer:
         """The registers of the buffer; lines are complete early if rows come in order."""
         banks = 1 if product.distinct else lanes.count
@@ -118,30 +120,32 @@ class _Buffer:
             kept=[machine.file(f"kept_{n}", product.result.type, (size,)) for n in range(banks)],
         )
 
-    def collecting(self, machine: MachineDraft) -> None:
-        """Keep pairs; where lines are complete early also send them, one at a time."""
+    def collecting(self, machine: ProductMachine) -> None:
+        """Add the mode that stores pairs, and sends lines that are complete early, one at a
+        time.
+        """
         heads = [head for pair in self.pairs for head in pair]
         body = self._keep()
         more = unequal(self.count, self.lanes.steps * self.product.width - 1)
-        found, ways = Statements(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
+        search, variants = Statements(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
         if self.last is not None:
-            complete = self._complete(found, self.last)
+            complete = self._complete(search, self.last)
             read, puts = self._send()
-            ways.append((complete, " and send a line", [*read, count_up(self.line)], puts))
-        ways.append((None, "", [], []))
+            variants.append((complete, " and send a line", [*read, count_up(self.line)], puts))
+        variants.append((None, "", [], []))
         choices: list[Choice] = []
-        for condition, suffix, sent, puts in ways:
+        for condition, suffix, sent, puts in variants:
             firing = [*sent, *body]
             keep = rule(f"keep{suffix}", "collect", takes=heads, puts=puts, body=firing)
             end = rule(f"keep the last{suffix}", "drain", takes=heads, puts=puts, body=firing)
             choices.append(when(condition, (when(more, keep), when(None, end))))
-        machine.mode("collect", when(None, choices, body=found.statements), needs=heads)
+        machine.mode("collect", when(None, choices, body=search.statements), needs=heads)
 
     def _keep(self) -> list[Statement]:
-        """A pair of each lane into the buffer."""
+        """Store a pair of each lane."""
         width, body = self.product.width, Statements()
         for lane, (target, value) in enumerate(self.pairs):
-            at = add(times(target.value, width), 0 if self.side is None else self.side)
+            at = simplify(target.value * width + (0 if self.side is None else self.side))
             body.write(self.kept[lane if len(self.kept) > 1 else 0], value.value, at)
         if self.last is not None:
             for lane, (target, _) in enumerate(self.pairs):
@@ -150,12 +154,14 @@ class _Buffer:
                 body.write(self.last, row, const(lane))
         body.statements.append(count_up(self.count))
         if self.side is not None:
-            following = select(equals(self.side, width - 1), 0, add(self.side, 1))
+            following = select(equals(self.side, width - 1), 0, self.side + 1)
             body.statements.append(write(self.side, following))
         return body.statements
 
     def _complete(self, body: Statements, last: RegisterFile) -> Expr:
-        """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
+        """Whether the next line is complete: every lane is at a row after it.  The last line
+        waits.
+        """
         least: list[Expr] = [
             body.read(last, f"last_{lane}", const(lane)) for lane in range(self.lanes.count)
         ]
@@ -165,8 +171,8 @@ class _Buffer:
                 body.let(f"least_{len(body.statements)}", select(a < b, a, b)) for a, b in pairs
             ]
             least = smaller + (least[-1:] if len(least) % 2 else [])
-        elements = times(least[0] - 1, self.product.width)  # of the rows before
-        ready = times(add(self.line, 1), self.product.words) < add(elements, 1)
+        elements = simplify((least[0] - 1) * self.product.width)  # of the rows before
+        ready = simplify((self.line + 1) * self.product.words) < elements + 1
         return ready & (self.line < self.lines - 1)
 
     def _send(self) -> tuple[list[Statement], list[Put]]:
@@ -174,15 +180,15 @@ class _Buffer:
         words, width, body = self.product.words, self.product.width, Statements()
         puts: list[Put] = []
         for word, out in enumerate(line_wires(self.product)):
-            at = add(times(self.line, words), word + width)
+            at = simplify(self.line * words + (word + width))
             terms: list[Expr] = [
-                body.read(kept, f"read_{word}_{bank}", at) for bank, kept in enumerate(self.kept)
+                body.read(file, f"read_{word}_{bank}", at) for bank, file in enumerate(self.kept)
             ]
             puts.append(put(out, tree(terms)))
         return body.statements, puts
 
-    def draining(self, machine: MachineDraft) -> None:
-        """The lines that are left when the streams have ended."""
+    def draining(self, machine: ProductMachine) -> None:
+        """Add the mode that sends the remaining lines when the streams have ended."""
         body, puts = self._send()
         send = rule("send", "drain", puts=puts, body=[*body, count_up(self.line)])
         machine.mode(
@@ -196,16 +202,16 @@ def _store_name(product: Product) -> str:
     return f"{product.nodes.unloader.name}_store"
 
 
-def line_wires(product: Product) -> tuple[TypedWire, ...]:
-    """What brings the store unit the words of a line."""
+def line_wires(product: Product) -> tuple[Out, ...]:
+    """The wires that bring the store unit the words of a line."""
     name, type = _store_name(product), product.result.type
     return tuple(wire(f"{name}_word_{word}", type) for word in range(product.words))
 
 
 def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
-    """The store unit: lines of the result from the unloader to memory."""
+    """Add the store unit, which moves lines of the result to memory."""
     name, words, unloader = _store_name(product), product.words, product.nodes.unloader
-    at = add(times(index("line"), words), index(WORD))
+    at = simplify(index("line") * words + index(WORD))
     subscripts = (at,) if product.flat else flat_subscripts(at, product.width)
     shape = product.shape(product.storage.shape[0])
     operand_tensor(parts, product.result, shape, TensorRole.OUTPUT)
@@ -214,13 +220,13 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
     )
     value: Expr | None = None
     for word, source in enumerate(line_wires(product)):
-        here = equals(index(WORD), word)
-        this = unit.receive(source, f"word_{word}", here if words > 1 else None)
-        value = this if value is None else select(here, this, value)
+        mine = equals(index(WORD), word)
+        this = unit.receive(source, f"word_{word}", mine if words > 1 else None)
+        value = this if value is None else select(mine, this, value)
         link(parts, source, unloader.name, name, capacity=16)
     assert value is not None
     begin = load_start(parts, product, unit, name, at, lines)
-    stored = unit.let("stored", value if begin is None else add(begin, value))
+    stored = unit.let("stored", value if begin is None else begin + value)
     unit.statements.append(
         Store(
             tensor=product.result.name,
@@ -235,10 +241,10 @@ def store_lines(parts: GraphParts, product: Product, lines: int) -> None:
 def load_start(
     parts: GraphParts, product: Product, unit: ArrayDraft, sink: str, at: Expr, lines: int
 ) -> Expr | None:
-    """Loaders of what the start value reads, with wires to the store unit that ``unit`` drafts.
+    """Add loaders of the operands of the start value, with wires to the store unit ``unit``.
 
-    ``at`` is the flat place of an element of the result in both.  Returns the value over locals of
-    the store unit; ``None`` if results start from 0.
+    ``at`` is the flat index of an element of the result in both.  Returns the value as an
+    expression over locals of the store unit; ``None`` if results start from 0.
     """
     start = product.start
     if start is None:
@@ -254,9 +260,9 @@ def load_start(
                 location=operand.location,
             )
         )  # fmt: skip
-    placed = {start.row: quotient(at, product.width)}
+    placed = {start.row: simplify(at // product.width)}
     if start.side is not None:
-        placed[start.side] = remainder(at, product.width)
+        placed[start.side] = simplify(at % product.width)
     locals: dict[Term, Local] = {}
     inside = at < product.rows * product.width
     for number, (read, loader) in enumerate(start.loaders.items()):
@@ -281,12 +287,12 @@ def _load(
     product: Product,
     read: Read,
     loader: str,
-    out: TypedWire,
+    out: Out,
     sink: str,
     inside: Expr,
     lines: int,
 ) -> None:
-    """A load unit, and a wire of its words, one for each element of a line."""
+    """A load unit with a wire, one place for each element of a line."""
     assert product.start is not None
     location, words = product.start.location, (space(WORD, product.words),)
     unit = ArrayDraft(loader, Role.LOAD, words, (loop("line", lines),), location)
@@ -295,24 +301,23 @@ def _load(
     link(parts, out, loader, sink, words, capacity=WAITING, location=location)
 
 
-# Sums of rows whose values come in no order: in a memory of the result on each machine.
+# Sums of rows whose values are not grouped: a memory of partial results on each machine.
 #
-# The slot of a row is read, added to and written again in each step.  An addition of floats takes
-# several cycles, and the next value may be of the same row, so a memory holds ``2 ** levels``
-# partial sums of every row, which take turns ([Sparse T2S, sec. 2.2] leaves this case open): each
-# is read again that many steps later at the earliest, whatever the matrix is, so that no step waits
-# and none reads an old sum.  Right-hand sides take turns anyway, so with several of them there are
-# fewer.
+# Each step reads a row's entry, adds to it, and writes it back.  A float addition takes several
+# cycles, and the next value may belong to the same row, so a memory holds ``2 ** levels`` partial
+# sums of every row, used in turn ([Sparse T2S, sec. 2.2] leaves this case open): each is read again
+# no earlier than that many steps later, whatever the matrix is, so no step stalls and none reads a
+# stale sum.  Several right-hand sides take turns anyway, and need fewer partial sums.
 #
-# When the streams have ended, the partial sums of a row are added, by a tree or one after the
-# other, and a line of the result goes down the line of machines, each of which adds its own to it.
+# When the streams have ended, the partial sums of a row are added, by a tree or sequentially, and
+# each line of the result travels along the chain of machines, each of which adds its own sums.
 
 
 def scatter(parts: GraphParts, product: Product) -> None:
-    """Add the memories of sums, one for each row of a step, and what unloads them."""
+    """Add the memories of sums, one for each row of a step, and their unloader."""
     node, lines = product.nodes.reduction, lines_of(product)
     machines = product.lanes if product.machines > 1 else ()
-    machine = MachineDraft(node.name, Role.COMPUTE, machines, node.location)
+    machine = ProductMachine(node.name, Role.COMPUTE, machines, node.location)
     pairs = pair_inputs(machine, product, node.name, product.rows_at_once)
     own = [
         wire(f"{product.nodes.unloader.name}_own_{word}", product.result.type)
@@ -322,16 +327,16 @@ def scatter(parts: GraphParts, product: Product) -> None:
     sums.adding(machine, pairs)
     sums.settling(machine)
     sums.draining(machine, lines, own)
-    parts.nodes.append(machine.node())
+    parts.nodes.append(machine.machine())
     _unload(parts, product, own, lines)
     store_lines(parts, product, lines)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Sums:
-    """The memories of a machine: ``size`` elements in each of ``copies`` partial sums.
+    """The memories of a machine: ``copies`` partial sums of ``size`` elements each.
 
-    ``distance`` are the firings from a write of an element to the next read of it, at least.
+    ``distance`` is the least number of firings from a write of an element to the next read of it.
     """
 
     product: Product
@@ -346,7 +351,7 @@ class _Sums:
     memories: list[RegisterFile]
 
     @staticmethod
-    def draft(machine: MachineDraft, product: Product, lines: int) -> _Sums:
+    def draft(machine: ProductMachine, product: Product, lines: int) -> _Sums:
         """The registers of a machine."""
         width, circuit, at_once = product.width, product.circuit, product.rows_at_once
         copies = -(-circuit.slots // width)
@@ -369,24 +374,26 @@ class _Sums:
             ],
         )
 
-    def adding(self, machine: MachineDraft, pairs: list[tuple[NamedHead, NamedHead]]) -> None:
-        """Each target of a step is added to in the memory of its place in the step."""
+    def adding(self, machine: ProductMachine, pairs: list[tuple[In, In]]) -> None:
+        """Add the mode that adds each value of a step to its target, in the memory of its place
+        in the step.
+        """
         heads, width, body = (
             [head for pair in pairs for head in pair],
             self.product.width,
             Statements(),
         )
         for row, (target, value) in enumerate(pairs):
-            here = body.let(f"at_{row}", self._place(target.value))
-            known = body.read(self.memories[row], f"sum_{row}", here)
-            body.write(self.memories[row], add(known, value.value), here)
+            place = body.let(f"at_{row}", self._place(target.value))
+            known = body.read(self.memories[row], f"sum_{row}", place)
+            body.write(self.memories[row], known + value.value, place)
         body.statements.append(count_up(self.count))
         last_side: Expr | None = None
         if self.side is not None:
             last_side = equals(self.side, width - 1)
-            body.statements.append(write(self.side, select(last_side, 0, add(self.side, 1))))
+            body.statements.append(write(self.side, select(last_side, 0, self.side + 1)))
         if self.copy is not None:
-            after: Expr = select(equals(self.copy, self.copies - 1), 0, add(self.copy, 1))
+            after: Expr = select(equals(self.copy, self.copies - 1), 0, self.copy + 1)
             if last_side is not None:
                 after = select(last_side, after, self.copy)
             body.statements.append(write(self.copy, after))
@@ -400,17 +407,19 @@ class _Sums:
         )
 
     def _place(self, target: Expr) -> Expr:
-        """Where the sum of a target is; target 0, that of no value, has a place in front.
+        """The address of the sum of a target; target 0, padding, has a dummy entry in front.
 
-        Of ``n`` rows in a step, each memory has every n-th row of the result.
+        With ``n`` rows per step, each memory holds every n-th row of the result.
         """
         rows = self.product.rows_at_once
-        place = quotient(add(target, rows - 1), rows) if rows > 1 else target
-        at = add(times(place, self.product.width), 0 if self.side is None else self.side)
-        return at if self.copy is None else add(times(self.copy, self.size), at)
+        place = simplify((target + (rows - 1)) // rows) if rows > 1 else target
+        at = simplify(place * self.product.width + (0 if self.side is None else self.side))
+        return at if self.copy is None else simplify(self.copy * self.size + at)
 
-    def settling(self, machine: MachineDraft) -> None:
-        """Wait until the last sums are in the memory, as long as before any other read of them."""
+    def settling(self, machine: ProductMachine) -> None:
+        """Add the mode that waits until the last sums are written, for as long as any other read
+        would.
+        """
         if self.settled is None:
             return
         wait = [count_up(self.settled)]
@@ -420,8 +429,8 @@ class _Sums:
             when(None, rule("settled", "drain", body=wait)),
         )
 
-    def draining(self, machine: MachineDraft, lines: int, own: list[TypedWire]) -> None:
-        """The sums of a line, word by word."""
+    def draining(self, machine: ProductMachine, lines: int, own: list[Out]) -> None:
+        """Add the mode that sends the sums of a line, word by word."""
         body, puts = Statements(), list[Put]()
         for word, out in enumerate(own):
             starts = range(0, self.copies * self.size, self.size)
@@ -437,32 +446,31 @@ class _Sums:
     def _partial(self, word: int, start: int, body: Statements) -> Expr:
         """A partial sum of element ``word`` of the line; ``body`` reads it from its memory."""
         rows, width = self.product.rows_at_once, self.product.width
-        at = add(times(self.line, self.product.words), word)
+        at = simplify(self.line * self.product.words + word)
         if rows == 1:
-            place = add(at, width + start)
+            place: Expr = at + (width + start)
         else:
-            place = times(quotient(quotient(at, width), rows), width)
-            place = add(add(place, remainder(at, width)), width + start)
+            place = simplify(at // width // rows * width + at % width + (width + start))
         value: Expr | None = None
         for row, memory in enumerate(self.memories):
-            found = body.read(memory, f"read_{word}_{start}_{row}", place)
-            here = equals(remainder(quotient(at, width), rows), row)
-            value = found if value is None else select(here, found, value)
+            read = body.read(memory, f"read_{word}_{start}_{row}", place)
+            mine = equals(simplify(at // width % rows), row)
+            value = read if value is None else select(mine, read, value)
         assert value is not None
         return value
 
     def _total(self, terms: list[Expr]) -> Expr:
-        """The sum of partial sums: a balanced tree, or one addition after the other."""
+        """The sum of partial sums: a balanced tree, or sequential additions."""
         if self.product.circuit.structure is Tree:
             return tree(terms)
         total = terms[0]
         for term in terms[1:]:
-            total = add(total, term)
+            total = total + term
         return total
 
 
-def _unload(parts: GraphParts, product: Product, own: list[TypedWire], lines: int) -> None:
-    """Lines from machine to machine; each adds its own, and the last one sends them to memory."""
+def _unload(parts: GraphParts, product: Product, own: list[Out], lines: int) -> None:
+    """Add the chain of machines that adds up lines; the last one sends them to memory."""
     unloader, node, count = product.nodes.unloader, product.nodes.reduction, product.machines
     machines, lane = product.lanes if count > 1 else (), index(LANE)
     unit = ArrayDraft(
@@ -474,7 +482,7 @@ def _unload(parts: GraphParts, product: Product, own: list[TypedWire], lines: in
         if count > 1:
             first = const(0) < lane
             before = unit.receive(on, f"before_{word}", first)
-            value = select(first, add(before, value), value)
+            value = select(first, before + value, value)
             before_this = (lane - 1,)
             link(
                 parts, on, unloader.name, unloader.name, (space(LANE, count - 1),),

@@ -1,16 +1,13 @@
-"""What hardware is written with: typed wires between nodes, and drafts of the nodes at their ends.
+"""What the nodes of a product are written with: wires between them, and drafts.
 
-A ``TypedWire`` is a port as those of blocks (``blocks/draft.py``): an output of the node that sends
-into it and, by ``head``, an input of the machine that takes from it, so that machines are written
-with the same choices, rules and puts.  A block is placed many times, and its ports are names of its
-own; a node of a product is placed once, so its ports have the names of the channels.
-
-Drafts collect registers and statements.  Their methods return the value that a statement binds.
+A wire is an ``Out`` of the node that sends into it, and by ``ProductMachine.input`` an ``In`` of
+the machine that takes from it.  A node of a product is placed once, so its ports have the names of
+the channels.  Drafts collect registers and statements; their methods return the value that a
+statement binds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local
@@ -28,46 +25,19 @@ from t2s.graph.body import (
     SpaceDimension,
     Statement,
 )
-from t2s.graph.build import GraphParts, index, register
+from t2s.graph.build import GraphParts, In, MachineDraft, Out, index, register
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Choice, Head, Loop, Machine, Mode, PEArray
-from t2s.sparse_repr.blocks.draft import In, Out, ports
+from t2s.graph.nodes import Loop, PEArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedHead(In):
-    """The head of a wire, under a name that the machine gives it."""
-
-    name: str
-
-    @property
-    def value(self) -> Local:
-        """The value of the head."""
-        return Local(name=self.name, type=self.stream.element)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypedWire(Out):
-    """A channel of single values."""
-
-    @property
-    def type(self) -> Type:
-        """What it carries."""
-        return self.stream.element
-
-    def head(self, name: str) -> NamedHead:
-        """Its head in a machine, where it is called ``name``."""
-        return NamedHead(port=self.port, stream=self.stream, name=name)
-
-
-def wire(name: str, type: Type = INT32, kind: StreamKind = StreamKind.VALUE) -> TypedWire:
+def wire(name: str, type: Type = INT32, kind: StreamKind = StreamKind.VALUE) -> Out:
     """A wire of single values."""
-    return TypedWire(port=name, stream=StreamType(element=type, kind=kind))
+    return Out(port=name, stream=StreamType(element=type, kind=kind))
 
 
 def link(
     parts: GraphParts,
-    wire: TypedWire,
+    wire: Out,
     source: str,
     sink: str,
     over: tuple[SpaceDimension, ...] = (),
@@ -77,19 +47,19 @@ def link(
     capacity: int = 2,
     location: SourceLocation | None = None,
 ) -> None:
-    """Lead a wire from one node to another: an element for each point of ``over``.
+    """Link a wire from one node to another: a channel for each point of ``over``.
 
-    The element at each end is that of its place, unless ``source_at`` or ``sink_at`` says else.
+    The index at each end is that of its place, unless ``source_at`` or ``sink_at`` is given.
     """
-    here = tuple(index(dimension.name) for dimension in over)
+    place = tuple(index(dimension.name) for dimension in over)
     parts.link(
         wire.port,
         wire.type,
         source,
         sink,
         shape=tuple(dimension.extent for dimension in over),
-        source_index=here if source_at is None else source_at,
-        sink_index=here if sink_at is None else sink_at,
+        source_index=place if source_at is None else source_at,
+        sink_index=place if sink_at is None else sink_at,
         capacity=capacity,
         kind=wire.stream.kind,
         location=location,
@@ -98,7 +68,7 @@ def link(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterFile:
-    """A register file; one element, without a place, is a register."""
+    """A register file; with a single element and no index, a register."""
 
     name: str
     type: Type
@@ -123,13 +93,13 @@ class Statements:
         self.statements.append(Let(target=name, value=value))
         return Local(name=name, type=value.type)
 
-    def receive(self, wire: TypedWire, name: str, when: Expr | None = None) -> Local:
+    def receive(self, wire: Out, name: str, when: Expr | None = None) -> Local:
         """Take a token; zero where the condition does not hold."""
         statement = Receive(target=name, channel=wire.port, type=wire.type, condition=when)
         self.statements.append(statement)
         return Local(name=name, type=wire.type)
 
-    def send(self, wire: TypedWire, value: Expr, when: Expr | None = None) -> None:
+    def send(self, wire: Out, value: Expr, when: Expr | None = None) -> None:
         """Put a token into a wire."""
         self.statements.append(Send(channel=wire.port, value=value, condition=when))
 
@@ -152,26 +122,7 @@ class Statements:
         self.statements.append(file.write(value, *at))
 
 
-class _Registers:
-    """The registers of a node, collected."""
-
-    def __init__(self) -> None:
-        self.registers: list[Register] = []
-
-    def file(
-        self,
-        name: str,
-        type: Type = INT32,
-        shape: tuple[int, ...] = (),
-        distance: int = 1,
-        location: SourceLocation | None = None,
-    ) -> RegisterFile:
-        """A register file."""
-        self.registers.append(register(name, type, shape, distance, location))
-        return RegisterFile(name=name, type=type)
-
-
-class ArrayDraft(Statements, _Registers):
+class ArrayDraft(Statements):
     """An array of PEs, collected."""
 
     def __init__(
@@ -182,10 +133,15 @@ class ArrayDraft(Statements, _Registers):
         loops: tuple[Loop, ...],
         location: SourceLocation | None,
     ) -> None:
-        Statements.__init__(self)
-        _Registers.__init__(self)
+        super().__init__()
         self.name, self._role = name, role
         self._space, self._loops, self._location = space, loops, location
+        self._registers: list[Register] = []
+
+    def register(self, name: str, type: Type = INT32) -> RegisterFile:
+        """A register."""
+        self._registers.append(register(name, type))
+        return RegisterFile(name=name, type=type)
 
     def node(self) -> PEArray:
         """The node."""
@@ -194,49 +150,27 @@ class ArrayDraft(Statements, _Registers):
             role=self._role,
             space=self._space,
             loops=self._loops,
-            registers=tuple(self.registers),
+            registers=tuple(self._registers),
             body=tuple(self.statements),
             location=self._location,
         )
 
 
-class MachineDraft(_Registers):
-    """An array of machines, collected."""
+class ProductMachine(MachineDraft):
+    """A machine of a product, or an array of them: inputs are wires, registers may be files."""
 
-    def __init__(
+    def input(self, wire: Out, name: str) -> In:
+        """An input, whose head is called ``name``."""
+        return self.take(wire.port, wire.stream, name, f"{name}_tag")
+
+    def file(
         self,
         name: str,
-        role: Role,
-        space: tuple[SpaceDimension, ...],
-        location: SourceLocation | None,
-    ) -> None:
-        super().__init__()
-        self.name, self._role, self._space, self._location = name, role, space, location
-        self._heads: list[In] = []
-        self._modes: list[Mode] = []
-
-    def input(self, wire: TypedWire, name: str) -> NamedHead:
-        """An input, whose head is called ``name``."""
-        self._heads.append(wire.head(name))
-        return wire.head(name)
-
-    def register(self, name: str, type: Type = INT32) -> Local:
-        """A register; the expression is its value at the start of the firing."""
-        self.file(name, type)
-        return Local(name=name, type=type)
-
-    def mode(self, name: str, *choices: Choice, needs: Sequence[In] = ()) -> None:
-        """Add a mode; the first one is that at the start."""
-        self._modes.append(Mode(name=name, needs=ports(needs), choices=tuple(choices)))
-
-    def node(self) -> Machine:
-        """The node."""
-        return Machine(
-            name=self.name,
-            role=self._role,
-            space=self._space,
-            heads=tuple(Head(channel=head.port, value=head.value.name) for head in self._heads),
-            registers=tuple(self.registers),
-            modes=tuple(self._modes),
-            location=self._location,
-        )
+        type: Type,
+        shape: tuple[int, ...],
+        distance: int = 1,
+        location: SourceLocation | None = None,
+    ) -> RegisterFile:
+        """A register file."""
+        self.registers.append(register(name, type, shape, distance, location))
+        return RegisterFile(name=name, type=type)
