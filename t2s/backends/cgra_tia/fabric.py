@@ -13,6 +13,7 @@ A fabric is a grid of cells of profile B.  Users describe their own::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,6 +68,54 @@ EXTENDED_CORE = CoreParameters(
     checks=4,
     tags=16,
 )
+
+NORTH, EAST, SOUTH, WEST = range(4)
+"""The ports of a processing element of profile A: the sides at which its neighbors are."""
+
+Port = tuple[int, int]
+"""An element and a side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayWires:
+    """The wires of an array of profile A: which output leads to which input, and memory ports.
+
+    ``reads`` are the sides at which an element sends addresses and gets words, ``writes`` pairs of
+    the output of the addresses and that of the words.
+    """
+
+    links: Mapping[Port, Port]
+    reads: tuple[Port, ...]
+    writes: tuple[tuple[Port, Port], ...]
+
+
+def array_wires(shape: tuple[int, int] | None) -> ArrayWires:
+    """The wires of an array of rows and columns, or of one element alone (``None``)."""
+    if shape is None:
+        return ArrayWires(
+            links={}, reads=((0, NORTH), (0, EAST)), writes=(((0, SOUTH), (0, WEST)),)
+        )
+    rows, columns = shape
+    links: dict[Port, Port] = {}
+    for number in range(rows * columns):
+        row, column = divmod(number, columns)
+        neighbors = (
+            (EAST, WEST, number + 1, column + 1 < columns),
+            (SOUTH, NORTH, number + columns, row + 1 < rows),
+        )
+        for side, opposite, neighbor, exists in neighbors:
+            if exists:
+                links[number, side] = (neighbor, opposite)
+                links[neighbor, opposite] = (number, side)
+    last = (rows - 1) * columns
+    return ArrayWires(
+        links=links,
+        reads=tuple((column, NORTH) for column in range(columns)),
+        writes=tuple(
+            ((last + column, SOUTH), (last + column + 1, SOUTH))
+            for column in range(0, columns - 1, 2)
+        ),
+    )
 
 
 class CellKind(Enum):

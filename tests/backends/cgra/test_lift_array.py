@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, CoreParameters
-from t2s.backends.cgra_tia.lift import lift_array, memory_after
 from t2s.backends.cgra_tia.machine.profile_a import TriggeredDeadlockError, run_public
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -30,6 +29,7 @@ from t2s.backends.cgra_tia.program import (
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.core.errors import UserError
 from t2s.simulator.run import simulate
+from tests.backends.cgra.element_graph import lift_array, memory_after
 from tests.backends.cgra.test_machine_public import HALT, OPERATIONS, one
 from tests.sampling import sampled
 

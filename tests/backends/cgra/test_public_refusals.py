@@ -9,10 +9,10 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom, Var, triggered
-from t2s.backends.cgra_tia.lift import lift_array
 from t2s.errors import UnsupportedError
 from t2s.graph.graph import Graph
 from tests.backends.cgra import refused_designs
+from tests.backends.cgra.element_graph import lift_array
 from tests.backends.cgra.public_designs import (
     dot_product,
     elementwise,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.fabric import CoreParameters, array_wires
 from t2s.backends.cgra_tia.machine.profile_a_elements import (
     PublicElement,
     PublicFifo,
@@ -36,8 +36,6 @@ from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.core.svg import PALETTE, Bar, SvgPicture, bar_chart
 
-_NORTH, _EAST, _SOUTH, _WEST = range(4)
-
 
 @dataclass(kw_only=True)
 class PublicArray:
@@ -49,28 +47,8 @@ class PublicArray:
     writes: list[WritePort] = field(default_factory=list)
     changes: list[PublicFifo] = field(default_factory=list)
 
-    def _link(self, source: PublicFifo, sink: PublicFifo) -> None:
+    def link(self, source: PublicFifo, sink: PublicFifo) -> None:
         self.links.append(PublicLink(source, sink))
-
-    def neighbors(self, one: int, side: int, other: int) -> None:
-        """Wire an element to the one at its side, both ways."""
-        first, second = self.elements[one], self.elements[other]
-        back = (side + 2) % 4
-        self._link(first.outputs[side], second.inputs[back])
-        self._link(second.outputs[back], first.inputs[side])
-
-    def read_port(self, element: int, side: int) -> None:
-        port = ReadPort(f"read port {len(self.reads)}", self.changes)
-        self._link(self.elements[element].outputs[side], port.addresses)
-        self._link(port.data, self.elements[element].inputs[side])
-        self.reads.append(port)
-
-    def write_port(self, address: tuple[int, int], data: tuple[int, int]) -> None:
-        """A write port at two outputs, each an element and a side."""
-        port = WritePort(f"write port {len(self.writes)}", self.changes)
-        for (element, side), fifo in ((address, port.addresses), (data, port.data)):
-            self._link(self.elements[element].outputs[side], fifo)
-        self.writes.append(port)
 
 
 def public_array(
@@ -78,28 +56,24 @@ def public_array(
 ) -> PublicArray:
     """The array of a shape (rows, columns), or one element alone, before its first cycle."""
     array = PublicArray()
-    array.elements.extend(
+    elements = [
         PublicElement(block_name(number, program.label), program, core, array.changes)
         for number, program in enumerate(programs)
-    )
-    if shape is None:
-        array.read_port(0, _NORTH)
-        array.read_port(0, _EAST)
-        array.write_port((0, _SOUTH), (0, _WEST))
-        return array
-    rows, columns = shape
-    for row in range(rows):
-        for column in range(columns):
-            number = row * columns + column
-            if column + 1 < columns:
-                array.neighbors(number, _EAST, number + 1)
-            if row + 1 < rows:
-                array.neighbors(number, _SOUTH, number + columns)
-    for column in range(columns):
-        array.read_port(column, _NORTH)
-    last = (rows - 1) * columns
-    for column in range(0, columns - 1, 2):
-        array.write_port((last + column, _SOUTH), (last + column + 1, _SOUTH))
+    ]
+    array.elements.extend(elements)
+    wires = array_wires(shape)
+    for (element, side), (neighbor, opposite) in wires.links.items():
+        array.link(elements[element].outputs[side], elements[neighbor].inputs[opposite])
+    for element, side in wires.reads:
+        read = ReadPort(f"read port {len(array.reads)}", array.changes)
+        array.link(elements[element].outputs[side], read.addresses)
+        array.link(read.data, elements[element].inputs[side])
+        array.reads.append(read)
+    for ends in wires.writes:
+        write = WritePort(f"write port {len(array.writes)}", array.changes)
+        for (element, side), fifo in zip(ends, (write.addresses, write.data), strict=True):
+            array.link(elements[element].outputs[side], fifo)
+        array.writes.append(write)
     return array
 
 

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from t2s.backends.cgra_tia.lift.element_graph import ArrayWires
+from t2s.backends.cgra_tia.fabric import ArrayWires
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.profile_a.control import ControlledDesign
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from t2s.backends.base import refusal
-from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
-from t2s.backends.cgra_tia.lift.element_graph import ArrayWires, array_wires
+from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, ArrayWires, array_wires
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered, refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.lower.schedule import PointCache, nest_of
