@@ -14,12 +14,13 @@ take and make wrong code of.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,7 +57,13 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.renaming import warn_renamed
 from t2s.core.validate import as_int, checked_folder
-from t2s.driver.profile_a_array import ProfileADesign, compiled_design
+from t2s.driver.design import Design
+from t2s.driver.recognize import design_of
+from t2s.graph.arrays import check_graph_inputs
+from t2s.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from t2s.backends.cgra_tia.profile_a import PublicDesign
 
 MEMORY_WORDS = 32_786
 """Words of the public test systems' memory: the least that a run has."""
@@ -132,12 +139,14 @@ class TriggeredDesignRun:
 class TriggeredDesign:
     """A design as a program for an array, or for one PE alone."""
 
-    design: ProfileADesign
+    source: Design
+    graph: Graph
+    compiled: PublicDesign
 
     @cached_property
     def text(self) -> str:
         """The programs of all PEs, row by row, with the user's lines as comments."""
-        return self.design.compiled.text
+        return self.compiled.text
 
     @cached_property
     def program(self) -> TriggeredProgram:
@@ -147,21 +156,31 @@ class TriggeredDesign:
     @property
     def starts(self) -> Mapping[str, int]:
         """Where each tensor starts in the memory, which holds them row by row."""
-        return self.design.compiled.memory.starts
+        return self.compiled.starts
 
     def memory(self, inputs: Mapping[str, Any]) -> Array:
         """The words of the memory (uint32) with these inputs, zeros in place of results."""
-        return self.design.memory(inputs)
+        stage = next(self.source.stages(inputs))
+        if stage.graph is not self.graph and stage.graph != self.graph:
+            raise UserError(
+                f"{self.graph.name!r} was compiled for other inputs",
+                location=user_location(),
+                expected="inputs from which the same graph follows",
+                given="extents, matrices or tensors of another size or structure",
+                hint="compile the design with these inputs",
+            )
+        arrays, _ = check_graph_inputs(self.graph, dict(stage.arrays), dict(stage.scalars))
+        return self.compiled.memory(arrays)
 
     def outputs(self, memory: Any) -> dict[str, Array]:
         """The results by name, in the words of the memory after a run."""
-        return self.design.outputs(np.asarray(memory))
+        return self.compiled.outputs(np.asarray(memory))
 
     def run(self, inputs: Mapping[str, Any], **options: Any) -> TriggeredDesignRun:
         """Run it on some inputs; ``options`` are those of ``t2s.triggered.run``."""
-        rows, columns = self.design.compiled.shape or (None, None)
-        found = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
-        return TriggeredDesignRun(outputs=self.outputs(found.memory), run=found)
+        rows, columns = self.compiled.shape or (None, None)
+        result = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
+        return TriggeredDesignRun(outputs=self.outputs(result.memory), run=result)
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
         """The old name of ``emit``."""
@@ -171,10 +190,12 @@ class TriggeredDesign:
     def emit(self, directory: str | Path) -> tuple[Path, ...]:
         """Write ``NAME.tia`` and ``NAME.memory.json`` (shape of the array, starts of tensors)."""
         folder = checked_folder("the directory", directory)
-        return write_texts(folder, self.design.files, user_location())
+        name, layout = self.graph.name, {"shape": self.compiled.shape, "starts": dict(self.starts)}
+        files = {f"{name}.tia": self.text, f"{name}.memory.json": json.dumps(layout) + "\n"}
+        return write_texts(folder, files, user_location())
 
     def __repr__(self) -> str:
-        return f"<TriggeredDesign {self.design.graph.name} on {self.design.compiled.where}>"
+        return f"<TriggeredDesign {self.graph.name} on {self.compiled.where}>"
 
 
 def compile(
@@ -192,10 +213,15 @@ def compile(
 
     Raises ``UnsupportedError`` for what has no form on such an array, with the user's line.
     """
+    from t2s.backends.cgra_tia.profile_a import compile_public
+
     shape = None
     if rows is not None or columns is not None:
         shape = _positive("rows", rows), _positive("columns", columns)
-    return TriggeredDesign(design=compiled_design(design, inputs, shape, seed))
+    source = design_of(design)
+    graph = source.only_stage(inputs, "triggered.compile").graph
+    compiled = compile_public(graph, shape, seed=seed)
+    return TriggeredDesign(source=source, graph=graph, compiled=compiled)
 
 
 Core = CoreParameters | CgraFabric | str

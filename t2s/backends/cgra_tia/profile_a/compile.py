@@ -56,42 +56,16 @@ BLOCK = (4, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryMap:
-    """Where each tensor of a design starts in the memory, inputs first; ``words`` in all."""
+class PublicDesign:
+    """Programs for the PEs of an array (``None``: one PE alone), with their comments.
+
+    Each tensor is in the memory from its word in ``starts`` on, row by row, inputs first.
+    """
 
     graph: Graph
-    starts: Mapping[str, int]
-    words: int
-
-    def filled(self, arrays: Mapping[str, Array]) -> Array:
-        """The memory at the start, with the user's arrays (uint32); the rest is 0."""
-        memory = np.zeros(self.words, np.uint32)
-        for tensor in self.graph.tensors:
-            if tensor.role is TensorRole.INPUT:
-                packed = np.asarray(pack(tensor, arrays[tensor.array])).reshape(-1)
-                start = self.starts[tensor.name]
-                memory[start : start + packed.size] = packed.astype(np.int64) & 0xFFFFFFFF
-        return memory
-
-    def outputs(self, memory: Array) -> dict[str, Array]:
-        """The outputs of the design, by the user's names, in a memory at the end."""
-        stored = {}
-        for tensor in self.graph.tensors:
-            start, size = self.starts[tensor.name], _size(tensor)
-            words = np.array(memory[start : start + size], np.uint32)
-            stored[tensor.name] = words.view(tensor.type.numpy).reshape(tensor.allocated)
-        return outputs_of(self.graph, stored)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublicDesign:
-    """Programs for the PEs of an array (``None``: one PE alone), with their comments."""
-
-    name: str
     programs: tuple[CellProgram, ...]
     shape: tuple[int, int] | None
-    memory: MemoryMap
-    arrangement: PublicArrangement
+    starts: Mapping[str, int]
 
     @property
     def where(self) -> str:
@@ -101,9 +75,28 @@ class PublicDesign:
     @property
     def text(self) -> str:
         """The text, with the user's lines as comments."""
-        starts = ", ".join(f"{name} from {at}" for name, at in self.memory.starts.items())
-        header = (f"{one_line(self.name)} on {self.where}", f"memory: {starts}")
+        starts = ", ".join(f"{name} from {at}" for name, at in self.starts.items())
+        header = (f"{one_line(self.graph.name)} on {self.where}", f"memory: {starts}")
         return print_programs(self.programs, PUBLIC_CORE, header)
+
+    def memory(self, arrays: Mapping[str, Array]) -> Array:
+        """The memory before a run: the words of the user's arrays (uint32), and zeros."""
+        memory = np.zeros(max(sum(map(_size, self.graph.tensors)), 1), np.uint32)
+        for tensor in self.graph.tensors:
+            if tensor.role is TensorRole.INPUT:
+                packed = np.asarray(pack(tensor, arrays[tensor.array])).reshape(-1)
+                start = self.starts[tensor.name]
+                memory[start : start + packed.size] = packed.astype(np.int64) & WORD_MASK
+        return memory
+
+    def outputs(self, memory: Array) -> dict[str, Array]:
+        """The outputs of the design, by the user's names, in the memory after a run."""
+        stored = {}
+        for tensor in self.graph.tensors:
+            start, size = self.starts[tensor.name], _size(tensor)
+            words = np.array(memory[start : start + size], np.uint32)
+            stored[tensor.name] = words.view(tensor.type.numpy).reshape(tensor.allocated)
+        return outputs_of(self.graph, stored)
 
 
 def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0) -> PublicDesign:
@@ -116,21 +109,14 @@ def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0
 
 def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicDesign:
     processes, accesses = _read(graph)
-    memory = _memory_map(graph)
+    starts = _starts(graph)
     for stream, access in accesses.items():
-        start = memory.starts[access.tensor]
-        accesses[stream] = MemoryAccess(
-            tensor=access.tensor,
-            addresses=access.addresses + start,
-            loads=access.loads,
-            node=access.node,
-            location=access.location,
-        )
+        accesses[stream] = replace(access, addresses=access.addresses + starts[access.tensor])
     wires = _wires(shape)
     design = controlled(processes, accesses, len(wires.reads))
     _check_counts(graph, design, wires, shape)
     tight: NoRoom | None = None
-    best: tuple[tuple[int, int], PublicArrangement, tuple[CellProgram, ...]] | None = None
+    best: tuple[tuple[int, int], tuple[CellProgram, ...]] | None = None
     for arrangement in Arranger(design, wires, shape, seed).arrangements():
         assembler = _Assembler(design, wires, arrangement)
         try:
@@ -139,15 +125,9 @@ def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicD
             tight = full if tight is None or full.needed < tight.needed else tight
             continue
         if best is None or assembler.work < best[0]:
-            best = (assembler.work, arrangement, programs)
+            best = (assembler.work, programs)
     if best is not None:
-        return PublicDesign(
-            name=graph.name,
-            programs=best[2],
-            shape=shape,
-            memory=memory,
-            arrangement=best[1],
-        )
+        return PublicDesign(graph=graph, programs=best[1], shape=shape, starts=starts)
     if tight is None:
         why = (
             "no arrangement has a wire for each of its "
@@ -196,8 +176,8 @@ def _size(tensor: Tensor) -> int:
     return int(np.prod(tensor.allocated, dtype=np.int64))
 
 
-def _memory_map(graph: Graph) -> MemoryMap:
-    """Tensors one behind the other, inputs first; each has a word at least."""
+def _starts(graph: Graph) -> dict[str, int]:
+    """The first word of each tensor: one behind the other, inputs first."""
     starts: dict[str, int] = {}
     words = 0
     for role in (TensorRole.INPUT, TensorRole.OUTPUT, TensorRole.INTERMEDIATE):
@@ -205,14 +185,14 @@ def _memory_map(graph: Graph) -> MemoryMap:
             if tensor.role is role:
                 starts[tensor.name] = words
                 words += _size(tensor)
-    return MemoryMap(graph=graph, starts=starts, words=max(words, 1))
+    return starts
 
 
 def _wires(shape: tuple[int, int] | None) -> ArrayWires:
     wires = array_wires(shape)
     if shape != BLOCK:
         return wires
-    return ArrayWires(links=wires.links, reads=wires.reads, writes=wires.writes[:1])
+    return replace(wires, writes=wires.writes[:1])
 
 
 def _check_counts(
@@ -321,7 +301,7 @@ class _Assembler:
 
     def _program(self, element: int) -> CellProgram:
         others = [*self._movers[element], *self._workers[element]]
-        threads = next(self._with_sources(others, self._sources[element]))
+        threads = self._with_sources(others, self._sources[element])
         firings = sum(thread.firings for thread in threads)
         self.work = (max(self.work[0], firings), self.work[1] + firings)
         label = f"pe_{element}"
@@ -335,23 +315,22 @@ class _Assembler:
         self,
         threads: Sequence[PublicThread],
         sources: Sequence[tuple[AddressWire, tuple[AddressItem, ...], bool, str]],
-    ) -> Iterator[list[PublicThread]]:
+    ) -> list[PublicThread]:
         """The threads with those of addresses, unrolled as far as there is room."""
         if not sources:
             check_room(threads)
-            yield list(threads)
-            return
+            return list(threads)
         wire, items, loads, said = sources[0]
-        full: NoRoom | None = None
+        tightest: NoRoom | None = None
         for nest in unrolled_nests(items):
             thread = address_thread(wire, nest, sends_end=loads, said=said)
             try:
-                yield from self._with_sources([*threads, thread], sources[1:])
-                return
-            except NoRoom as found:
-                full = found if full is None or found.needed < full.needed else full
-        assert full is not None
-        raise full
+                return self._with_sources([*threads, thread], sources[1:])
+            except NoRoom as full:
+                if tightest is None or full.needed < tightest.needed:
+                    tightest = full
+        assert tightest is not None
+        raise tightest
 
 
 def said_of(what: str, location: SourceLocation | None) -> str:
