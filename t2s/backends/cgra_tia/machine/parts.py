@@ -17,7 +17,7 @@ from enum import Enum
 import numpy as np
 
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
-from t2s.backends.cgra_tia.machine.profile_a_elements import empty_channel
+from t2s.backends.cgra_tia.machine.profile_a import empty_channel
 from t2s.backends.cgra_tia.machine.words import MASK, TokenMeaning, Word, bits, double, signed
 from t2s.backends.cgra_tia.netlist import AffineSum, Net, NetCell, StreamUnit, TagCase, UnitKind
 from t2s.backends.cgra_tia.program import (
