@@ -153,7 +153,7 @@ def lane(vector: TargetExpression, index: int, type: Type) -> TargetExpression:
     return FieldOf(base=vector, field=f"s{index:x}")
 
 
-def lane_at(vector: TargetExpression, index: str, type: Type) -> TargetExpression:
+def lane_at(vector: TargetExpression, index: str) -> TargetExpression:
     """Lane ``index`` (a variable) of a struct vector."""
     return Subscript(base=FieldOf(base=vector, field="s"), indices=(Name(name=index),))
 

@@ -449,7 +449,7 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
 
     def fill(variable: TargetExpression) -> list[TargetStatement]:
         each = element(name, binary("+", position, Name(name="lane")))
-        return [_lanes(type, (Set(target=lane_at(variable, "lane", type), value=each),))]
+        return [_lanes(type, (Set(target=lane_at(variable, "lane"), value=each),))]
 
     return scope.bind_by(statement.target, type, statement.condition, fill)
 
@@ -494,7 +494,7 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
         stored = [Set(target=target, value=value)]
     elif is_struct(type):
         each = element(name, binary("+", position, Name(name="lane")))
-        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane", type)),))]
+        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane")),))]
     elif not scope.is_intermediate(tensor.name):
         place = Unary(operator="&", operand=target)
         stored = [Do(call=call(f"vstore{type.lanes}", value, number(0), place))]

@@ -175,8 +175,8 @@ class Helpers:
                     for index in range(result.lanes)
                 )
                 return (Return(value=CastTo(type=storage_name(result), values=tuple(values))),)
-            value = at(lambda vector, type: lane_at(vector, "i", type))
-            assign = Set(target=lane_at(Name(name="r"), "i", result), value=value)
+            value = at(lambda vector, type: lane_at(vector, "i"))
+            assign = Set(target=lane_at(Name(name="r"), "i"), value=value)
             return (
                 Declare(type=storage_name(result), name="r"),
                 _unrolled("i", result.lanes, (assign,)),
@@ -211,7 +211,7 @@ class Helpers:
         if not is_struct(type):
             return CastTo(type=storage_name(type), values=numbers)
         number_of_lane = CastTo(type=scalar_name(type), values=(Name(name="i"),))
-        target = lane_at(Name(name="r"), "i", type)
+        target = lane_at(Name(name="r"), "i")
         body = (
             Declare(type=storage_name(type), name="r"),
             _unrolled("i", type.lanes, (Set(target=target, value=number_of_lane),)),
@@ -233,7 +233,7 @@ class Helpers:
         def body() -> tuple[TargetStatement, ...]:
             vector, result = Name(name="v"), Return(value=Name(name="v"))
             if is_struct(type):
-                each = assign(Name(name="i"), lane_at(vector, "i", type))
+                each = assign(Name(name="i"), lane_at(vector, "i"))
                 return (_unrolled("i", type.lanes, (each,)), result)
             lanes = (assign(number(i), lane(vector, i, type)) for i in range(type.lanes))
             return (*lanes, result)
@@ -342,7 +342,7 @@ class Helpers:
         partner = binary("+", lane_number, binary("<<", number(1), level))
         below = binary("-", binary("<<", number(2), level), number(1))
         first = binary("&", lane_number, below)
-        here = lane_at(Name(name="v"), "i", type)
+        here = lane_at(Name(name="v"), "i")
         there = Subscript(base=FieldOf(base=Name(name="v"), field="s"), indices=(partner,))
         combined = Set(target=here, value=self.operation(operator, type.scalar, (here, there)))
         exists = binary("<", partner, number(type.lanes))

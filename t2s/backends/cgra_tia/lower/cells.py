@@ -37,10 +37,8 @@ class Recipe:
     opcode: Opcode
     chooses: bool = False
 
-    @staticmethod
-    def of_move() -> Recipe:
-        """What only moves its operand."""
-        return Recipe(opcode=Opcode.MOV)
+
+MOVE = Recipe(opcode=Opcode.MOV)
 
 
 FLOATS = {
@@ -416,9 +414,6 @@ class _Plan:
     recipe: Recipe | None
     operands: tuple[Resolved, ...]
     outputs: list[Wire]
-
-
-MOVE = Recipe.of_move()
 
 
 def _suffix(operation: Operation) -> str:

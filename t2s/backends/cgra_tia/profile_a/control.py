@@ -94,7 +94,7 @@ def controlled(
 
     Where there are more streams of loads than ``ports``, those of one PE share a port.
     """
-    kept, renamed = _without_movers(list(processes), accesses)
+    kept, renamed = _without_movers(processes)
     loads = {renamed.get(s, s): a for s, a in accesses.items() if a.loads}
     stores = {s: a for s, a in accesses.items() if not a.loads}
     share_ports(kept, loads, ports)
@@ -109,7 +109,7 @@ def controlled(
 
 
 def _without_movers(
-    processes: list[WordProcess], accesses: dict[TokenStream, MemoryAccess]
+    processes: Sequence[WordProcess],
 ) -> tuple[list[WordProcess], dict[TokenStream, TokenStream]]:
     """Leave out PEs that hand on one stream as one other; what each stream is called after that.
 

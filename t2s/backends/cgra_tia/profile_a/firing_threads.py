@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from t2s.backends.cgra_tia.lower.cells import INTEGERS
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.profile_a.control import END, ControlledProcess, is_token, taken_names
@@ -415,25 +416,7 @@ class WordRecipe:
     chooses: bool = False
 
 
-_ANY = {
-    Op.ADD: Opcode.ADD,
-    Op.SUBTRACT: Opcode.SUB,
-    Op.MULTIPLY: Opcode.LMUL,
-    Op.EQUAL: Opcode.EQ,
-    Op.NOT_EQUAL: Opcode.NE,
-    Op.AND: Opcode.BAND,
-    Op.OR: Opcode.BOR,
-    Op.XOR: Opcode.BXOR,
-    Op.SHIFT_LEFT: Opcode.SL,
-}
-_SIGNED = {
-    Op.LESS: Opcode.SLT,
-    Op.LESS_EQUAL: Opcode.SLE,
-    Op.GREATER: Opcode.SGT,
-    Op.GREATER_EQUAL: Opcode.SGE,
-    Op.SHIFT_RIGHT: Opcode.ASR,
-}
-_UNSIGNED = {
+_UNSIGNED = INTEGERS | {
     Op.LESS: Opcode.ULT,
     Op.LESS_EQUAL: Opcode.ULE,
     Op.GREATER: Opcode.UGT,
@@ -465,7 +448,7 @@ def word_recipe(value: Expr) -> WordRecipe:
                     return WordRecipe(opcode=Opcode.MAC, operands=(other, *product.operands))
             return WordRecipe(opcode=Opcode.ADD, operands=(first, second))
         case Apply(operator=operator, operands=operands):
-            return _applied(value, operator, operands)
+            return _applied(operator, operands)
     raise NoInstruction(f"a {type(value).__name__.lower()} of vectors")
 
 
@@ -490,10 +473,10 @@ _COMPARE = (
 
 
 def _table(operand: Expr) -> dict[Op, Opcode]:
-    return _ANY | (_SIGNED if operand.type.kind is Kind.INT else _UNSIGNED)
+    return INTEGERS if operand.type.kind is Kind.INT else _UNSIGNED
 
 
-def _applied(value: Expr, operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
+def _applied(operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
     first = operands[0]
     match operator:
         case Op.MINIMUM | Op.MAXIMUM:

@@ -12,7 +12,7 @@ too many kinds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -379,10 +379,3 @@ class FiringReader:
 
     def _refuse(self, why: str) -> NoReturn:
         refuse(self._nest.subject, why, self._node.location)
-
-
-def streams_of(processes: Sequence[WordProcess]) -> Iterator[TokenStream]:
-    """All streams, each once."""
-    yield from dict.fromkeys(
-        stream for process in processes for stream in (*process.takes, *process.sends)
-    )

@@ -187,7 +187,7 @@ def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instructio
             ones=fields["ones"], zeros=fields["zeros"], checks=_checks(fields, core, code)
         ),
         opcode=_OPCODES[fields["operator"]],
-        destination=_destination(fields, core),
+        destination=_destination(fields),
         sources=_sources(fields, core, code),
         takes=_bit_numbers(fields["takes"]),
         sets=fields["sets"],
@@ -371,7 +371,7 @@ def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[S
     return tuple(sources)
 
 
-def _destination(fields: dict[str, int], core: CoreParameters) -> Destination:
+def _destination(fields: dict[str, int]) -> Destination:
     number = fields["destination number"]
     match fields["destination kind"]:
         case 1:

@@ -36,6 +36,7 @@ from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     alike,
     asks_of,
     changed,
+    local_names,
     needed,
     without_ties,
 )
@@ -57,7 +58,6 @@ from t2s.backends.cgra_tia.program import (
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int
-from t2s.core.walk import walk
 
 Checks = tuple[tuple[str, int], ...]
 """Heads that are known to be there, and their tags."""
@@ -125,7 +125,7 @@ class _BlockWriter:
         self._refusals = refusals
         self._cell = CellContext(refusals=refusals, contract=contract, loose=block.loose)
         self._places: dict[Hashable, list[PlaceOption]] = {}
-        self._waiting: list[tuple[Hashable, Tree, ControlState, Checks, bool | None]] = []
+        self._waiting: list[tuple[Hashable, Tree, ControlState, Checks]] = []
 
     # ---------------------------------------------------------------------------------- cell
 
@@ -140,7 +140,7 @@ class _BlockWriter:
         for state, tree in block.trees.items():
             self._places[("state", state)] = self._options(tree, state, (), ())
         while self._waiting:
-            place, tree, state, known, _ = self._waiting.pop()
+            place, tree, state, known = self._waiting.pop()
             if place not in self._places:
                 self._places[place] = []
                 self._places[place] = self._options(tree, state, known, ())
@@ -244,7 +244,7 @@ class _BlockWriter:
 
     def _place(self, tree: Tree, state: ControlState, known: Checks) -> Hashable:
         place = ("tree", tree, state, known)
-        self._waiting.append((place, tree, state, known, None))
+        self._waiting.append((place, tree, state, known))
         return place
 
     def _steps(self, known: Checks) -> FiringSteps:
@@ -315,7 +315,9 @@ class _BlockWriter:
                 plain[name] = value
         saved: list[tuple[str, int]] = []
         while plain:
-            free = [n for n in plain if all(n not in _names(v) for o, v in plain.items() if o != n)]
+            free = [
+                n for n in plain if all(n not in local_names(v) for o, v in plain.items() if o != n)
+            ]
             name = free[0] if free else next(iter(plain))
             value = plain.pop(name)
             if free:
@@ -389,10 +391,6 @@ def _grouped(puts: Sequence[FlatPut]) -> dict[tuple[Expr | None, int], list[str]
     for put in puts:
         found.setdefault((put.value, put.tag), []).append(put.channel)
     return dict(sorted(found.items(), key=lambda item: item[0][0] is None))
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
 
 
 def _end(steps: FiringSteps) -> None:
@@ -602,8 +600,7 @@ class FiringSteps:
         """Operands whose words are their numbers, where the upper half of an int32 matters."""
         found: list[Expr] = []
         for operand in self._plain(*operands):
-            names = {part.name for part in walk(operand) if isinstance(part, Local)}
-            loose = operand.type == INT32 and bool(names & self.cell.loose)
+            loose = operand.type == INT32 and bool(local_names(operand) & self.cell.loose)
             wide = Cast(value=operand, type=_WORD)
             found.append(Cast(value=wide, type=INT32) if loose else operand)
         return tuple(found)

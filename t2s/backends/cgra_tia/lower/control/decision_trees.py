@@ -21,6 +21,7 @@ from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     ValueTest,
     changed,
     expressions_of,
+    local_names,
     needed_by,
     number_of,
     with_expressions,
@@ -206,7 +207,7 @@ def _matched(pattern: Expr, expr: Expr, block: FlatBlock) -> dict[str, Expr] | N
                 return None
         elif own != other:
             return None
-    if any(name in block.registers for value in found.values() for name in _names(value)):
+    if any(name in block.registers for value in found.values() for name in local_names(value)):
         return None
     return found or None
 
@@ -216,10 +217,6 @@ def _agree(one: Mapping[str, Expr], other: Mapping[str, Expr], block: FlatBlock)
         one.get(n, Local(name=n, type=t)) == other.get(n, Local(name=n, type=t))
         for n, t in block.registers.items()
     )
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
 
 
 # Expressions of blocks with what is known put in, and brought to what cells compute.

@@ -283,6 +283,11 @@ def asks_of(tree: Tree) -> list[Ask]:
     return [part for part in parts_below(tree) if isinstance(part, Ask)]
 
 
+def local_names(expr: Expr) -> set[str]:
+    """The locals that an expression reads."""
+    return {part.name for part in walk(expr) if isinstance(part, Local)}
+
+
 def number_of(expr: Expr) -> int | None:
     """The value of an integer or a truth value that is constant."""
     if isinstance(expr, Const) and not expr.type.is_float:
@@ -372,13 +377,8 @@ def _before(tree: Tree, block: FlatBlock, live: Live) -> frozenset[str]:
 
 
 def _read(part: Tree, block: FlatBlock) -> frozenset[str]:
-    return frozenset(
-        name for expr in expressions_of(part) for name in _names(expr) if name in block.registers
-    )
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
+    names = set[str]().union(*map(local_names, expressions_of(part)))
+    return frozenset(names.intersection(block.registers))
 
 
 # Heads that come and go with another one: references beside coordinates.
@@ -424,7 +424,7 @@ def without_ties(block: FlatBlock) -> FlatBlock:
     for tied in block.ties:
         value = block.values.get(tied)
         expressions = [e for part in all_parts(block) for e in expressions_of(part)]
-        if value is None or any(_reads(expr, value) for expr in expressions):
+        if value is None or any(value in local_names(expr) for expr in expressions):
             continue
         trees = {state: changed(tree, _Untied(tied)) for state, tree in block.trees.items()}
         narrow = replace(
@@ -437,10 +437,6 @@ def without_ties(block: FlatBlock) -> FlatBlock:
         if not any(tied in heads for heads in waits):
             block = narrow
     return block
-
-
-def _reads(expr: Expr, name: str) -> bool:
-    return any(isinstance(part, Local) and part.name == name for part in walk(expr))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,14 @@ from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     all_parts,
     changed,
     expressions_of,
+    local_names,
     number_of,
     with_expressions,
 )
 from t2s.core.expr import Apply, Cast, Expr, Local
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +91,6 @@ def _loads(block: FlatBlock) -> dict[str, Fetch]:
     return {part.target: part for part in all_parts(block) if isinstance(part, Fetch)}
 
 
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
-
-
 # ------------------------------------------------------------------------------------ outputs
 
 
@@ -128,9 +125,14 @@ def _loaded_outputs(block: FlatBlock) -> FlatBlock:
     return _without_unused(found)
 
 
+def _used_locals(block: FlatBlock) -> set[str]:
+    expressions = (expr for part in all_parts(block) for expr in expressions_of(part))
+    return set[str]().union(*map(local_names, expressions))
+
+
 def _without_unused(block: FlatBlock) -> FlatBlock:
     """Without the fetches of which nothing uses what they load."""
-    used = {name for part in all_parts(block) for e in expressions_of(part) for name in _names(e)}
+    used = _used_locals(block)
     return _mapped(
         block,
         lambda part: part.then if isinstance(part, Fetch) and part.target not in used else part,
@@ -160,7 +162,7 @@ def _loaded_heads(block: FlatBlock) -> tuple[FlatBlock, tuple[LoadedHead, ...]]:
                 types[place] = fetch.type
                 replaced[fetch.target] = Local(name=locals_[place], type=fetch.type)
         block = _with_locals(block, replaced)
-        keep = any(name in _names(e) for part in all_parts(block) for e in expressions_of(part))
+        keep = name in _used_locals(block)
         block = _beside(block, channel, tuple(places.values()), keep=keep)
         for place, head in places.items():
             block.heads[head], block.values[head] = types[place], locals_[place]

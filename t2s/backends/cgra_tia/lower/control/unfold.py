@@ -28,6 +28,7 @@ from t2s.backends.cgra_tia.lower.control.flat_blocks import (
     ValueTest,
     graph_tag,
     hardware_tag,
+    local_names,
     number_of,
 )
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
@@ -177,9 +178,7 @@ class _BlockUnfolding:
     def _inside(self, choice: Choice, known: _Known) -> Tree | None:
         match choice.inside:
             case Rule() as rule:
-                return self._statements(
-                    choice.body, known, lambda k: self._rule(rule, k, dict(known))
-                )
+                return self._statements(choice.body, known, lambda k: self._rule(rule, k))
             case inner:
                 return self._statements(choice.body, known, lambda k: self._choices(inner, k))
 
@@ -207,7 +206,7 @@ class _BlockUnfolding:
                     self.refusals.statement(statement)
         return then(here)
 
-    def _rule(self, rule: Rule, known: _Known, _: _Known) -> Tree | None:
+    def _rule(self, rule: Rule, known: _Known) -> Tree | None:
         binds = [s for s in rule.body if not isinstance(s, RegisterWrite | Store)]
         if any(isinstance(s, RegisterWrite) for s in rule.body[: len(binds)]):
             first = next(n for n, s in enumerate(rule.body) if isinstance(s, RegisterWrite))
@@ -275,16 +274,12 @@ def _control_registers(machine: Machine) -> tuple[str, ...]:
     for path in machine.paths():
         conditions = [c.when for c in path.choices if c.when is not None]
         compared = [part for c in conditions for part in walk(c) if isinstance(part, Expr)]
-        terms += [c for c in compared if c.type.is_bool and _names(c) & said and _is_small(c)]
+        terms += [c for c in compared if c.type.is_bool and local_names(c) & said and _is_small(c)]
     for term in terms:
-        found |= _names(term) & set(scalars)
+        found |= local_names(term) & set(scalars)
     return tuple(name for name in scalars if name in found)
 
 
 def _is_small(condition: Expr) -> bool:
     """Whether it compares two things, and does not join comparisons."""
     return all(not part.type.is_bool for part in walk(condition) if part is not condition)  # type: ignore[attr-defined]
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
