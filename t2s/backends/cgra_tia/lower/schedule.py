@@ -87,14 +87,6 @@ class LoopNest:
         """An expression with what is known put in."""
         return self.cache.folded(expr, self.ranges, self.fixed)
 
-    @property
-    def extents(self) -> tuple[int, ...] | None:
-        """The extents, if all are numbers."""
-        found = [loop.extent for loop in self.loops]
-        if all(isinstance(extent, Const) for extent in found):
-            return tuple(int(extent.value) for extent in found if isinstance(extent, Const))
-        return None
-
 
 def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest | None:
     """The loops of the PE at a point; ``None`` if it never fires."""
