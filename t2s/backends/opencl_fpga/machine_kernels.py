@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.opencl_fpga import kernel_ast as ast
 from t2s.backends.opencl_fpga.c_types import (
     scalar_name,
     start_of,
@@ -26,17 +27,6 @@ from t2s.backends.opencl_fpga.channel_io import (
 from t2s.backends.opencl_fpga.comments import machine_comment
 from t2s.backends.opencl_fpga.digit_counters import DigitCounters
 from t2s.backends.opencl_fpga.expressions import Expressions
-from t2s.backends.opencl_fpga.kernel_ast import (
-    Declare,
-    Forever,
-    KernelDefinition,
-    Remark,
-    Switch,
-    SwitchCase,
-    TypedName,
-    While,
-    element,
-)
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
@@ -78,7 +68,7 @@ def machine_arguments(
 
 def lower_machine(
     design: KernelDesign, file: FileScope, node: Machine, helpers: Helpers
-) -> KernelDefinition:
+) -> ast.KernelDefinition:
     """The kernel of a machine."""
     identifiers = _Taken(file.visible)
     mode = identifiers.fresh(MODE)
@@ -107,17 +97,20 @@ def lower_machine(
     )
     scope = lowering.outermost(identifiers)
     cases = tuple(
-        SwitchCase(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
+        ast.SwitchCase(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
         for at, each in enumerate(node.modes)
     )
     running = binary(">=", Name(name=mode), number(0))
-    loop = While(condition=running, body=(Switch(value=Name(name=mode), cases=cases),))
-    first = Declare(type="int", name=mode, initial=number(0))
-    return KernelDefinition(
+    loop = ast.While(condition=running, body=(ast.Switch(value=Name(name=mode), cases=cases),))
+    first = ast.Declare(type="int", name=mode, initial=number(0))
+    return ast.KernelDefinition(
         name=file.kernels[node.name],
         parameters=(
             *(lowering.tensor_parameter(name) for name in tensors),
-            *(TypedName(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
+            *(
+                ast.TypedName(type=f"const {scalar_name(s.type)}", name=names[s.name])
+                for s in scalars
+            ),
         ),
         body=(*lowering.state(), first, loop),
         comment=machine_comment(node),
@@ -132,10 +125,10 @@ def _held(node: Machine) -> frozenset[str]:
     )
 
 
-def _register(register: Register, name: str) -> Declare:
+def _register(register: Register, name: str) -> ast.Declare:
     shape = tuple(register.shape)
     type = storage_name(register.type) if shape else value_name(register.type)
-    return Declare(type=type, name=name, dimensions=shape, initial=start_of(register, shape))
+    return ast.Declare(type=type, name=name, dimensions=shape, initial=start_of(register, shape))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,10 +165,10 @@ class _Scope:
     def inner(self) -> _Scope:
         return _Scope(locals=dict(self.locals), taken=self.taken.inner())
 
-    def bind(self, target: str, type: Type, value: TargetExpression) -> Declare:
+    def bind(self, target: str, type: Type, value: TargetExpression) -> ast.Declare:
         name = self.taken.fresh(target)
         self.locals[target] = Name(name=name)
-        return Declare(type=value_name(type), name=name, initial=value)
+        return ast.Declare(type=value_name(type), name=name, initial=value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,12 +185,12 @@ class _Lowering:
     registers: Mapping[str, str]
     holders: Mapping[str, _Holder]
 
-    def tensor_parameter(self, tensor: str) -> TypedName:
+    def tensor_parameter(self, tensor: str) -> ast.TypedName:
         info = self.design.graph.tensor(tensor)
         name, type = self.tensors[tensor], scalar_name(info.type)
         if info.role is TensorRole.INPUT:
-            return TypedName(type=f"__global const {type} *restrict", name=name)
-        return TypedName(type=f"__global volatile {type} *", name=name)
+            return ast.TypedName(type=f"__global const {type} *restrict", name=name)
+        return ast.TypedName(type=f"__global volatile {type} *", name=name)
 
     def outermost(self, identifiers: _Taken) -> _Scope:
         """What registers and held heads stand for, in all modes."""
@@ -217,9 +210,9 @@ class _Lowering:
         ]
         for name, holder in self.holders.items():
             type = self.design.graph.channel(name).stream.element
-            statements.append(Declare(type=value_name(type), name=holder.value))
+            statements.append(ast.Declare(type=value_name(type), name=holder.value))
             initial = Literal(text="false")
-            statements.append(Declare(type="bool", name=holder.flag, initial=initial))
+            statements.append(ast.Declare(type="bool", name=holder.flag, initial=initial))
         return statements
 
     def mode_of(self, mode: Mode, outer: _Scope) -> list[TargetStatement]:
@@ -264,8 +257,8 @@ class _Lowering:
         if not choices:
             fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
             return [
-                Remark(text="tokens that the protocol does not allow"),
-                Forever(body=(Do(call=fence),)),
+                ast.Remark(text="tokens that the protocol does not allow"),
+                ast.Forever(body=(Do(call=fence),)),
             ]
         first, *others = choices
         if first.when is None:
@@ -289,7 +282,7 @@ class _Lowering:
                 return [*statements, *self._choices(inner, scope)]
 
     def _rule(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
-        statements: list[TargetStatement] = [Remark(text=rule.name)]
+        statements: list[TargetStatement] = [ast.Remark(text=rule.name)]
         statements += self._kept_from_before(rule, scope)
         for statement in rule.body:
             statements += self._statement(statement, scope)
@@ -324,11 +317,11 @@ class _Lowering:
             if register.name in written & used and not register.shape
         ]
 
-    def _copied(self, register: Register, scope: _Scope) -> Declare:
+    def _copied(self, register: Register, scope: _Scope) -> ast.Declare:
         name = scope.taken.fresh(f"{self.registers[register.name]}_before")
         scope.locals[register.name] = Name(name=name)
         initial = Name(name=self.registers[register.name])
-        return Declare(type=value_name(register.type), name=name, initial=initial)
+        return ast.Declare(type=value_name(register.type), name=name, initial=initial)
 
     # -------------------------------------------------------------------------- statements
 
@@ -349,8 +342,10 @@ class _Lowering:
         raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
 
     def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
-        return element(self.registers[register], *(self._lower(index, scope) for index in indices))
+        return ast.element(
+            self.registers[register], *(self._lower(index, scope) for index in indices)
+        )
 
     def _address(self, tensor: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
         shape = self.design.graph.tensor(tensor).allocated
-        return element(self.tensors[tensor], self._expressions(scope).address(indices, shape))
+        return ast.element(self.tensors[tensor], self._expressions(scope).address(indices, shape))

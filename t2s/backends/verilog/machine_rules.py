@@ -22,27 +22,11 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, StorePort
 from t2s.backends.verilog.sorted_memory import PointPorts
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    TRUE,
-    WORD,
-    AlwaysComb,
-    Bits,
-    ContinuousAssignment,
-    Heading,
-    Item,
-    Resize,
-    both,
-    either,
-    element,
-    negation,
-    put,
-    variable,
-)
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.types import Kind
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
@@ -130,7 +114,7 @@ class RuleWriter:
         self._loads = iter(interface.loads)
         self._stores = iter(interface.stores)
         self._searches = iter(interface.searches)
-        self.items: list[Item] = []
+        self.items: list[ast.Item] = []
         self.rules: list[RuleLogic] = []
         self.stray: list[TargetExpression] = []
         self.outside: list[TargetExpression] = []
@@ -142,12 +126,12 @@ class RuleWriter:
 
     def _mode(self, mode: Mode) -> None:
         state = self.state
-        self.items.append(Heading(text=f"mode {mode.name}"))
+        self.items.append(ast.Heading(text=f"mode {mode.name}"))
         here = Binary(
             operator="==", left=Name(name=state.mode), right=Name(name=state.modes[mode.name])
         )
-        running = negation(Name(name=state.finished))
-        reached = self._wire(f"at_{mode.name}", both(running, here, *self._there(mode.needs)))
+        running = ast.negation(Name(name=state.finished))
+        reached = self._wire(f"at_{mode.name}", ast.both(running, here, *self._there(mode.needs)))
         names = {**state.start, **self._seen(mode.needs)}
         self._choices(mode.name, mode.choices, reached, mode.needs, names)
 
@@ -167,9 +151,9 @@ class RuleWriter:
             holds: list[TargetExpression] = []
             if choice.when is not None:
                 holds = [Name(name=self._condition(f"if_{what}", choice.when, names))]
-            chosen = both(*before, *holds, *self._there(choice.needs))
+            chosen = ast.both(*before, *holds, *self._there(choice.needs))
             taken = self._wire(f"rule_{what}" if isinstance(inner, Rule) else what, chosen)
-            before.append(negation(holds[0] if holds else TRUE))
+            before.append(ast.negation(holds[0] if holds else ast.TRUE))
             known = {**names, **self._seen(choice.needs)}
             logic = RuleLogic(taken=taken, rule=Rule(name=what), needs=(*needs, *choice.needs))
             for statement in choice.body:
@@ -180,7 +164,7 @@ class RuleWriter:
             else:
                 self._choices(what, inner, taken, logic.needs, known)
         if all(choice.when is not None for choice in choices):
-            self.stray.append(both(*before))
+            self.stray.append(ast.both(*before))
 
     def _rule(self, logic: RuleLogic, names: dict[str, str]) -> None:
         for statement in logic.rule.body:
@@ -237,7 +221,7 @@ class RuleWriter:
 
     def _load(self, statement: Load, port: LoadPort, taken: str, names: Mapping[str, str]) -> str:
         self.items.append(
-            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+            ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
         return port.data
@@ -246,7 +230,7 @@ class RuleWriter:
         self, statement: Store, port: StorePort, taken: str, names: Mapping[str, str]
     ) -> None:
         self.items.append(
-            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+            ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
         self._assign(port.data, statement.value, names)
@@ -255,7 +239,7 @@ class RuleWriter:
         self, statement: Search, port: SearchPort, taken: str, names: Mapping[str, str]
     ) -> str:
         self.items.append(
-            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+            ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         for target, bound in ((port.begin, statement.begin), (port.end, statement.end)):
             writer = self._writer(names)
@@ -264,7 +248,7 @@ class RuleWriter:
         name = self._declared(statement.target, bits_of(statement.begin.type))
         writer = self._writer(names)
         begin, end = writer.scalar(statement.begin), writer.scalar(statement.end)
-        found = Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
+        found = ast.Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
         some = Binary(operator="<", left=begin, right=end)
         self._set(name, Ternary(condition=some, if_true=found, if_false=begin), writer)
         return name
@@ -282,7 +266,9 @@ class RuleWriter:
         shape = port.tensor.allocated
         place = flat(places, shape)
         if len(places) > 1:
-            inside = both(*(_below(at, extent) for at, extent in zip(places, shape, strict=True)))
+            inside = ast.both(
+                *(_below(at, extent) for at, extent in zip(places, shape, strict=True))
+            )
             place = Ternary(condition=inside, if_true=place, if_false=NOWHERE)
         self._set(target, place, writer)
 
@@ -295,14 +281,14 @@ class RuleWriter:
             return None
         writer = self._writer(names)
         places = tuple(_position(writer, index) for index in indices)
-        name = self._declared(f"{register}_place", WORD)
+        name = self._declared(f"{register}_place", ast.WORD)
         self._set(name, flat(places, shape), writer)
         for at, index, extent in zip(places, indices, shape, strict=True):
             if isinstance(index, Const) and 0 <= index.value < extent:
                 continue
-            held = self._declared(f"{register}_inside", BIT)
+            held = self._declared(f"{register}_inside", ast.BIT)
             self._set(held, _below(at, extent), writer)
-            self.outside.append(both(Name(name=taken), negation(Name(name=held))))
+            self.outside.append(ast.both(Name(name=taken), ast.negation(Name(name=held))))
         return Name(name=name)
 
     def _read(self, statement: RegisterRead, logic: RuleLogic, names: dict[str, str]) -> None:
@@ -310,7 +296,7 @@ class RuleWriter:
         register = statement.register
         at = self._element(register, statement.indices, logic.taken, names)
         file = self.state.files[register]
-        value: TargetExpression = Name(name=file) if at is None else element(file, at)
+        value: TargetExpression = Name(name=file) if at is None else ast.element(file, at)
         for write in logic.written:
             if write.register == register and (at is None or write.at is None):
                 value = Name(name=write.value)
@@ -318,7 +304,7 @@ class RuleWriter:
                 same = Binary(operator="==", left=write.at, right=at)
                 value = Ternary(condition=same, if_true=Name(name=write.value), if_false=value)
         name = self._declared(statement.target, bits_of(statement.type))
-        self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
+        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=value))
         names[statement.target] = name
 
     # -------------------------------------------------------------------------------- writing
@@ -332,18 +318,18 @@ class RuleWriter:
     def _writer(self, names: Mapping[str, str]) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.identifiers)
 
-    def _declared(self, wanted: str, type: Bits) -> str:
+    def _declared(self, wanted: str, type: ast.Bits) -> str:
         name = self.identifiers.fresh(wanted)
-        self.items.append(variable(name, type))
+        self.items.append(ast.variable(name, type))
         return name
 
     def _wire(self, wanted: str, value: TargetExpression) -> str:
-        name = self._declared(wanted, BIT)
-        self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
+        name = self._declared(wanted, ast.BIT)
+        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=value))
         return name
 
     def _condition(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
-        name = self._declared(wanted, BIT)
+        name = self._declared(wanted, ast.BIT)
         self._assign(name, value, names)
         return name
 
@@ -367,23 +353,23 @@ class RuleWriter:
         self._block(writer.assign(target, value), writer)
 
     def _set(self, target: str, value: TargetExpression, writer: ExpressionWriter) -> None:
-        self._block([*writer.take_before(), put(target, value)], writer)
+        self._block([*writer.take_before(), ast.put(target, value)], writer)
 
     def _block(self, body: list[TargetStatement], writer: ExpressionWriter) -> None:
         self.items += writer.declarations
         writer.declarations.clear()
         match body:
             case [Set(target=target, value=value)]:
-                self.items.append(ContinuousAssignment(target=target, value=value))
+                self.items.append(ast.ContinuousAssignment(target=target, value=value))
             case _:
-                self.items.append(AlwaysComb(body=tuple(body)))
+                self.items.append(ast.AlwaysComb(body=tuple(body)))
 
 
 def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:
     """An index in 32 bits; one that does not fit is outside of everything."""
     if index.type.bits < 32 or (index.type.kind is Kind.INT and index.type.bits == 32):
         return writer.index(index)
-    wide = Resize(bits=64, value=call("$unsigned", writer.scalar(index)))
+    wide = ast.Resize(bits=64, value=call("$unsigned", writer.scalar(index)))
     fits = Binary(operator="<", left=wide, right=Literal(text="64'h80000000"))
     outside = Unary(operator="-", operand=number(1))
     return Ternary(condition=fits, if_true=writer.index(index), if_false=outside)
@@ -391,10 +377,10 @@ def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:
 
 def _below(value: TargetExpression, extent: int) -> TargetExpression:
     """Whether an index is from 0 to ``extent - 1``."""
-    positive = call("$unsigned", Resize(bits=32, value=value))
+    positive = call("$unsigned", ast.Resize(bits=32, value=value))
     return Binary(operator="<", left=positive, right=Literal(text=f"32'd{extent}"))
 
 
 def any_of(rules: Sequence[RuleLogic]) -> TargetExpression:
     """Whether one of these rules is the next firing."""
-    return either(*(Name(name=rule.taken) for rule in rules))
+    return ast.either(*(Name(name=rule.taken) for rule in rules))

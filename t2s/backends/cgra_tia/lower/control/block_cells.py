@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import FLOATS, INTEGERS
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.backends.cgra_tia.lower.control.control_states import (
     TEST,
     CellStep,
@@ -21,24 +22,6 @@ from t2s.backends.cgra_tia.lower.control.control_states import (
     program_of_places,
     with_fewer,
     within_others,
-)
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    VALUE_TAG,
-    Ask,
-    ControlState,
-    Firing,
-    FlatBlock,
-    FlatPut,
-    HeadWait,
-    NeededBlock,
-    Tree,
-    ValueTest,
-    alike,
-    asks_of,
-    changed,
-    local_names,
-    needed,
-    without_ties,
 )
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.values import pattern_of
@@ -79,13 +62,13 @@ class BlockCell:
     loops: tuple[tuple[int, int], ...]
 
 
-def cells_of(block: FlatBlock, refusals: BlockRefusals, *, contract: bool) -> list[BlockCell]:
+def cells_of(block: flat.FlatBlock, refusals: BlockRefusals, *, contract: bool) -> list[BlockCell]:
     """The cells of a block; raises ``NotLowered`` if it does not fit."""
-    return _fitting(block, list(dict.fromkeys(alike(block).values())), refusals, contract, "")
+    return _fitting(block, list(dict.fromkeys(flat.alike(block).values())), refusals, contract, "")
 
 
 def _fitting(
-    block: FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
+    block: flat.FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
 ) -> list[BlockCell]:
     for alone in (False, True):
         writer = _BlockWriter(block, outputs, refusals, contract, alone=alone)
@@ -93,7 +76,7 @@ def _fitting(
         fits = all(count <= most for _, count, most in sizes)
         if fits or not block.ties:
             break
-    asks = any(asks_of(tree) for tree in block.trees.values())
+    asks = any(flat.asks_of(tree) for tree in block.trees.values())
     if fits or len(outputs) < 2 or asks:
         refusals.too_large(sizes)
         return [cell]
@@ -109,23 +92,25 @@ def _fitting(
 class _BlockWriter:
     def __init__(
         self,
-        block: FlatBlock,
+        block: flat.FlatBlock,
         outputs: Sequence[str],
         refusals: BlockRefusals,
         contract: bool,
         *,
         alone: bool,
     ) -> None:
-        self._same = alike(block)
+        self._same = flat.alike(block)
         own = set(outputs)
-        narrowed = {s: changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()}
+        narrowed = {
+            s: flat.changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()
+        }
         found = replace(block, trees=narrowed)
-        self._needed: NeededBlock = needed(without_ties(found) if alone else found)
+        self._needed: flat.NeededBlock = flat.needed(flat.without_ties(found) if alone else found)
         self._block = self._needed.block
         self._refusals = refusals
         self._cell = CellContext(refusals=refusals, contract=contract, loose=block.loose)
         self._places: dict[Hashable, list[PlaceOption]] = {}
-        self._waiting: list[tuple[Hashable, Tree, ControlState, Checks]] = []
+        self._waiting: list[tuple[Hashable, flat.Tree, flat.ControlState, Checks]] = []
 
     # ---------------------------------------------------------------------------------- cell
 
@@ -190,7 +175,7 @@ class _BlockWriter:
             zero = const(0.0, self._block.registers[name])
             step = CellStep(
                 opcode=Opcode.MOV,
-                destination=ToOutputs((output,), VALUE_TAG),
+                destination=ToOutputs((output,), flat.VALUE_TAG),
                 sources=(self._cell.literal(zero, immediate=True),),
             )
             self._places["start", name] = [PlaceOption(step=step, holds=None, after=place)]
@@ -212,15 +197,15 @@ class _BlockWriter:
 
     def _options(
         self,
-        tree: Tree,
-        state: ControlState,
+        tree: flat.Tree,
+        state: flat.ControlState,
         known: Checks,
         checks: Checks,
         holds: bool | None = None,
     ) -> list[PlaceOption]:
         """What may fire at a place; ``checks`` are what the first step of each has to wait for."""
         match tree:
-            case HeadWait(heads=heads, cases=cases):
+            case flat.HeadWait(heads=heads, cases=cases):
                 found: list[PlaceOption] = []
                 for tags, below in cases:
                     exact = tuple(zip(heads, tags, strict=True))
@@ -231,18 +216,18 @@ class _BlockWriter:
                     all_checks = tuple(dict((*checks, *exact)).items())
                     found += self._options(below, state, both, all_checks, holds)
                 return found
-            case ValueTest():
+            case flat.ValueTest():
                 return self._test(tree, state, known, checks, holds)
-            case Ask(asks=asks, answers=answers, index=index, then=then):
+            case flat.Ask(asks=asks, answers=answers, index=index, then=then):
                 steps = self._steps(known)
-                steps.compute(index, ToOutputs((self._cell.output(asks),), VALUE_TAG))
-                wait = HeadWait(heads=(answers,), cases=(((VALUE_TAG,), then),))
+                steps.compute(index, ToOutputs((self._cell.output(asks),), flat.VALUE_TAG))
+                wait = flat.HeadWait(heads=(answers,), cases=(((flat.VALUE_TAG,), then),))
                 return self._chain(steps, self._place(wait, state, known), checks, holds)
-            case Firing():
+            case flat.Firing():
                 return self._firing(tree, state, known, checks, holds)
         raise AssertionError(f"{type(tree).__name__} is left")
 
-    def _place(self, tree: Tree, state: ControlState, known: Checks) -> Hashable:
+    def _place(self, tree: flat.Tree, state: flat.ControlState, known: Checks) -> Hashable:
         place = ("tree", tree, state, known)
         self._waiting.append((place, tree, state, known))
         return place
@@ -253,8 +238,8 @@ class _BlockWriter:
 
     def _test(
         self,
-        test: ValueTest,
-        state: ControlState,
+        test: flat.ValueTest,
+        state: flat.ControlState,
         known: Checks,
         checks: Checks,
         holds: bool | None,
@@ -277,8 +262,8 @@ class _BlockWriter:
 
     def _firing(
         self,
-        firing: Firing,
-        state: ControlState,
+        firing: flat.Firing,
+        state: flat.ControlState,
         known: Checks,
         checks: Checks,
         holds: bool | None,
@@ -310,13 +295,15 @@ class _BlockWriter:
         for name, value in writes:
             if name in self._needed.summed:
                 output, _ = self._cell.loop(name)
-                steps.compute(value, ToOutputs((output,), VALUE_TAG))
+                steps.compute(value, ToOutputs((output,), flat.VALUE_TAG))
             else:
                 plain[name] = value
         saved: list[tuple[str, int]] = []
         while plain:
             free = [
-                n for n in plain if all(n not in local_names(v) for o, v in plain.items() if o != n)
+                n
+                for n in plain
+                if all(n not in flat.local_names(v) for o, v in plain.items() if o != n)
             ]
             name = free[0] if free else next(iter(plain))
             value = plain.pop(name)
@@ -333,7 +320,7 @@ class _BlockWriter:
         assert isinstance(source, FromRegister)
         return ToRegister(source.number)
 
-    def _sums_taken(self, firing: Firing, state: ControlState) -> set[int]:
+    def _sums_taken(self, firing: flat.Firing, state: flat.ControlState) -> set[int]:
         """The loops of which the token goes: what was kept is replaced, or no longer needed."""
         there = self._needed.live[state] & self._needed.summed
         written = {name for name, _ in firing.writes}
@@ -367,7 +354,7 @@ def apply_not_zero(value: Expr) -> Expr:
     return Apply(operator=Op.NOT_EQUAL, operands=(value, const(0, value.type)), type=value.type)
 
 
-def _tags_of(tree: Tree, cases: Sequence[tuple[tuple[int, ...], Tree]]) -> list[int]:
+def _tags_of(tree: flat.Tree, cases: Sequence[tuple[tuple[int, ...], flat.Tree]]) -> list[int]:
     """The tag of each head of a wait where a tree follows; any but one where several may be."""
     columns = zip(*(tags for tags, below in cases if below == tree), strict=True)
     found: list[int] = []
@@ -378,14 +365,14 @@ def _tags_of(tree: Tree, cases: Sequence[tuple[tuple[int, ...], Tree]]) -> list[
     return found
 
 
-def _only(part: Tree, outputs: set[str]) -> Tree:
+def _only(part: flat.Tree, outputs: set[str]) -> flat.Tree:
     """A firing with the puts into some outputs alone."""
-    if not isinstance(part, Firing):
+    if not isinstance(part, flat.Firing):
         return part
     return replace(part, puts=tuple(put for put in part.puts if put.channel in outputs))
 
 
-def _grouped(puts: Sequence[FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
+def _grouped(puts: Sequence[flat.FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
     """The channels that get the same token; those that get none of a value come last."""
     found: dict[tuple[Expr | None, int], list[str]] = {}
     for put in puts:
@@ -600,7 +587,7 @@ class FiringSteps:
         """Operands whose words are their numbers, where the upper half of an int32 matters."""
         found: list[Expr] = []
         for operand in self._plain(*operands):
-            loose = operand.type == INT32 and bool(local_names(operand) & self.cell.loose)
+            loose = operand.type == INT32 and bool(flat.local_names(operand) & self.cell.loose)
             wide = Cast(value=operand, type=_WORD)
             found.append(Cast(value=wide, type=INT32) if loose else operand)
         return tuple(found)

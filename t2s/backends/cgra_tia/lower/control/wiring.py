@@ -6,23 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, cells_of
 from t2s.backends.cgra_tia.lower.control.decision_trees import joined, rotated, with_single_tests
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    DONE_TAG,
-    VALUE_TAG,
-    Ask,
-    Fetch,
-    Firing,
-    FlatBlock,
-    HeadWait,
-    Tree,
-    ValueTest,
-    alike,
-    firings_of,
-    ties_of,
-    with_last_head,
-)
 from t2s.backends.cgra_tia.lower.control.memory_streams import StreamedBlock, with_streams
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.control.sequences import (
@@ -61,22 +47,22 @@ def netlist_of_machines(graph: Graph, *, contract: bool) -> Netlist | list[Unsup
     return _BlockWiring(graph=graph, contract=contract).netlist(blocks)
 
 
-def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
+def _unfolded(graph: Graph) -> tuple[dict[str, flat.FlatBlock], list[Unsupported]]:
     """All blocks, for the tags that may come: unfolded until no more of these are found."""
     tags: dict[str, frozenset[int]] = {channel.name: frozenset() for channel in graph.channels}
-    blocks: dict[str, FlatBlock] = {}
+    blocks: dict[str, flat.FlatBlock] = {}
     problems: dict[str, Unsupported] = {}
     waiting = [machine.name for machine in graph.machines]
     machines = {machine.name: machine for machine in graph.machines}
     while waiting:
         name = waiting.pop(0)
         try:
-            ties = ties_of(graph, machines[name], blocks)
+            ties = flat.ties_of(graph, machines[name], blocks)
             blocks[name] = unfolded(graph, machines[name], tags, ties)
         except NotLowered as refused:
             problems[name] = refused.problem
             continue
-        for firing in firings_of(blocks[name]):
+        for firing in flat.firings_of(blocks[name]):
             for put in firing.puts:
                 if put.tag not in tags[put.channel]:
                     tags[put.channel] |= {put.tag}
@@ -90,7 +76,7 @@ def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
             if sink in blocks
             and sink not in (*waiting, *problems)
             and blocks[sink].ties
-            and blocks[sink].ties != ties_of(graph, machines[sink], blocks)
+            and blocks[sink].ties != flat.ties_of(graph, machines[sink], blocks)
         ]
     return blocks, [problems[name] for name in machines if name in problems]
 
@@ -120,9 +106,9 @@ class _BlockWiring:
     names: NameSupply = field(default_factory=NameSupply)
     _loaded: dict[tuple[Endpoint, str, int], Endpoint] = field(default_factory=dict)
     _wanted: list[tuple[str, Endpoint]] = field(default_factory=list)
-    _owners: dict[str, FlatBlock] = field(default_factory=dict)
+    _owners: dict[str, flat.FlatBlock] = field(default_factory=dict)
 
-    def netlist(self, blocks: Mapping[str, FlatBlock]) -> Netlist | list[Unsupported]:
+    def netlist(self, blocks: Mapping[str, flat.FlatBlock]) -> Netlist | list[Unsupported]:
         problems: list[Unsupported] = []
         static = self._sequences(blocks)
         types = {tensor.name: tensor.type for tensor in self.graph.tensors}
@@ -163,7 +149,7 @@ class _BlockWiring:
 
     # -------------------------------------------------------------------------------- blocks
 
-    def _sequences(self, blocks: Mapping[str, FlatBlock]) -> set[str]:
+    def _sequences(self, blocks: Mapping[str, flat.FlatBlock]) -> set[str]:
         """Blocks that become ``seq`` units, and these units."""
         tokens: dict[str, Tokens] = {}
         found: dict[str, dict[str, TokenLoop]] = {}
@@ -191,7 +177,7 @@ class _BlockWiring:
                 self.origins[channel] = made[loop]
         return set(found)
 
-    def _kept_alive(self, block: FlatBlock) -> FlatBlock:
+    def _kept_alive(self, block: flat.FlatBlock) -> flat.FlatBlock:
         """A block that does something while no token is under way gets one, for until it ends.
 
         A run is over when no token is left.  The end of a stream is one, until it is taken.
@@ -205,10 +191,10 @@ class _BlockWiring:
         )
         self._add(unit, block)
         self.origins[unit.name] = Endpoint(part=unit.name)
-        return with_last_head(block, unit.name)
+        return flat.with_last_head(block, unit.name)
 
     def _smaller(
-        self, found: StreamedBlock, forms: Sequence[FlatBlock], refusals: BlockRefusals
+        self, found: StreamedBlock, forms: Sequence[flat.FlatBlock], refusals: BlockRefusals
     ) -> None:
         """The cells of the first form of a block that has room; else what is wrong with the first.
 
@@ -233,7 +219,7 @@ class _BlockWiring:
         if head is not None:
             self.origins |= dict.fromkeys(addressed.values(), head)
         else:
-            first = alike(block)
+            first = flat.alike(block)
             ports: dict[str, Endpoint] = {}
             for cell in cells_of(block, refusals, contract=self.contract):
                 self._cell(block, cell)
@@ -256,7 +242,7 @@ class _BlockWiring:
             self._wanted.append((stores.addresses, Endpoint(part=unit)))
             self._wanted.append((stores.values, Endpoint(part=unit, port=1)))
 
-    def _cell(self, block: FlatBlock, cell: BlockCell) -> None:
+    def _cell(self, block: flat.FlatBlock, cell: BlockCell) -> None:
         made = NetCell(name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block))
         self._owners[cell.name] = block
         self.cells.append(made)
@@ -266,7 +252,7 @@ class _BlockWiring:
             source, end = (Endpoint(part=cell.name, port=number) for number in (output, port))
             self._sink(source, end, 2)
 
-    def _unit(self, kind: UnitKind, tensor: str, block: FlatBlock, offset: int = 0) -> str:
+    def _unit(self, kind: UnitKind, tensor: str, block: flat.FlatBlock, offset: int = 0) -> str:
         """A unit that reads or writes at the addresses that it gets."""
         name = self.names.fresh(f"{block.name}.{tensor}")
         unit = StreamUnit(
@@ -279,7 +265,7 @@ class _BlockWiring:
         self._add(unit, block)
         return name
 
-    def _add(self, unit: StreamUnit, block: FlatBlock) -> None:
+    def _add(self, unit: StreamUnit, block: flat.FlatBlock) -> None:
         self.units.append(unit)
         self._owners[unit.name] = block
 
@@ -311,51 +297,51 @@ class _BlockWiring:
         return min(self.graph.channel(channel).capacity, ROOM) if channel in known else 1
 
 
-def _outlives(block: FlatBlock) -> bool:
+def _outlives(block: flat.FlatBlock) -> bool:
     """Whether it may take the end of a stream and go on."""
 
-    def goes_on(tree: Tree, ended: frozenset[str]) -> bool:
+    def goes_on(tree: flat.Tree, ended: frozenset[str]) -> bool:
         match tree:
-            case HeadWait(heads=heads, cases=cases):
+            case flat.HeadWait(heads=heads, cases=cases):
                 for tags, below in cases:
-                    found = {h for h, tag in zip(heads, tags, strict=True) if tag == DONE_TAG}
+                    found = {h for h, tag in zip(heads, tags, strict=True) if tag == flat.DONE_TAG}
                     if goes_on(below, ended | found):
                         return True
                 return False
-            case ValueTest(yes=yes, no=no):
+            case flat.ValueTest(yes=yes, no=no):
                 return goes_on(yes, ended) or goes_on(no, ended)
-            case Fetch(then=then) | Ask(then=then):
+            case flat.Fetch(then=then) | flat.Ask(then=then):
                 return goes_on(then, ended)
-            case Firing(takes=takes, after=after):
+            case flat.Firing(takes=takes, after=after):
                 return after is not None and bool(ended & set(takes))
 
     return any(goes_on(tree, frozenset()) for tree in block.trees.values())
 
 
-def _origin(block: FlatBlock) -> Provenance:
+def _origin(block: flat.FlatBlock) -> Provenance:
     return Provenance(node=block.name, location=block.location)
 
 
-def _passed_on(block: FlatBlock) -> str | None:
+def _passed_on(block: flat.FlatBlock) -> str | None:
     """The head that a block puts into all of its outputs, token by token, and does nothing else."""
     tree = block.trees[block.first]
-    if not isinstance(tree, HeadWait) or len(tree.heads) != 1 or not block.outputs:
+    if not isinstance(tree, flat.HeadWait) or len(tree.heads) != 1 or not block.outputs:
         return None
     (head,) = tree.heads
     for (tag,), below in tree.cases:
-        if not isinstance(below, Firing) or below.takes != (head,) or below.stores:
+        if not isinstance(below, flat.Firing) or below.takes != (head,) or below.stores:
             return None
-        if below.after != block.first and not (below.after is None and tag == DONE_TAG):
+        if below.after != block.first and not (below.after is None and tag == flat.DONE_TAG):
             return None
         puts = {put.channel: put for put in below.puts}
         if puts.keys() != block.outputs.keys() or any(put.tag != tag for put in puts.values()):
             return None
         values = [put.value for put in puts.values()]
         passed = [isinstance(v, Local) and v.name == block.values[head] for v in values]
-        if tag == VALUE_TAG and not all(passed):
+        if tag == flat.VALUE_TAG and not all(passed):
             return None
         if any(isinstance(value, Const) and value.value for value in values):
             return None
-        if tag != VALUE_TAG and any(not isinstance(v, Const | None) for v in values):
+        if tag != flat.VALUE_TAG and any(not isinstance(v, Const | None) for v in values):
             return None
     return head
