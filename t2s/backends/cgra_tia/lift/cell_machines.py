@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.lift.word_expressions import (
     DOUBLE,
@@ -16,20 +17,6 @@ from t2s.backends.cgra_tia.lift.word_expressions import (
     expression_of,
     immediate_constant,
     start_word,
-)
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
 )
 from t2s.backends.cgra_tia.text.checks import reach
 from t2s.core.errors import UserError
@@ -64,7 +51,7 @@ class CellMachine:
 
     name: str
     label: str
-    program: CellProgram
+    program: isa.CellProgram
     states: Sequence[PredicateState]
     inputs: Mapping[int, TokenChannel]
     outputs: Mapping[int, Sequence[TokenChannel]]
@@ -115,15 +102,17 @@ class CellMachine:
     def _registers(self) -> Iterator[Register]:
         initial = dict(self.program.initial)
         instructions = [i for s in self.states for g in s.groups for i in g.instructions]
-        used = {s.number for i in instructions for s in i.sources if isinstance(s, FromRegister)}
+        used = {
+            s.number for i in instructions for s in i.sources if isinstance(s, isa.FromRegister)
+        }
         used |= {
-            i.destination.number for i in instructions if isinstance(i.destination, ToRegister)
+            i.destination.number for i in instructions if isinstance(i.destination, isa.ToRegister)
         }
         for number in sorted(used):
             type = self.register_types.get(number, self.word)
             start = start_word(initial.get(number, 0), type)
             yield Register(name=f"r{number}", type=type, shape=(), distance=1, initial=start)
-        if any(i.opcode in (Opcode.LSW, Opcode.SSW) for i in instructions):
+        if any(i.opcode in (isa.Opcode.LSW, isa.Opcode.SSW) for i in instructions):
             shape = (self.core.scratchpad_words,)
             yield Register(name=SCRATCHPAD_FILE, type=self._kept, shape=shape, distance=1)
 
@@ -158,11 +147,11 @@ class CellMachine:
             found += [own.name] if own.tags is None else [own.name, own.tags]
         return tuple(found)
 
-    def _tests(self, instruction: Instruction, channels: Sequence[int]) -> Expr | None:
+    def _tests(self, instruction: isa.Instruction, channels: Sequence[int]) -> Expr | None:
         checks = (c for c in instruction.trigger.checks if c.channel in channels)
         return conjunction(*map(_test, checks))
 
-    def _choice(self, state: PredicateState, instruction: Instruction) -> Choice:
+    def _choice(self, state: PredicateState, instruction: isa.Instruction) -> Choice:
         """An instruction: one rule, or two where its result is a predicate."""
         when = conjunction(*map(_test, instruction.trigger.checks))
         self._landed = landing(instruction, state.pending)
@@ -177,7 +166,7 @@ class CellMachine:
         return Choice(when=when, body=reads, inside=inner)
 
     def _rule(
-        self, state: PredicateState, instruction: Instruction, value: Expr | None, after: int
+        self, state: PredicateState, instruction: isa.Instruction, value: Expr | None, after: int
     ) -> Rule:
         self._rules += 1
         body: list[Statement] = []
@@ -186,18 +175,18 @@ class CellMachine:
         body += [
             RegisterWrite(register=f"r{number}", indices=(), value=self._register(number))
             for number in self._landed
-            if target != ToRegister(number)
+            if target != isa.ToRegister(number)
         ]
         match target:
-            case ToRegister(number=number) if slow_register(instruction) is not None:
+            case isa.ToRegister(number=number) if slow_register(instruction) is not None:
                 puts.append(Put(channel=self.landings[number], value=value))
-            case ToRegister(number=number) if value is not None:
+            case isa.ToRegister(number=number) if value is not None:
                 body.append(RegisterWrite(register=f"r{number}", indices=(), value=value))
-            case ToOutputs(channels=channels, tag=tag):
+            case isa.ToOutputs(channels=channels, tag=tag):
                 for port in channels:
                     for channel in self.outputs.get(port, ()):
                         puts += _puts(channel, value, tag)
-        if instruction.opcode is Opcode.SSW:
+        if instruction.opcode is isa.Opcode.SSW:
             types = zip(instruction.sources, (self._kept, self.word), strict=True)
             stored, address = (self._operand(source, type) for source, type in types)
             body.append(RegisterWrite(register=SCRATCHPAD_FILE, indices=(address,), value=stored))
@@ -211,28 +200,28 @@ class CellMachine:
                 *(self.landings[number] for number in self._landed),
             ),
             puts=tuple(puts),
-            next=None if instruction.opcode is Opcode.HALT else _mode_name(after, pending),
+            next=None if instruction.opcode is isa.Opcode.HALT else _mode_name(after, pending),
         )
 
-    def _result(self, instruction: Instruction) -> tuple[tuple[Statement, ...], Expr]:
+    def _result(self, instruction: isa.Instruction) -> tuple[tuple[Statement, ...], Expr]:
         """What an instruction computes, and the statements that come before."""
         floats = instruction.opcode in FLOAT_OPERANDS
-        moves = instruction.opcode is Opcode.MOV
+        moves = instruction.opcode is isa.Opcode.MOV
         type = DOUBLE if floats else self._result_type(instruction) if moves else self.word
         operands = [self._operand(source, type) for source in instruction.sources]
-        if instruction.opcode is Opcode.SSW:
+        if instruction.opcode is isa.Opcode.SSW:
             return (), const(0, self.word)
-        if instruction.opcode in (Opcode.NOP, Opcode.HALT):
+        if instruction.opcode in (isa.Opcode.NOP, isa.Opcode.HALT):
             type = self._result_type(instruction)
             return (), const(0.0 if type.is_float else 0, type)
-        if instruction.opcode is Opcode.LSW:
+        if instruction.opcode is isa.Opcode.LSW:
             name = f"read{self._rules}"
             read = RegisterRead(
                 target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self._kept
             )
             return (read,), Local(name=name, type=self._kept)
         value = expression_of(instruction.opcode, operands, self.word, fused=self.fused)
-        as_bits = isinstance(instruction.destination, ToPredicate)
+        as_bits = isinstance(instruction.destination, isa.ToPredicate)
         if value is None or (as_bits and value.type.is_float):
             line = "" if instruction.position is None else f" in line {instruction.position.line}"
             raise UserError(
@@ -247,22 +236,22 @@ class CellMachine:
         name = f"result{self._rules}"
         return (Let(target=name, value=value),), Local(name=name, type=value.type)
 
-    def _result_type(self, instruction: Instruction) -> Type:
+    def _result_type(self, instruction: isa.Instruction) -> Type:
         """The type of what an instruction leaves somewhere."""
         match instruction.destination:
-            case ToRegister(number=number):
+            case isa.ToRegister(number=number):
                 return self.register_types.get(number, self.word)
-            case ToOutputs(channels=channels):
+            case isa.ToOutputs(channels=channels):
                 return self.output_types.get(channels[0], self.word)
         return self.word
 
-    def _operand(self, source: Source, immediate: Type) -> Expr:
+    def _operand(self, source: isa.Source, immediate: Type) -> Expr:
         match source:
-            case FromChannel(number=port):
+            case isa.FromChannel(number=port):
                 return Local(name=f"value{port}", type=self.input_types.get(port, self.word))
-            case FromRegister(number=number):
+            case isa.FromRegister(number=number):
                 return self._register(number)
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 return immediate_constant(pattern, self.core, immediate)
 
     def _register(self, number: int) -> Expr:
@@ -284,7 +273,7 @@ def _mode_name(predicates: int, pending: frozenset[int]) -> str:
     return f"state_{predicates:b}{waits}"
 
 
-def _test(check: TagCheck) -> Expr:
+def _test(check: isa.TagCheck) -> Expr:
     tag = Local(name=f"tag{check.channel}", type=INT32)
     return apply(Op.EQUAL if check.equal else Op.NOT_EQUAL, tag, const(check.tag, INT32))
 
@@ -322,7 +311,7 @@ class Candidates:
     """Instructions that wait for the same channels, in textual order, and these channels."""
 
     channels: tuple[int, ...]
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[isa.Instruction, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +327,9 @@ class PredicateState:
     pending: frozenset[int] = frozenset()
 
 
-def states_of(program: CellProgram, name: str, fed: Collection[int]) -> tuple[PredicateState, ...]:
+def states_of(
+    program: isa.CellProgram, name: str, fed: Collection[int]
+) -> tuple[PredicateState, ...]:
     """The states that can be reached, the first one first; ``name`` is for errors."""
     _check_heads(program, name)
     found: dict[tuple[int, frozenset[int]], PredicateState] = {}
@@ -357,39 +348,39 @@ def states_of(program: CellProgram, name: str, fed: Collection[int]) -> tuple[Pr
     return tuple(found.values())
 
 
-def landing(instruction: Instruction, pending: Collection[int]) -> list[int]:
+def landing(instruction: isa.Instruction, pending: Collection[int]) -> list[int]:
     """The pending registers that an instruction waits for: those that it reads or writes."""
-    used = {source.number for source in instruction.sources if isinstance(source, FromRegister)}
-    if isinstance(instruction.destination, ToRegister):
+    used = {source.number for source in instruction.sources if isinstance(source, isa.FromRegister)}
+    if isinstance(instruction.destination, isa.ToRegister):
         used.add(instruction.destination.number)
     return sorted(used.intersection(pending))
 
 
-def slow_register(instruction: Instruction) -> int | None:
+def slow_register(instruction: isa.Instruction) -> int | None:
     """The register that a result of the FMA goes to."""
     match instruction.destination:
-        case ToRegister(number=number) if instruction.opcode in ON_FMA:
+        case isa.ToRegister(number=number) if instruction.opcode in isa.ON_FMA:
             return number
     return None
 
 
-def next_pending(instruction: Instruction, pending: frozenset[int]) -> frozenset[int]:
+def next_pending(instruction: isa.Instruction, pending: frozenset[int]) -> frozenset[int]:
     """The registers that are pending after a firing."""
     left, slow = pending.difference(landing(instruction, pending)), slow_register(instruction)
     return left if slow is None else left | {slow}
 
 
-def next_states(instruction: Instruction, predicates: int) -> tuple[int, ...]:
+def next_states(instruction: isa.Instruction, predicates: int) -> tuple[int, ...]:
     """The predicates after a firing: two cases, zero and not zero, where the result decides."""
     results = [predicates]
-    if isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, isa.ToPredicate):
         bit = 1 << instruction.destination.number
         results = [predicates & ~bit, predicates | bit]
     after = [(bits & ~instruction.clears) | instruction.sets for bits in results]
     return tuple(dict.fromkeys(after))
 
 
-def exclusive(one: Instruction, other: Instruction, channels: Collection[int]) -> bool:
+def exclusive(one: isa.Instruction, other: isa.Instruction, channels: Collection[int]) -> bool:
     """Whether the tags on some channels can never allow both."""
     return any(
         a.channel == b.channel and a.channel in channels and _apart(a, b)
@@ -398,14 +389,14 @@ def exclusive(one: Instruction, other: Instruction, channels: Collection[int]) -
     )
 
 
-def _apart(one: TagCheck, other: TagCheck) -> bool:
+def _apart(one: isa.TagCheck, other: isa.TagCheck) -> bool:
     if one.equal and other.equal:
         return one.tag != other.tag
     return one.equal is not other.equal and one.tag == other.tag
 
 
 def _state(
-    program: CellProgram,
+    program: isa.CellProgram,
     name: str,
     fed: Collection[int],
     predicates: int,
@@ -426,7 +417,7 @@ def _state(
     for number, first in enumerate(candidates):
         for second in candidates[number + 1 :]:
             _check_pair(program, name, (first, second), pending, always)
-    groups: dict[frozenset[int], list[Instruction]] = {}
+    groups: dict[frozenset[int], list[isa.Instruction]] = {}
     used = [channels.union(i.unchecked) for i, channels in zip(candidates, waited, strict=True)]
     common = set[int]().union(*used[:1]).intersection(*used)
     for instruction, channels in zip(candidates, used, strict=True):
@@ -442,7 +433,7 @@ def _state(
     )
 
 
-def _check_heads(program: CellProgram, name: str) -> None:
+def _check_heads(program: isa.CellProgram, name: str) -> None:
     """Refuse an instruction that may find a channel empty: a node would wait for the token."""
     empty = sorted(reach(program).maybe_empty)
     if not empty:
@@ -458,9 +449,9 @@ def _check_heads(program: CellProgram, name: str) -> None:
 
 
 def _check_pair(
-    program: CellProgram,
+    program: isa.CellProgram,
     name: str,
-    pair: tuple[Instruction, Instruction],
+    pair: tuple[isa.Instruction, isa.Instruction],
     pending: Collection[int],
     common: set[int],
 ) -> None:
@@ -486,20 +477,20 @@ def _check_pair(
     )
 
 
-def _channels(instruction: Instruction) -> set[int]:
+def _channels(instruction: isa.Instruction) -> set[int]:
     return {check.channel for check in instruction.trigger.checks}
 
 
-def _waited(instruction: Instruction, pending: Collection[int]) -> set[int]:
+def _waited(instruction: isa.Instruction, pending: Collection[int]) -> set[int]:
     """All channels that an instruction waits for, those of results that land included."""
     return _channels(instruction) | {LANDING + n for n in landing(instruction, pending)}
 
 
-def _shown(number: int, instruction: Instruction) -> str:
+def _shown(number: int, instruction: isa.Instruction) -> str:
     return f"instruction {number}{instruction.line_text}"
 
 
-def reachable(states: Sequence[PredicateState]) -> tuple[Instruction, ...]:
+def reachable(states: Sequence[PredicateState]) -> tuple[isa.Instruction, ...]:
     """The instructions that may fire."""
     found = {id(i): i for state in states for group in state.groups for i in group.instructions}
     return tuple(found.values())

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
 from t2s.backends.cgra_tia.lift.address_units import sequence_value, unit_machine
 from t2s.backends.cgra_tia.lift.cell_machines import (
@@ -50,17 +51,6 @@ from t2s.backends.cgra_tia.netlist import (
     TagCase,
     UnitCondition,
     UnitKind,
-)
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    ToOutputs,
-    ToRegister,
 )
 from t2s.core.errors import UserError
 from t2s.core.expr import (
@@ -344,7 +334,7 @@ class ArrayBody:
             tags = [(_tag_of(instruction), when) for instruction, when in sending]
             self._send(port, value, self._tag(tags), _any(when for _, when in sending))
         for number, register in self.registers.items():
-            writing = [(i, when) for i, when in actions if i.destination == ToRegister(number)]
+            writing = [(i, when) for i, when in actions if i.destination == isa.ToRegister(number)]
             if writing:
                 value = self._result(writing, register.type, f"new{number}")
                 when = _any(when for _, when in writing)
@@ -356,23 +346,25 @@ class ArrayBody:
                 )
 
     def _after_prologue(
-        self, prologue: Sequence[Instruction], steady: Sequence[tuple[Instruction, Expr]]
-    ) -> list[tuple[Instruction, Expr]]:
+        self, prologue: Sequence[isa.Instruction], steady: Sequence[tuple[isa.Instruction, Expr]]
+    ) -> list[tuple[isa.Instruction, Expr]]:
         """All instructions with the iterations in which they fire."""
         if not prologue:
             return list(steady)
         first, later = (equals(Index(name=ROUND), number) for number in (0, 1))
-        found: list[tuple[Instruction, Expr]] = []
+        found: list[tuple[isa.Instruction, Expr]] = []
         for number, instruction in enumerate(prologue):
             own = equals(Index(name=STEP), number) if len(prologue) > 1 else None
             found.append((instruction, all_hold(first, own)))
         return found + [(i, all_hold(later, when)) for i, when in steady]
 
-    def _read_registers(self, instructions: Sequence[Instruction]) -> None:
+    def _read_registers(self, instructions: Sequence[isa.Instruction]) -> None:
         cell = self.found.first
         assert isinstance(cell, NetCell)
         initial = dict(cell.program.initial)
-        read = {s.number for i in instructions for s in i.sources if isinstance(s, FromRegister)}
+        read = {
+            s.number for i in instructions for s in i.sources if isinstance(s, isa.FromRegister)
+        }
         for number in sorted(read):
             type = self.kinds.register(self._name, number)
             start = start_word(initial.get(number, 0), type)
@@ -383,7 +375,9 @@ class ArrayBody:
                 RegisterRead(target=f"held{number}", register=f"r{number}", indices=(), type=type)
             )
 
-    def _result(self, choices: Sequence[tuple[Instruction, Expr]], type: Type, name: str) -> Expr:
+    def _result(
+        self, choices: Sequence[tuple[isa.Instruction, Expr]], type: Type, name: str
+    ) -> Expr:
         """The result of the instruction that fires; one operator where all have the same."""
         forms = {(instruction.opcode, len(instruction.sources)) for instruction, _ in choices}
         if len(forms) == 1:
@@ -402,7 +396,7 @@ class ArrayBody:
         self.statements.append(Let(target=name, value=value))
         return Local(name=name, type=value.type)
 
-    def _computed(self, instruction: Instruction, operands: Sequence[Expr]) -> Expr:
+    def _computed(self, instruction: isa.Instruction, operands: Sequence[Expr]) -> Expr:
         found = expression_of(instruction.opcode, operands, WORD, fused=self.fused)
         if found is None:
             position = instruction.position
@@ -416,16 +410,16 @@ class ArrayBody:
             )
         return found
 
-    def _operand(self, instruction: Instruction, number: int, result: Type) -> Expr:
-        source: Source = instruction.sources[number]
+    def _operand(self, instruction: isa.Instruction, number: int, result: Type) -> Expr:
+        source: isa.Source = instruction.sources[number]
         match source:
-            case FromChannel(number=port):
+            case isa.FromChannel(number=port):
                 return self._values[port]
-            case FromRegister(number=register):
+            case isa.FromRegister(number=register):
                 return Local(name=f"held{register}", type=self.registers[register].type)
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 type = DOUBLE if instruction.opcode in FLOAT_OPERANDS else WORD
-                if instruction.opcode is Opcode.MOV:
+                if instruction.opcode is isa.Opcode.MOV:
                     type = result
                 return immediate_constant(pattern, self.core, type)
 
@@ -493,9 +487,9 @@ class ArrayBody:
         return result
 
 
-def _tag_of(instruction: Instruction) -> int:
+def _tag_of(instruction: isa.Instruction) -> int:
     destination = instruction.destination
-    return destination.tag if isinstance(destination, ToOutputs) else 0
+    return destination.tag if isinstance(destination, isa.ToOutputs) else 0
 
 
 def _quotient(number: int, stride: int) -> int:
@@ -632,7 +626,7 @@ def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
         (cell.name, port)
         for cell in design.netlist.cells
         for instruction in cell.program.instructions
-        if instruction.opcode in ON_FMA
+        if instruction.opcode in isa.ON_FMA
         for port in instruction.outputs
     }
 

@@ -18,6 +18,7 @@ from math import prod
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Netlist,
@@ -27,24 +28,12 @@ from t2s.backends.cgra_tia.netlist import (
     UnitCondition,
     UnitKind,
 )
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    FromChannel,
-    Instruction,
-    Opcode,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    prologue_of,
-)
 from t2s.core.ops import Array
 
 _MOST_STEPS = 1 << 20
 """Steps of a nest that are looked at one by one."""
 
-_NOT_STATIC = frozenset({Opcode.HALT, Opcode.LSW, Opcode.SSW})
+_NOT_STATIC = frozenset({isa.Opcode.HALT, isa.Opcode.LSW, isa.Opcode.SSW})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +117,7 @@ def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
 class TagAction:
     """An instruction, and the tags of the leader with which it fires (``None``: all)."""
 
-    instruction: Instruction
+    instruction: isa.Instruction
     tags: frozenset[int] | None
 
 
@@ -138,7 +127,7 @@ class StaticFirings:
 
     nest: TaggedSteps
     actions: tuple[TagAction, ...]
-    prologue: tuple[Instruction, ...] = ()
+    prologue: tuple[isa.Instruction, ...] = ()
 
 
 @dataclass(slots=True)
@@ -147,7 +136,7 @@ class StaticCells:
 
     netlist: Netlist
     firings: dict[str, StaticFirings] = field(default_factory=dict)
-    _programs: dict[str, CellProgram] = field(init=False)
+    _programs: dict[str, isa.CellProgram] = field(init=False)
     _units: dict[str, StreamUnit] = field(init=False)
     _sources: dict[tuple[str, int], tuple[str, int]] = field(init=False)
 
@@ -168,7 +157,7 @@ class StaticCells:
             left = [name for name in left if name not in found]
 
     def _try(self, cell: str) -> StaticFirings | None:
-        prologue, instructions = prologue_of(self._programs[cell].instructions)
+        prologue, instructions = isa.prologue_of(self._programs[cell].instructions)
         if not all(map(_is_plain, (*prologue, *instructions))):
             return None
         if not all(self._certain(cell, check) for i in prologue for check in i.trigger.checks):
@@ -218,15 +207,17 @@ class StaticCells:
         if part in self._units:
             return TaggedSteps(tags=self._units[part].tags).possible
         written = (i for i in self._programs[part].instructions if port in i.outputs)
-        return frozenset(i.destination.tag for i in written if isinstance(i.destination, ToOutputs))
+        return frozenset(
+            i.destination.tag for i in written if isinstance(i.destination, isa.ToOutputs)
+        )
 
-    def _certain(self, cell: str, check: TagCheck) -> bool:
+    def _certain(self, cell: str, check: isa.TagCheck) -> bool:
         """Whether every token that comes passes a check."""
         possible = self._possible(self._sources.get((cell, check.channel)))
         return bool(possible) and all(_holds(check, tag) for tag in possible)
 
     def _actions(
-        self, cell: str, leader: int, nest: TaggedSteps, instructions: Sequence[Instruction]
+        self, cell: str, leader: int, nest: TaggedSteps, instructions: Sequence[isa.Instruction]
     ) -> tuple[TagAction, ...] | None:
         """The instruction for each tag of the leader; ``None`` if that is not all that decides."""
         chosen: dict[int, set[int]] = {}
@@ -247,31 +238,31 @@ class StaticCells:
         )
 
 
-def _is_plain(instruction: Instruction) -> bool:
+def _is_plain(instruction: isa.Instruction) -> bool:
     """Whether it computes no predicate, and reads and checks nothing that it does not take."""
     trigger = instruction.trigger
-    if isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, isa.ToPredicate):
         return False
-    if isinstance(instruction.destination, ToRegister) and instruction.opcode in ON_FMA:
+    if isinstance(instruction.destination, isa.ToRegister) and instruction.opcode in isa.ON_FMA:
         return False
     checked = {check.channel for check in trigger.checks}
-    read = {s.number for s in instruction.sources if isinstance(s, FromChannel)}
+    read = {s.number for s in instruction.sources if isinstance(s, isa.FromChannel)}
     taken = set(instruction.takes)
     return checked == taken and read <= taken and instruction.opcode not in _NOT_STATIC
 
 
-def _accepts(instruction: Instruction, channel: int, tags: Iterable[int]) -> bool:
+def _accepts(instruction: isa.Instruction, channel: int, tags: Iterable[int]) -> bool:
     checks = [check for check in instruction.trigger.checks if check.channel == channel]
     return all(_holds(check, tag) for check in checks for tag in tags)
 
 
-def _holds(check: TagCheck, tag: int) -> bool:
+def _holds(check: isa.TagCheck, tag: int) -> bool:
     return (check.tag == tag) is check.equal
 
 
 def _tag(action: TagAction) -> int:
     destination = action.instruction.destination
-    return destination.tag if isinstance(destination, ToOutputs) else 0
+    return destination.tag if isinstance(destination, isa.ToOutputs) else 0
 
 
 def _shortened(cases: Sequence[TagCase], rest: int) -> tuple[TagCase, ...]:

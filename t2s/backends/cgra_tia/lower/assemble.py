@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, TakenAgain, Wire
 from t2s.backends.cgra_tia.lower.copy_propagation import Aliases
@@ -27,22 +28,6 @@ from t2s.backends.cgra_tia.netlist import (
     Provenance,
     StreamUnit,
     UnitKind,
-)
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
 )
 from t2s.core.location import SourceLocation
 from t2s.core.strong_components import strong_components
@@ -137,7 +122,7 @@ class Assembly:
         loop = CellResult(process=replay.name, operation=_LOOP)
         passes = replay.passes
         tags = (0, 1, 2) if passes > 2 else (0, 1)
-        program = CellProgram(
+        program = isa.CellProgram(
             label=replay.name,
             instructions=tuple(
                 _passing(tag, first=at == 0, last=at == len(tags) - 1)
@@ -271,14 +256,16 @@ def _rounds_before(draft: CellDraft, wire: Wire) -> int:
     return int(takes.argmax()) * classes.inner
 
 
-def _passing(tag: int, *, first: bool, last: bool) -> Instruction:
+def _passing(tag: int, *, first: bool, last: bool) -> isa.Instruction:
     """One instruction of a virtual buffer: a pass over its tokens."""
     source = 0 if first else 1
-    return Instruction(
-        trigger=Trigger(checks=(TagCheck(channel=2, tag=tag), TagCheck(channel=source, tag=0))),
-        opcode=Opcode.MOV,
-        destination=ToOutputs(channels=(0,) if last else (0, 1), tag=0),
-        sources=(FromChannel(source),),
+    return isa.Instruction(
+        trigger=isa.Trigger(
+            checks=(isa.TagCheck(channel=2, tag=tag), isa.TagCheck(channel=source, tag=0))
+        ),
+        opcode=isa.Opcode.MOV,
+        destination=isa.ToOutputs(channels=(0,) if last else (0, 1), tag=0),
+        sources=(isa.FromChannel(source),),
         takes=(source, 2),
     )
 
@@ -332,7 +319,7 @@ def ports_of(draft: CellDraft, actions: Sequence[CellAction], *, tagged: bool) -
 
 def program_of(
     draft: CellDraft, actions: Sequence[CellAction], ports: CellPorts
-) -> tuple[CellProgram, CellKind]:
+) -> tuple[isa.CellProgram, CellKind]:
     """The program of a cell whose action number ``n`` is chosen by tag ``n``."""
     writer = _Writer(draft, ports)
     for number, action in enumerate(actions):
@@ -345,8 +332,8 @@ def program_of(
     ):
         if count > most:
             _too_many(draft, count, what, most)
-    fma = any(instruction.opcode in ON_FMA for instruction in writer.instructions)
-    program = CellProgram(
+    fma = any(instruction.opcode in isa.ON_FMA for instruction in writer.instructions)
+    program = isa.CellProgram(
         label=draft.name,
         initial=tuple(
             (number, held) for held, number in writer.registers.items() if isinstance(held, int)
@@ -372,7 +359,7 @@ class _Writer:
     def __init__(self, draft: CellDraft, ports: CellPorts) -> None:
         self._draft = draft
         self._ports = ports
-        self.instructions: list[Instruction] = []
+        self.instructions: list[isa.Instruction] = []
         self.registers: dict[int | Wire, int] = {}
         self._there = 0
         for wire in draft.residents:
@@ -385,13 +372,13 @@ class _Writer:
         port = self._ports.inputs[wire]
         number = self.registers.setdefault(wire, len(self.registers))
         self.instructions.append(
-            Instruction(
-                trigger=Trigger(
-                    ones=self._there, zeros=bit, checks=(TagCheck(channel=port, tag=0),)
+            isa.Instruction(
+                trigger=isa.Trigger(
+                    ones=self._there, zeros=bit, checks=(isa.TagCheck(channel=port, tag=0),)
                 ),
-                opcode=Opcode.MOV,
-                destination=ToRegister(number),
-                sources=(FromChannel(port),),
+                opcode=isa.Opcode.MOV,
+                destination=isa.ToRegister(number),
+                sources=(isa.FromChannel(port),),
                 takes=(port,),
                 sets=bit,
             )
@@ -402,16 +389,16 @@ class _Writer:
         """The instructions of one action."""
         checks = []
         if self._ports.tags is not None:
-            checks.append(TagCheck(channel=self._ports.tags, tag=number))
+            checks.append(isa.TagCheck(channel=self._ports.tags, tag=number))
         takes = [self._ports.inputs[wire] for wire in action.takes]
-        checks += [TagCheck(channel=port, tag=0) for port in takes]
+        checks += [isa.TagCheck(channel=port, tag=0) for port in takes]
         assert len(checks) <= EXTENDED_CORE.checks, "an operator has three operands at most"
         if self._ports.tags is not None:
             takes.append(self._ports.tags)
         channels = tuple(sorted({self._ports.outputs[wire] for wire in action.outputs}))
-        target = ToOutputs(channels=channels, tag=0)
+        target = isa.ToOutputs(channels=channels, tag=0)
         if action.recipe is None or not channels:
-            self._add(Opcode.NOP, None, (), tuple(checks), tuple(takes))
+            self._add(isa.Opcode.NOP, None, (), tuple(checks), tuple(takes))
         elif action.recipe.chooses:
             self._choose(action, target, tuple(checks), tuple(takes))
         else:
@@ -421,27 +408,27 @@ class _Writer:
     def _choose(
         self,
         action: CellAction,
-        target: ToOutputs,
-        checks: tuple[TagCheck, ...],
+        target: isa.ToOutputs,
+        checks: tuple[isa.TagCheck, ...],
         takes: tuple[int, ...],
     ) -> None:
         assert action.recipe is not None
         first, second, yes, no = action.operands
-        before = Trigger(ones=self._there, zeros=_PHASE, checks=checks)
+        before = isa.Trigger(ones=self._there, zeros=_PHASE, checks=checks)
         self.instructions.append(
-            Instruction(
+            isa.Instruction(
                 trigger=before,
                 opcode=action.recipe.opcode,
-                destination=ToPredicate(_HOLDS.bit_length() - 1),
+                destination=isa.ToPredicate(_HOLDS.bit_length() - 1),
                 sources=self._sources((first, second)),
                 sets=_PHASE,
             )
         )
         for value, ones, zeros in ((yes, _PHASE | _HOLDS, 0), (no, _PHASE, _HOLDS)):
             self.instructions.append(
-                Instruction(
-                    trigger=Trigger(ones=ones | self._there, zeros=zeros, checks=checks),
-                    opcode=Opcode.MOV,
+                isa.Instruction(
+                    trigger=isa.Trigger(ones=ones | self._there, zeros=zeros, checks=checks),
+                    opcode=isa.Opcode.MOV,
                     destination=target,
                     sources=self._sources((value,)),
                     takes=takes,
@@ -451,15 +438,15 @@ class _Writer:
 
     def _add(
         self,
-        opcode: Opcode,
-        target: Destination,
-        sources: tuple[Source, ...],
-        checks: tuple[TagCheck, ...],
+        opcode: isa.Opcode,
+        target: isa.Destination,
+        sources: tuple[isa.Source, ...],
+        checks: tuple[isa.TagCheck, ...],
         takes: tuple[int, ...],
     ) -> None:
         self.instructions.append(
-            Instruction(
-                trigger=Trigger(ones=self._there, checks=checks),
+            isa.Instruction(
+                trigger=isa.Trigger(ones=self._there, checks=checks),
                 opcode=opcode,
                 destination=target,
                 sources=sources,
@@ -467,25 +454,25 @@ class _Writer:
             )
         )
 
-    def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[Source, ...]:
+    def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[isa.Source, ...]:
         """The operands; one number may be an immediate, all others wait in registers."""
-        found: list[Source] = []
+        found: list[isa.Source] = []
         immediate = False
         for operand in operands:
             if not isinstance(operand, WordLiteral) and operand in self._draft.residents:
-                found.append(FromRegister(self.registers[operand]))
+                found.append(isa.FromRegister(self.registers[operand]))
                 continue
             if not isinstance(operand, WordLiteral):
-                found.append(FromChannel(self._ports.inputs[operand]))
+                found.append(isa.FromChannel(self._ports.inputs[operand]))
                 continue
             pattern = operand.pattern
             small = not operand.type.is_float or pattern == 0
             if small and _fits(pattern) and not immediate:
                 immediate = True
-                found.append(Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
+                found.append(isa.Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
             else:
                 number = self.registers.setdefault(pattern, len(self.registers))
-                found.append(FromRegister(number))
+                found.append(isa.FromRegister(number))
         return tuple(found)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import (
@@ -27,18 +28,6 @@ from t2s.backends.cgra_tia.lower.schedule import LoopNest, coded, enumerated
 from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, tag_nest
 from t2s.backends.cgra_tia.lower.values import Value
 from t2s.backends.cgra_tia.netlist import Provenance
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    TagCheck,
-    ToOutputs,
-    ToRegister,
-    Trigger,
-)
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
 from t2s.graph.control.iterations import by_appearance
@@ -269,14 +258,14 @@ VALUES, TAGS = 0, 1
 _SECOND, _LOADS = 1, 2
 """Bits of predicates: the second instruction is to come, it is that of a load."""
 
-_STORED_AT, _LOADED_AT = FromRegister(0), FromRegister(1)
+_STORED_AT, _LOADED_AT = isa.FromRegister(0), isa.FromRegister(1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
     """A cell that gives tokens in another order than they come, and what its tags are."""
 
-    program: CellProgram
+    program: isa.CellProgram
     nest: SequenceNest
 
 
@@ -336,49 +325,49 @@ def _merged(flow: RegisterFlow, stores: Array, loads: Array) -> Array:
     return tags
 
 
-def _program(name: str, stores: _ScratchpadWalk, loads: _ScratchpadWalk) -> CellProgram:
+def _program(name: str, stores: _ScratchpadWalk, loads: _ScratchpadWalk) -> isa.CellProgram:
     """An instruction for each step of an address, one that stores and one that loads."""
-    instructions: list[Instruction] = []
+    instructions: list[isa.Instruction] = []
     for walk, register, kind in ((stores, _STORED_AT, 0), (loads, _LOADED_AT, _LOADS)):
         for step in walk.steps:
-            distance = Immediate(step % (1 << EXTENDED_CORE.immediate_width))
-            check = TagCheck(channel=TAGS, tag=len(instructions))
+            distance = isa.Immediate(step % (1 << EXTENDED_CORE.immediate_width))
+            check = isa.TagCheck(channel=TAGS, tag=len(instructions))
             instructions.append(
-                Instruction(
-                    trigger=Trigger(zeros=_SECOND | _LOADS, checks=(check,)),
-                    opcode=Opcode.ADD,
-                    destination=ToRegister(register.number),
+                isa.Instruction(
+                    trigger=isa.Trigger(zeros=_SECOND | _LOADS, checks=(check,)),
+                    opcode=isa.Opcode.ADD,
+                    destination=isa.ToRegister(register.number),
                     sources=(register, distance),
                     sets=_SECOND | kind,
                 )
             )
     first_load = len(stores.steps)
-    store = Instruction(  # the tag is that of no load, which the predicates say already
-        trigger=Trigger(
+    store = isa.Instruction(  # the tag is that of no load, which the predicates say already
+        trigger=isa.Trigger(
             ones=_SECOND,
             zeros=_LOADS,
             checks=(
-                TagCheck(channel=TAGS, tag=first_load, equal=False),
-                TagCheck(channel=VALUES, tag=0),
+                isa.TagCheck(channel=TAGS, tag=first_load, equal=False),
+                isa.TagCheck(channel=VALUES, tag=0),
             ),
         ),
-        opcode=Opcode.SSW,
-        sources=(FromChannel(VALUES), _STORED_AT),
+        opcode=isa.Opcode.SSW,
+        sources=(isa.FromChannel(VALUES), _STORED_AT),
         takes=(VALUES, TAGS),
         clears=_SECOND,
     )
-    load = Instruction(
-        trigger=Trigger(
-            ones=_SECOND | _LOADS, checks=(TagCheck(channel=TAGS, tag=0, equal=False),)
+    load = isa.Instruction(
+        trigger=isa.Trigger(
+            ones=_SECOND | _LOADS, checks=(isa.TagCheck(channel=TAGS, tag=0, equal=False),)
         ),
-        opcode=Opcode.LSW,
-        destination=ToOutputs(channels=(0,), tag=0),
+        opcode=isa.Opcode.LSW,
+        destination=isa.ToOutputs(channels=(0,), tag=0),
         sources=(_LOADED_AT,),
         takes=(TAGS,),
         clears=_SECOND | _LOADS,
     )
     initial = ((_STORED_AT.number, stores.last), (_LOADED_AT.number, loads.last))
-    return CellProgram(
+    return isa.CellProgram(
         label=name,
         initial=tuple(pair for pair in initial if pair[1]),
         instructions=(*instructions, store, load),

@@ -16,21 +16,11 @@ from enum import Enum
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
 from t2s.backends.cgra_tia.machine.profile_a import empty_channel
 from t2s.backends.cgra_tia.machine.words import MASK, TokenMeaning, Word, bits, double, signed
 from t2s.backends.cgra_tia.netlist import AffineSum, Net, NetCell, StreamUnit, TagCase, UnitKind
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    ToPredicate,
-    ToRegister,
-)
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.core.types import Kind
@@ -230,7 +220,7 @@ class BoundInstruction:
 
     def __init__(
         self,
-        origin: Instruction,
+        origin: isa.Instruction,
         cell: PlacedCell,
         core: CoreParameters,
         meaning: TokenMeaning | None,
@@ -244,15 +234,15 @@ class BoundInstruction:
         self.unchecked = [(channel, cell.inputs[channel]) for channel in origin.unchecked]
         self.keeps, self.sets = ~origin.clears, origin.sets
         self.updates = bool(origin.clears or origin.sets)
-        self.slow = origin.opcode in ON_FMA
-        self.halts = origin.opcode is Opcode.HALT
-        self.registers = [s.number for s in origin.sources if isinstance(s, FromRegister)]
+        self.slow = origin.opcode in isa.ON_FMA
+        self.halts = origin.opcode is isa.Opcode.HALT
+        self.registers = [s.number for s in origin.sources if isinstance(s, isa.FromRegister)]
         self.to_register = self.to_predicate = -1
         match origin.destination:
-            case ToRegister(number=number):
+            case isa.ToRegister(number=number):
                 self.to_register = number
                 self.registers.append(number)
-            case ToPredicate(number=number):
+            case isa.ToPredicate(number=number):
                 self.to_predicate = number
         self.operands = [_operand(source, cell, core) for source in origin.sources]
         self.operands += [(None, None, 0)] * (3 - len(self.operands))
@@ -261,13 +251,13 @@ class BoundInstruction:
 Operand = tuple[deque[Token] | None, int | None, int]
 
 
-def _operand(source: Source, cell: PlacedCell, core: CoreParameters) -> Operand:
+def _operand(source: isa.Source, cell: PlacedCell, core: CoreParameters) -> Operand:
     match source:
-        case FromRegister(number=number):
+        case isa.FromRegister(number=number):
             return None, number, 0
-        case FromChannel(number=number):
+        case isa.FromChannel(number=number):
             return cell.inputs[number].tokens, None, 0
-        case Immediate(pattern=pattern):
+        case isa.Immediate(pattern=pattern):
             return None, None, core.extended(pattern)
 
 
@@ -279,7 +269,7 @@ class PlacedCell(PlacedPart):
         origin: NetCell,
         agenda: Agenda,
         fabric: CgraFabric,
-        meanings: Mapping[Opcode, TokenMeaning],
+        meanings: Mapping[isa.Opcode, TokenMeaning],
     ) -> None:
         super().__init__(origin, agenda)
         core = fabric.core
@@ -374,13 +364,13 @@ class PlacedCell(PlacedPart):
         self.halted = instruction.halts
         self.fired(now)
 
-    def _without_token(self, instruction: Instruction, channel: int) -> UserError:
+    def _without_token(self, instruction: isa.Instruction, channel: int) -> UserError:
         number = self.cell.program.instructions.index(instruction)
         text = f"instruction {number}{instruction.line_text} of the cell {self.name!r}"
         return empty_channel(text, channel)
 
-    def _scratchpad(self, instruction: Instruction, values: Sequence[Word]) -> Word:
-        loads = instruction.opcode is Opcode.LSW
+    def _scratchpad(self, instruction: isa.Instruction, values: Sequence[Word]) -> Word:
+        loads = instruction.opcode is isa.Opcode.LSW
         address = bits(values[0] if loads else values[1])
         if address >= self._core.scratchpad_words:
             raise UserError(

@@ -13,24 +13,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.profile_a.control import END
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
-)
 
 WORD_MASK = 0xFFFFFFFF
 
@@ -59,7 +45,7 @@ class ThreadRegister:
     use: Hashable
 
 
-StepOperand = HeadOf | ThreadRegister | Immediate
+StepOperand = HeadOf | ThreadRegister | isa.Immediate
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +75,7 @@ class ThreadStep:
 
     state: int
     next: int
-    opcode: Opcode
+    opcode: isa.Opcode
     target: StepTarget = None
     operands: tuple[StepOperand, ...] = ()
     checks: tuple[tuple[TokenStream, int | None], ...] = ()
@@ -159,7 +145,7 @@ def moving_thread(
         ThreadStep(
             state=0,
             next=0,
-            opcode=Opcode.MOV,
+            opcode=isa.Opcode.MOV,
             target=ToWires((stream,), tag),
             operands=(HeadOf(stream),),
             checks=((stream, tag),),
@@ -172,7 +158,7 @@ def moving_thread(
         ThreadStep(
             state=0,
             next=1,
-            opcode=Opcode.MOV if hands_on_end else Opcode.NOP,
+            opcode=isa.Opcode.MOV if hands_on_end else isa.Opcode.NOP,
             target=ToWires((stream,), END) if hands_on_end else None,
             operands=(HeadOf(stream),) if hands_on_end else (),
             checks=((stream, END),),
@@ -208,10 +194,10 @@ def program_of_threads(
     threads: Sequence[PublicThread],
     inputs: Mapping[TokenStream, int],
     outputs: Mapping[Wire, int],
-) -> CellProgram:
+) -> isa.CellProgram:
     """The program of a PE whose wires are at these sides; raises ``NoRoom``."""
     check_room(threads)
-    instructions: list[Instruction] = []
+    instructions: list[isa.Instruction] = []
     initial: list[tuple[int, int]] = []
     ones = zeros = bit = register = 0
     for thread in threads:
@@ -226,9 +212,11 @@ def program_of_threads(
         bit += codes.width
     said = "all that this PE has to do is done" if threads else "nothing to do here"
     instructions.append(
-        Instruction(trigger=Trigger(ones=ones, zeros=zeros), opcode=Opcode.HALT, comment=(said,))
+        isa.Instruction(
+            trigger=isa.Trigger(ones=ones, zeros=zeros), opcode=isa.Opcode.HALT, comment=(said,)
+        )
     )
-    return CellProgram(label=label, initial=tuple(initial), instructions=tuple(instructions))
+    return isa.CellProgram(label=label, initial=tuple(initial), instructions=tuple(instructions))
 
 
 class _StepWriter:
@@ -248,7 +236,7 @@ class _StepWriter:
         self._inputs = inputs
         self._outputs = outputs
 
-    def instruction(self, step: ThreadStep) -> Instruction:
+    def instruction(self, step: ThreadStep) -> isa.Instruction:
         """The instruction of a step."""
         codes = self._codes
         field, test = (1 << codes.width) - 1, codes.test
@@ -258,8 +246,8 @@ class _StepWriter:
         left = field & ~test if isinstance(step.target, ToTest) else field
         after = codes.code[step.next]
         ones, zeros = now & seen, ~now & seen
-        return Instruction(
-            trigger=Trigger(
+        return isa.Instruction(
+            trigger=isa.Trigger(
                 ones=ones << self._bit,
                 zeros=zeros << self._bit,
                 checks=tuple(self._check(*check) for check in step.checks),
@@ -273,28 +261,28 @@ class _StepWriter:
             comment=(step.said,) if step.said else (),
         )
 
-    def _check(self, stream: TokenStream, tag: int | None) -> TagCheck:
+    def _check(self, stream: TokenStream, tag: int | None) -> isa.TagCheck:
         channel = self._inputs[stream]
         if tag is None:
-            return TagCheck(channel=channel, tag=END, equal=False)
-        return TagCheck(channel=channel, tag=tag)
+            return isa.TagCheck(channel=channel, tag=END, equal=False)
+        return isa.TagCheck(channel=channel, tag=tag)
 
-    def _target(self, target: StepTarget) -> Destination:
+    def _target(self, target: StepTarget) -> isa.Destination:
         match target:
             case ToWires(wires=wires, tag=tag):
-                return ToOutputs(tuple(sorted(self._outputs[wire] for wire in wires)), tag)
+                return isa.ToOutputs(tuple(sorted(self._outputs[wire] for wire in wires)), tag)
             case ThreadRegister():
-                return ToRegister(self._registers[target])
+                return isa.ToRegister(self._registers[target])
             case ToTest():
-                return ToPredicate(self._bit + self._codes.width - 1)
+                return isa.ToPredicate(self._bit + self._codes.width - 1)
             case None:
                 return None
 
-    def _source(self, operand: StepOperand) -> Source:
+    def _source(self, operand: StepOperand) -> isa.Source:
         match operand:
             case HeadOf(stream=stream):
-                return FromChannel(self._inputs[stream])
+                return isa.FromChannel(self._inputs[stream])
             case ThreadRegister():
-                return FromRegister(self._registers[operand])
-            case Immediate():
+                return isa.FromRegister(self._registers[operand])
+            case isa.Immediate():
                 return operand

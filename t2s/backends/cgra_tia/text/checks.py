@@ -9,20 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    TextPosition,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-)
 from t2s.backends.cgra_tia.text.places import TextPlace, block_name
 from t2s.core.errors import UserError, warn
 
@@ -49,7 +37,7 @@ def tag_bits(core: CoreParameters) -> int:
     return (core.tags - 1).bit_length()
 
 
-def broken_rule(instruction: Instruction, core: CoreParameters) -> BrokenRule | None:
+def broken_rule(instruction: isa.Instruction, core: CoreParameters) -> BrokenRule | None:
     """The first rule that an instruction breaks, in the order of the text."""
     for rules in (_trigger_rules, _source_rules, _destination_rules, _effect_rules):
         for found in rules(instruction, core):
@@ -57,7 +45,7 @@ def broken_rule(instruction: Instruction, core: CoreParameters) -> BrokenRule | 
     return None
 
 
-def _trigger_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _trigger_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     trigger = instruction.trigger
     if (trigger.ones | trigger.zeros) >> core.predicates:
         number = (trigger.ones | trigger.zeros).bit_length() - 1
@@ -83,7 +71,7 @@ def _trigger_rules(instruction: Instruction, core: CoreParameters) -> Iterator[B
         yield from _tag_rule(part, check.tag, core)
 
 
-def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _source_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     immediates: set[int] = set()
     for number, source in enumerate(instruction.sources):
         part = f"source {number}"
@@ -95,13 +83,13 @@ def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
                 given=f"{len(instruction.sources)} sources",
             )
         match source:
-            case FromRegister(number=register):
+            case isa.FromRegister(number=register):
                 if not 0 <= register < core.registers:
                     yield _range(part, "register", f"%r{register}", core.registers)
-            case FromChannel(number=channel):
+            case isa.FromChannel(number=channel):
                 if not 0 <= channel < core.inputs:
                     yield _range(part, "input channel", f"%i{channel}", core.inputs)
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 immediates.add(pattern)
                 if pattern < 0 or pattern >> core.immediate_width:
                     yield BrokenRule(
@@ -120,13 +108,13 @@ def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
                     )
 
 
-def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _destination_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     match instruction.destination:
-        case ToRegister(number=number) if not 0 <= number < core.registers:
+        case isa.ToRegister(number=number) if not 0 <= number < core.registers:
             yield _range("destination", "register", f"%r{number}", core.registers)
-        case ToPredicate(number=number) if not 0 <= number < core.predicates:
+        case isa.ToPredicate(number=number) if not 0 <= number < core.predicates:
             yield _range("destination", "predicate", f"%p{number}", core.predicates)
-        case ToOutputs(channels=channels, tag=tag):
+        case isa.ToOutputs(channels=channels, tag=tag):
             for channel in channels:
                 if not 0 <= channel < core.outputs:
                     yield _range("destination", "output channel", f"%o{channel}", core.outputs)
@@ -138,7 +126,7 @@ def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterat
                     given=", ".join(f"%o{channel}" for channel in channels) or "none",
                 )
             yield from _tag_rule("destination", tag, core)
-    stores = instruction.opcode is Opcode.SSW
+    stores = instruction.opcode is isa.Opcode.SSW
     if stores and (instruction.destination is not None or len(instruction.sources) != 2):
         yield BrokenRule(
             part="operation",
@@ -156,7 +144,7 @@ def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterat
         )
 
 
-def _effect_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _effect_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     trigger = instruction.trigger
     for channel in instruction.takes:
         part = f"take {channel}"
@@ -217,11 +205,11 @@ def _tag_rule(part: str, tag: int, core: CoreParameters) -> Iterator[BrokenRule]
 # were checked, or read, on every way there, and not taken from since.
 
 _SOURCES = {
-    **dict.fromkeys((Opcode.NOP, Opcode.HALT), (0, 0)),
-    **dict.fromkeys((Opcode.MOV, Opcode.LSW, Opcode.RLW), (1, 1)),
-    **dict.fromkeys((Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), (1, 1)),
-    **dict.fromkeys((Opcode.CLZ, Opcode.CTZ), (1, 2)),
-    **dict.fromkeys((Opcode.SB, Opcode.MAC, Opcode.FMAC), (3, 3)),
+    **dict.fromkeys((isa.Opcode.NOP, isa.Opcode.HALT), (0, 0)),
+    **dict.fromkeys((isa.Opcode.MOV, isa.Opcode.LSW, isa.Opcode.RLW), (1, 1)),
+    **dict.fromkeys((isa.Opcode.ITF, isa.Opcode.UTF, isa.Opcode.FTI, isa.Opcode.FTU), (1, 1)),
+    **dict.fromkeys((isa.Opcode.CLZ, isa.Opcode.CTZ), (1, 2)),
+    **dict.fromkeys((isa.Opcode.SB, isa.Opcode.MAC, isa.Opcode.FMAC), (3, 3)),
 }
 """Fewest and most sources of an operator that means something; two for those not named."""
 
@@ -243,19 +231,19 @@ class Reach:
 class OddInstruction:
     """Something odd: what, what is expected instead, what is there, and what to try."""
 
-    instruction: Instruction
+    instruction: isa.Instruction
     message: str
     expected: str
     given: str
     hint: str
 
 
-def reach(program: CellProgram) -> Reach:
+def reach(program: isa.CellProgram) -> Reach:
     """What a program can come to from predicates that are all zero."""
     late = {
         instruction.destination.number
         for instruction in program.instructions
-        if instruction.opcode in ON_FMA and isinstance(instruction.destination, ToRegister)
+        if instruction.opcode in isa.ON_FMA and isinstance(instruction.destination, isa.ToRegister)
     }
     firing: dict[int, list[int]] = {}
     heads = {0: frozenset[int]()}
@@ -286,9 +274,9 @@ def reach(program: CellProgram) -> Reach:
     )
 
 
-def _firing(program: CellProgram, state: int, late: Set[int]) -> Iterator[int]:
+def _firing(program: isa.CellProgram, state: int, late: Set[int]) -> Iterator[int]:
     """The instructions that can fire with some predicates."""
-    earlier: list[Instruction] = []
+    earlier: list[isa.Instruction] = []
     for number, instruction in enumerate(program.instructions):
         if not instruction.trigger.matches(state):
             continue
@@ -298,32 +286,32 @@ def _firing(program: CellProgram, state: int, late: Set[int]) -> Iterator[int]:
             earlier.append(instruction)
 
 
-def _registers(instruction: Instruction) -> Iterator[int]:
+def _registers(instruction: isa.Instruction) -> Iterator[int]:
     """The registers that an instruction reads or writes."""
     for part in (*instruction.sources, instruction.destination):
-        if isinstance(part, FromRegister | ToRegister):
+        if isinstance(part, isa.FromRegister | isa.ToRegister):
             yield part.number
 
 
-def _fires_first(earlier: Instruction, later: Instruction) -> bool:
+def _fires_first(earlier: isa.Instruction, later: isa.Instruction) -> bool:
     """Whether the earlier one can fire wherever the later one can, both of the same predicates."""
     return set(earlier.trigger.checks) <= set(later.trigger.checks) and set(earlier.outputs) <= set(
         later.outputs
     )
 
 
-def _next_states(state: int, instruction: Instruction) -> Iterator[int]:
-    if instruction.opcode is Opcode.HALT:
+def _next_states(state: int, instruction: isa.Instruction) -> Iterator[int]:
+    if instruction.opcode is isa.Opcode.HALT:
         return
     results = [state]
-    if isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, isa.ToPredicate):
         bit = 1 << instruction.destination.number
         results = [state & ~bit, state | bit]
     for result in results:
         yield result & ~instruction.clears | instruction.sets
 
 
-def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
+def odd_instructions(program: isa.CellProgram) -> Iterator[OddInstruction]:
     """What is odd in a program, instruction by instruction."""
     reached = reach(program)
     for number, instruction in enumerate(program.instructions):
@@ -339,7 +327,7 @@ def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
         for channel in instruction.unchecked if number in reached.firing else ():
             yield _without_check(number, instruction, channel, reached)
         destination, constants = instruction.destination, instruction.sets | instruction.clears
-        if isinstance(destination, ToPredicate) and constants >> destination.number & 1:
+        if isinstance(destination, isa.ToPredicate) and constants >> destination.number & 1:
             yield OddInstruction(
                 instruction=instruction,
                 message=f"instruction {number} writes %p{destination.number} twice",
@@ -360,9 +348,9 @@ def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
 
 
 def _without_check(
-    number: int, instruction: Instruction, channel: int, reached: Reach
+    number: int, instruction: isa.Instruction, channel: int, reached: Reach
 ) -> OddInstruction:
-    verb = "takes from" if FromChannel(channel) not in instruction.sources else "reads"
+    verb = "takes from" if isa.FromChannel(channel) not in instruction.sources else "reads"
     empty = (number, channel) in reached.maybe_empty
     return OddInstruction(
         instruction=instruction,
@@ -377,7 +365,7 @@ def _without_check(
 
 
 def check_programs(
-    programs: Sequence[CellProgram],
+    programs: Sequence[isa.CellProgram],
     core: CoreParameters,
     *,
     text: str = "",
@@ -413,7 +401,9 @@ def check_programs(
             )
 
 
-def check_operators(programs: Sequence[CellProgram], there: frozenset[Opcode], what: str) -> None:
+def check_operators(
+    programs: Sequence[isa.CellProgram], there: frozenset[isa.Opcode], what: str
+) -> None:
     """Raise ``UserError`` for an operator that the machine does not have (``what`` names it)."""
     for number, program in enumerate(programs):
         for instruction in program.instructions:
@@ -424,18 +414,20 @@ def check_operators(programs: Sequence[CellProgram], there: frozenset[Opcode], w
             raise UserError(
                 f"in {block_name(number, program.label)}{where}: {what} has no operator "
                 f"{instruction.opcode.value}, though it has a code",
-                expected=f"one of {', '.join(o.value for o in Opcode if o in there)}",
+                expected=f"one of {', '.join(o.value for o in isa.Opcode if o in there)}",
                 given=instruction.opcode.value,
             )
 
 
-def _halts(program: CellProgram) -> bool:
+def _halts(program: isa.CellProgram) -> bool:
     return any(
-        program.instructions[number].opcode is Opcode.HALT for number in reach(program).firing
+        program.instructions[number].opcode is isa.Opcode.HALT for number in reach(program).firing
     )
 
 
-def _place(position: TextPosition | None, lines: Sequence[str], file: str, block: str) -> TextPlace:
+def _place(
+    position: isa.TextPosition | None, lines: Sequence[str], file: str, block: str
+) -> TextPlace:
     line, column = (position.line, position.column) if position is not None else (1, 1)
     text = lines[line - 1] if line <= len(lines) else ""
     return TextPlace(file=file, line=line, column=column, text=text, block=block)

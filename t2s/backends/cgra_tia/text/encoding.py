@@ -15,22 +15,8 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
-)
 from t2s.backends.cgra_tia.text.checks import MOST_SOURCES, broken_rule, tag_bits
 from t2s.core.errors import UserError
 
@@ -136,11 +122,11 @@ def unpacked(code: int, core: CoreParameters) -> Iterator[tuple[str, int]]:
 _IMMEDIATE, _CHANNEL, _REGISTER = 1, 2, 3
 _TO_OUTPUTS, _TO_REGISTER, _TO_PREDICATE = 1, 2, 3
 _MASK = (1 << WORD_BITS) - 1
-_OPCODES = tuple(Opcode)
+_OPCODES = tuple(isa.Opcode)
 _HEX = re.compile(r"[0-9a-fA-F]{8}")
 
 
-def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[int, ...]:
+def encode_instruction(instruction: isa.Instruction, core: CoreParameters) -> tuple[int, ...]:
     """The words of an instruction, lowest first; raises ``UserError`` if it breaks a rule."""
     rule = broken_rule(instruction, core)
     if rule is not None:
@@ -163,7 +149,7 @@ def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[
             "destination kind": _destination_kind(destination),
             "destination number": _destination_number(destination),
             "outputs": sum(1 << channel for channel in instruction.outputs),
-            "output tag": destination.tag if isinstance(destination, ToOutputs) else 0,
+            "output tag": destination.tag if isinstance(destination, isa.ToOutputs) else 0,
             "takes": sum(1 << channel for channel in instruction.takes),
             "sets": instruction.sets,
             "clears": instruction.clears,
@@ -174,7 +160,7 @@ def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[
     return tuple(_words(code, core.instruction_width))
 
 
-def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instruction:
+def decode_instruction(words: Sequence[int], core: CoreParameters) -> isa.Instruction:
     """The instruction of some words, lowest first; raises ``UserError`` for words of none."""
     code = sum(word << WORD_BITS * place for place, word in enumerate(words))
     fields = dict(unpacked(code, core))
@@ -182,8 +168,8 @@ def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instructio
         raise _no_instruction("its valid bit is 0, or bits below its fields are not", code)
     if fields["operator"] >= len(_OPCODES):
         raise _no_instruction(f"unknown operator {fields['operator']}", code)
-    instruction = Instruction(
-        trigger=Trigger(
+    instruction = isa.Instruction(
+        trigger=isa.Trigger(
             ones=fields["ones"], zeros=fields["zeros"], checks=_checks(fields, core, code)
         ),
         opcode=_OPCODES[fields["operator"]],
@@ -201,7 +187,7 @@ def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instructio
     return instruction
 
 
-def encode_program(program: CellProgram, core: CoreParameters) -> tuple[int, ...]:
+def encode_program(program: isa.CellProgram, core: CoreParameters) -> tuple[int, ...]:
     """The words of a program; raises ``UserError`` if it breaks a rule."""
     if len(program.instructions) > core.instructions:
         raise UserError(
@@ -224,7 +210,7 @@ def encode_program(program: CellProgram, core: CoreParameters) -> tuple[int, ...
     return (*words, *[0] * (program_words(core) - len(words)))
 
 
-def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") -> CellProgram:
+def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") -> isa.CellProgram:
     """The program of some words; registers that start at 0 are not named in it."""
     size = core.word_width // WORD_BITS
     registers = [words[at : at + size] for at in range(0, core.registers * size, size)]
@@ -238,7 +224,7 @@ def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") 
             expected="instructions one after the other, and zeros behind the last one",
             given=f"{len(there)} instructions",
         )
-    return CellProgram(
+    return isa.CellProgram(
         label=label,
         initial=tuple((number, word) for number, word in enumerate(values) if word),
         instructions=tuple(decode_instruction(codes[number], core) for number in there),
@@ -251,7 +237,7 @@ def program_words(core: CoreParameters) -> int:
     return bits // WORD_BITS
 
 
-def decode_programs(words: Sequence[int], core: CoreParameters) -> tuple[CellProgram, ...]:
+def decode_programs(words: Sequence[int], core: CoreParameters) -> tuple[isa.CellProgram, ...]:
     """The programs of the words of a whole file."""
     size = program_words(core)
     if not words or len(words) % size:
@@ -305,58 +291,58 @@ def _slot(value: int, width: int, place: int) -> int:
     return value >> width * place & (1 << width) - 1
 
 
-def _source_fields(sources: Sequence[Source]) -> tuple[list[int], list[int], int]:
+def _source_fields(sources: Sequence[isa.Source]) -> tuple[list[int], list[int], int]:
     kinds, numbers, immediate = [], [], 0
     for source in sources:
         match source:
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 kind, number, immediate = _IMMEDIATE, 0, pattern
-            case FromChannel(number=number):
+            case isa.FromChannel(number=number):
                 kind = _CHANNEL
-            case FromRegister(number=number):
+            case isa.FromRegister(number=number):
                 kind = _REGISTER
         kinds.append(kind)
         numbers.append(number)
     return kinds, numbers, immediate
 
 
-def _destination_kind(destination: Destination) -> int:
+def _destination_kind(destination: isa.Destination) -> int:
     match destination:
-        case ToOutputs():
+        case isa.ToOutputs():
             return _TO_OUTPUTS
-        case ToRegister():
+        case isa.ToRegister():
             return _TO_REGISTER
-        case ToPredicate():
+        case isa.ToPredicate():
             return _TO_PREDICATE
         case None:
             return 0
 
 
-def _destination_number(destination: Destination) -> int:
+def _destination_number(destination: isa.Destination) -> int:
     match destination:
-        case ToOutputs(channels=(channel,)):
+        case isa.ToOutputs(channels=(channel,)):
             return channel
-        case ToRegister(number=number) | ToPredicate(number=number):
+        case isa.ToRegister(number=number) | isa.ToPredicate(number=number):
             return number
         case _:
             return 0
 
 
-def _checks(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[TagCheck, ...]:
-    checks: list[TagCheck] = []
+def _checks(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[isa.TagCheck, ...]:
+    checks: list[isa.TagCheck] = []
     for place in range(core.checks):
         channel = _slot(fields["checked channels"], channel_bits(core), place)
         if channel:
             tag = _slot(fields["checked tags"], tag_bits(core), place)
             equal = bool(_slot(fields["equal"], 1, place))
-            checks.append(TagCheck(channel=channel - 1, tag=tag, equal=equal))
+            checks.append(isa.TagCheck(channel=channel - 1, tag=tag, equal=equal))
         elif checks:
             raise _no_instruction("a check stands below an empty one", code)
     return tuple(checks)
 
 
-def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[Source, ...]:
-    sources: list[Source] = []
+def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[isa.Source, ...]:
+    sources: list[isa.Source] = []
     for place in range(MOST_SOURCES):
         kind = _slot(fields["source kinds"], KIND_BITS, place)
         number = _slot(fields["source numbers"], source_bits(core), place)
@@ -365,21 +351,23 @@ def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[S
         if len(sources) != place:
             raise _no_instruction("an operand stands behind a missing one", code)
         if kind == _IMMEDIATE:
-            sources.append(Immediate(fields["immediate"]))
+            sources.append(isa.Immediate(fields["immediate"]))
         else:
-            sources.append(FromChannel(number) if kind == _CHANNEL else FromRegister(number))
+            sources.append(
+                isa.FromChannel(number) if kind == _CHANNEL else isa.FromRegister(number)
+            )
     return tuple(sources)
 
 
-def _destination(fields: dict[str, int]) -> Destination:
+def _destination(fields: dict[str, int]) -> isa.Destination:
     number = fields["destination number"]
     match fields["destination kind"]:
         case 1:
-            return ToOutputs(_bit_numbers(fields["outputs"]), fields["output tag"])
+            return isa.ToOutputs(_bit_numbers(fields["outputs"]), fields["output tag"])
         case 2:
-            return ToRegister(number)
+            return isa.ToRegister(number)
         case 3:
-            return ToPredicate(number)
+            return isa.ToPredicate(number)
         case _:
             return None
 

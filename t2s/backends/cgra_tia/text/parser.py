@@ -25,22 +25,8 @@ import struct
 import sys
 from dataclasses import replace
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
-)
 from t2s.backends.cgra_tia.text.checks import broken_rule
 from t2s.backends.cgra_tia.text.places import (
     BlockLine,
@@ -74,28 +60,28 @@ _DEQ = re.compile(r"deq (?=%)")
 _SET = re.compile(r"set\s*%p\s*=\s*")
 _UPDATE = re.compile(r"([01XxZz]*)")
 
-_OPCODES = {opcode.value: opcode for opcode in Opcode}
+_OPCODES = {opcode.value: opcode for opcode in isa.Opcode}
 
 
 def parse_operation(
-    cursor: LineCursor, trigger: Trigger, core: CoreParameters, places: Places
-) -> Instruction:
+    cursor: LineCursor, trigger: isa.Trigger, core: CoreParameters, places: Places
+) -> isa.Instruction:
     """The instruction with this trigger; the cursor goes to the end of the line."""
     cursor.blanks()
     places["operation"] = cursor.place
     opcode = _opcode(cursor)
-    destination: Destination = None
-    sources: list[Source] = []
+    destination: isa.Destination = None
+    sources: list[isa.Source] = []
     if not cursor.take(_SEMICOLON):
         cursor.expect(
             _ONE_BLANK,
             "the operator and its destination are not apart by one blank",
             "OPERATOR DESTINATION, SOURCE, ...; with one blank behind the operator",
         )
-        if opcode is not Opcode.SSW:
+        if opcode is not isa.Opcode.SSW:
             places["destination"] = cursor.place
             destination = _destination(cursor)
-        while (opcode is Opcode.SSW and not sources) or cursor.take(_COMMA):
+        while (opcode is isa.Opcode.SSW and not sources) or cursor.take(_COMMA):
             places[f"source {len(sources)}"] = cursor.place
             sources.append(_source(cursor, core))
         _end(cursor, "the operation", "a ',' and another source, or ';'")
@@ -116,7 +102,7 @@ def parse_operation(
                 expected="deq %iN, ...; and set %p = UPDATE; once each, with one blank behind deq",
             )
     ones, zeros = bits_of(update or "")
-    return Instruction(
+    return isa.Instruction(
         trigger=trigger,
         opcode=opcode,
         destination=destination,
@@ -132,7 +118,7 @@ def _end(cursor: LineCursor, what: str, expected: str) -> None:
     cursor.expect(_SEMICOLON, f"{what} does not end here", expected)
 
 
-def _opcode(cursor: LineCursor) -> Opcode:
+def _opcode(cursor: LineCursor) -> isa.Opcode:
     place = cursor.place
     word = cursor.expect(_OPERATOR, "an operator is missing", "an operator, such as mov").group()
     if word not in _OPCODES:
@@ -145,16 +131,16 @@ def _opcode(cursor: LineCursor) -> Opcode:
     return _OPCODES[word]
 
 
-def _destination(cursor: LineCursor) -> Destination:
+def _destination(cursor: LineCursor) -> isa.Destination:
     found = cursor.take(_REGISTER)
     if found is not None:
-        return ToRegister(whole_number(found.group(1)))
+        return isa.ToRegister(whole_number(found.group(1)))
     found = cursor.take(_PREDICATE)
     if found is not None:
-        return ToPredicate(whole_number(found.group(1)))
+        return isa.ToPredicate(whole_number(found.group(1)))
     found = cursor.take(_OUTPUT)
     if found is not None:
-        return ToOutputs((whole_number(found.group(1)),), whole_number(found.group(2)))
+        return isa.ToOutputs((whole_number(found.group(1)),), whole_number(found.group(2)))
     place = cursor.place
     odd = _ODD_OUTPUTS.match(cursor.rest)
     found = cursor.take(_OUTPUTS)
@@ -178,16 +164,16 @@ def _destination(cursor: LineCursor) -> Destination:
             expected="each output channel once",
             given=repr(found.group()),
         )
-    return ToOutputs(tuple(sorted(channels)), whole_number(found.group(2)))
+    return isa.ToOutputs(tuple(sorted(channels)), whole_number(found.group(2)))
 
 
-def _source(cursor: LineCursor, core: CoreParameters) -> Source:
+def _source(cursor: LineCursor, core: CoreParameters) -> isa.Source:
     found = cursor.take(_REGISTER)
     if found is not None:
-        return FromRegister(whole_number(found.group(1)))
+        return isa.FromRegister(whole_number(found.group(1)))
     found = cursor.take(_CHANNEL)
     if found is not None:
-        return FromChannel(whole_number(found.group(1)))
+        return isa.FromChannel(whole_number(found.group(1)))
     place = cursor.place
     found = cursor.take(_IMMEDIATE)
     if found is None:
@@ -208,7 +194,7 @@ def _source(cursor: LineCursor, core: CoreParameters) -> Source:
             expected=f"a number of {width} bits: {-(1 << width - 1)} to {(1 << width) - 1}",
             given=found.group()[:40],
         )
-    return Immediate(value & (1 << width) - 1)
+    return isa.Immediate(value & (1 << width) - 1)
 
 
 def _takes(cursor: LineCursor, places: Places) -> list[int]:
@@ -236,7 +222,7 @@ _COLON = re.compile(r":\s*")
 
 def parse_programs(
     text: str, core: CoreParameters, file: str = "<text>"
-) -> tuple[CellProgram, ...]:
+) -> tuple[isa.CellProgram, ...]:
     """The programs of a text, one for each label.
 
     ``file`` is for messages.  Raises ``TriggeredTextError``, a ``UserError``, for the first
@@ -245,8 +231,8 @@ def parse_programs(
     return tuple(_program(block, core) for block in source_blocks(text, file))
 
 
-def _program(block: SourceBlock, core: CoreParameters) -> CellProgram:
-    instructions: list[Instruction] = []
+def _program(block: SourceBlock, core: CoreParameters) -> isa.CellProgram:
+    instructions: list[isa.Instruction] = []
     initial: dict[int, int] = {}
     comments: list[str] = []
     lines = iter(block.lines)
@@ -283,7 +269,7 @@ def _program(block: SourceBlock, core: CoreParameters) -> CellProgram:
         _check(found, core, places, start)
         instructions.append(found)
         comments.clear()
-    return CellProgram(
+    return isa.CellProgram(
         label=block.label,
         initial=tuple(initial.items()),
         instructions=tuple(instructions),
@@ -292,7 +278,7 @@ def _program(block: SourceBlock, core: CoreParameters) -> CellProgram:
 
 
 def _check(
-    instruction: Instruction, core: CoreParameters, places: Places, start: TextPlace
+    instruction: isa.Instruction, core: CoreParameters, places: Places, start: TextPlace
 ) -> None:
     rule = broken_rule(instruction, core)
     if rule is not None:
@@ -362,7 +348,7 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
     return number & (1 << width) - 1
 
 
-def _trigger(cursor: LineCursor, places: Places) -> Trigger:
+def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
     """The trigger, up to and with the colon."""
     form = "when %p == PATTERN with %iN.TAG, ...:"
     if not cursor.take(_WHEN):
@@ -375,7 +361,7 @@ def _trigger(cursor: LineCursor, places: Places) -> Trigger:
         )
     places["pattern"] = cursor.place
     pattern = cursor.expect(_PATTERN, "there is no pattern", form).group(1)
-    checks: list[TagCheck] = []
+    checks: list[isa.TagCheck] = []
     if cursor.take(_WITH):
         while True:
             places[f"check {len(checks)}"] = cursor.place
@@ -384,13 +370,15 @@ def _trigger(cursor: LineCursor, places: Places) -> Trigger:
             )
             negated, channel, tag = found.groups()
             checks.append(
-                TagCheck(channel=whole_number(channel), tag=whole_number(tag), equal=not negated)
+                isa.TagCheck(
+                    channel=whole_number(channel), tag=whole_number(tag), equal=not negated
+                )
             )
             if not cursor.take(_COMMA):
                 break
     cursor.expect(_COLON, "the trigger is not right", f"{form} (a pattern of 0, 1 and X)")
     ones, zeros = bits_of(pattern)
-    return Trigger(ones=ones, zeros=zeros, checks=tuple(checks))
+    return isa.Trigger(ones=ones, zeros=zeros, checks=tuple(checks))
 
 
 def _next_line(line: BlockLine | None, header: LineCursor) -> BlockLine:

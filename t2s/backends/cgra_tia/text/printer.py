@@ -10,20 +10,8 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-)
 
 _BRACKETS = str.maketrans({"<": "(", ">": ")", "\n": " ", "\r": " "})
 _LARGEST_PLAIN = 1 << 48
@@ -31,7 +19,7 @@ _LARGEST_PLAIN = 1 << 48
 
 
 def print_programs(
-    programs: Sequence[CellProgram], core: CoreParameters, header: Sequence[str] = ()
+    programs: Sequence[isa.CellProgram], core: CoreParameters, header: Sequence[str] = ()
 ) -> str:
     """The text of some programs; ``header`` has lines of comment above all of them."""
     blocks = [_lines(program, core) for program in programs]
@@ -39,12 +27,12 @@ def print_programs(
     return "\n".join("\n".join(lines) + "\n" for lines in ([head] if head else []) + blocks)
 
 
-def print_instruction(instruction: Instruction, core: CoreParameters) -> str:
+def print_instruction(instruction: isa.Instruction, core: CoreParameters) -> str:
     """Header and operation of an instruction in one line."""
     return f"{_header(instruction, core)} {_operation(instruction, core)}"
 
 
-def _lines(program: CellProgram, core: CoreParameters) -> list[str]:
+def _lines(program: isa.CellProgram, core: CoreParameters) -> list[str]:
     lines = [f"<{program.label.translate(_BRACKETS)}>"]
     lines += [f"init %r{number}, ${_word(word, core)};" for number, word in program.initial]
     for instruction in program.instructions:
@@ -69,14 +57,14 @@ def _word(word: int, core: CoreParameters) -> str:
     return str(word) if math.isnan(value) else f"f{value!r}"
 
 
-def _header(instruction: Instruction, core: CoreParameters) -> str:
+def _header(instruction: isa.Instruction, core: CoreParameters) -> str:
     trigger = instruction.trigger
     pattern = _pattern(trigger.ones, trigger.zeros, "X", core)
     checks = ", ".join(map(_check, trigger.checks))
     return f"when %p == {pattern}{f' with {checks}' if checks else ''}:"
 
 
-def _check(check: TagCheck) -> str:
+def _check(check: isa.TagCheck) -> str:
     return f"{'' if check.equal else '!'}%i{check.channel}.{check.tag}"
 
 
@@ -85,7 +73,7 @@ def _pattern(ones: int, zeros: int, other: str, core: CoreParameters) -> str:
     return "".join("1" if ones & bit else "0" if zeros & bit else other for bit in bits)
 
 
-def _operation(instruction: Instruction, core: CoreParameters) -> str:
+def _operation(instruction: isa.Instruction, core: CoreParameters) -> str:
     operands = list(_operands(instruction, core))
     name = instruction.opcode.value
     parts = [f"{name} {', '.join(operands)}" if operands else name]
@@ -97,7 +85,7 @@ def _operation(instruction: Instruction, core: CoreParameters) -> str:
     return "; ".join(parts) + ";"
 
 
-def _operands(instruction: Instruction, core: CoreParameters) -> Iterator[str]:
+def _operands(instruction: isa.Instruction, core: CoreParameters) -> Iterator[str]:
     destination = _destination(instruction.destination)
     if destination:
         yield destination
@@ -105,15 +93,15 @@ def _operands(instruction: Instruction, core: CoreParameters) -> Iterator[str]:
         yield _source(source, core)
 
 
-def _destination(destination: Destination) -> str:
+def _destination(destination: isa.Destination) -> str:
     match destination:
-        case ToRegister(number=number):
+        case isa.ToRegister(number=number):
             return f"%r{number}"
-        case ToPredicate(number=number):
+        case isa.ToPredicate(number=number):
             return f"%p{number}"
-        case ToOutputs(channels=(channel,), tag=tag):
+        case isa.ToOutputs(channels=(channel,), tag=tag):
             return f"%o{channel}.{tag}"
-        case ToOutputs(channels=channels, tag=tag):
+        case isa.ToOutputs(channels=channels, tag=tag):
             return f"%o{{{_numbers(channels)}}}.{tag}"
         case None:
             return ""
@@ -123,12 +111,12 @@ def _numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _source(source: Source, core: CoreParameters) -> str:
+def _source(source: isa.Source, core: CoreParameters) -> str:
     match source:
-        case FromRegister(number=number):
+        case isa.FromRegister(number=number):
             return f"%r{number}"
-        case FromChannel(number=number):
+        case isa.FromChannel(number=number):
             return f"%i{number}"
-        case Immediate(pattern=pattern):
+        case isa.Immediate(pattern=pattern):
             sign = pattern >> core.immediate_width - 1
             return f"${pattern - (sign << core.immediate_width)}"

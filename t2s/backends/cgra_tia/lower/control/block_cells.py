@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import FLOATS, INTEGERS
 from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
@@ -25,19 +26,6 @@ from t2s.backends.cgra_tia.lower.control.control_states import (
 )
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.values import pattern_of
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Opcode,
-    Source,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-)
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int
@@ -56,7 +44,7 @@ class BlockCell:
 
     name: str
     kind: CellKind
-    program: CellProgram
+    program: isa.CellProgram
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     loops: tuple[tuple[int, int], ...]
@@ -134,7 +122,7 @@ class _BlockWriter:
         places = {n: with_fewer(o, tags) for n, o in merged(reached, start).items()}
         constants = {number: pattern for (pattern, _), number in cell.constants.items()}
         program = program_of_places(places, constants, name)
-        fma = any(i.opcode in ON_FMA for i in program.instructions)
+        fma = any(i.opcode in isa.ON_FMA for i in program.instructions)
         checks = max((len(i.trigger.checks) for i in program.instructions), default=0)
         core = EXTENDED_CORE
         sizes = [
@@ -159,13 +147,13 @@ class _BlockWriter:
         """Ports and registers for what the block has."""
         cell, block = self._cell, self._block
         for head in block.heads:
-            cell.sources[block.values[head]] = FromChannel(cell.input(head))
+            cell.sources[block.values[head]] = isa.FromChannel(cell.input(head))
         used = frozenset[str]().union(*self._needed.live.values())
         for name in block.registers:
             if name in self._needed.summed:
-                cell.sources[name] = FromChannel(cell.loop(name)[1])
+                cell.sources[name] = isa.FromChannel(cell.loop(name)[1])
             elif name in used:
-                cell.sources[name] = FromRegister(cell.new_register())
+                cell.sources[name] = isa.FromRegister(cell.new_register())
 
     def _start(self, registers: Sequence[str], then: Hashable) -> Hashable:
         """A place before the first one, at which sums start with zero."""
@@ -174,8 +162,8 @@ class _BlockWriter:
             output, _ = self._cell.loop(name)
             zero = const(0.0, self._block.registers[name])
             step = CellStep(
-                opcode=Opcode.MOV,
-                destination=ToOutputs((output,), flat.VALUE_TAG),
+                opcode=isa.Opcode.MOV,
+                destination=isa.ToOutputs((output,), flat.VALUE_TAG),
                 sources=(self._cell.literal(zero, immediate=True),),
             )
             self._places["start", name] = [PlaceOption(step=step, holds=None, after=place)]
@@ -220,7 +208,7 @@ class _BlockWriter:
                 return self._test(tree, state, known, checks, holds)
             case flat.Ask(asks=asks, answers=answers, index=index, then=then):
                 steps = self._steps(known)
-                steps.compute(index, ToOutputs((self._cell.output(asks),), flat.VALUE_TAG))
+                steps.compute(index, isa.ToOutputs((self._cell.output(asks),), flat.VALUE_TAG))
                 wait = flat.HeadWait(heads=(answers,), cases=(((flat.VALUE_TAG,), then),))
                 return self._chain(steps, self._place(wait, state, known), checks, holds)
             case flat.Firing():
@@ -248,7 +236,7 @@ class _BlockWriter:
         condition = test.condition
         if isinstance(condition, Local):
             condition = apply_not_zero(condition)
-        steps.compute(condition, ToPredicate(TEST))
+        steps.compute(condition, isa.ToPredicate(TEST))
         place = ("test", test.yes, test.no, state, known)
         if place not in self._places:
             self._places[place] = []
@@ -272,18 +260,18 @@ class _BlockWriter:
         for (value, tag), channels in _grouped(firing.puts).items():
             ports = {self._cell.output(self._same[channel]) for channel in channels}
             zero = const(0, self._block.outputs[channels[0]]) if value is None else value
-            steps.compute(zero, ToOutputs(tuple(sorted(ports)), tag))
+            steps.compute(zero, isa.ToOutputs(tuple(sorted(ports)), tag))
         self._keep(steps, firing.writes)
         takes = {self._cell.input(head) for head in firing.takes}
         takes |= {p for p in self._sums_taken(firing, state) if not steps.take_where_read(p)}
         if firing.after is None:
             _end(steps)
         elif not steps.steps and takes:
-            steps.add(Opcode.NOP)
+            steps.add(isa.Opcode.NOP)
         if not steps.steps:
             assert firing.after is not None
             place = ("state", firing.after)
-            steps.add(Opcode.NOP)
+            steps.add(isa.Opcode.NOP)
             return self._chain(steps, place, checks, holds)
         self._take_last(steps, takes)
         after: Hashable = None if firing.after is None else ("state", firing.after)
@@ -295,7 +283,7 @@ class _BlockWriter:
         for name, value in writes:
             if name in self._needed.summed:
                 output, _ = self._cell.loop(name)
-                steps.compute(value, ToOutputs((output,), flat.VALUE_TAG))
+                steps.compute(value, isa.ToOutputs((output,), flat.VALUE_TAG))
             else:
                 plain[name] = value
         saved: list[tuple[str, int]] = []
@@ -311,14 +299,14 @@ class _BlockWriter:
                 steps.compute(value, self._register(name))
                 continue
             saved.append((name, steps.temporary()))  # a circle: the new value waits
-            steps.compute(value, ToRegister(saved[-1][1]))
+            steps.compute(value, isa.ToRegister(saved[-1][1]))
         for name, number in saved:
-            steps.add(Opcode.MOV, self._register(name), (FromRegister(number),))
+            steps.add(isa.Opcode.MOV, self._register(name), (isa.FromRegister(number),))
 
-    def _register(self, name: str) -> ToRegister:
+    def _register(self, name: str) -> isa.ToRegister:
         source = self._cell.sources[name]
-        assert isinstance(source, FromRegister)
-        return ToRegister(source.number)
+        assert isinstance(source, isa.FromRegister)
+        return isa.ToRegister(source.number)
 
     def _sums_taken(self, firing: flat.Firing, state: flat.ControlState) -> set[int]:
         """The loops of which the token goes: what was kept is replaced, or no longer needed."""
@@ -384,11 +372,11 @@ def _end(steps: FiringSteps) -> None:
     """The last step ends the cell: it puts what is left to put, which is zero."""
     if steps.steps:
         last = steps.steps[-1]
-        zero = last.opcode is Opcode.MOV and getattr(last.sources[0], "pattern", 1) == 0
-        if zero and isinstance(last.destination, ToOutputs):
-            steps.steps[-1] = replace(last, opcode=Opcode.HALT, sources=())
+        zero = last.opcode is isa.Opcode.MOV and getattr(last.sources[0], "pattern", 1) == 0
+        if zero and isinstance(last.destination, isa.ToOutputs):
+            steps.steps[-1] = replace(last, opcode=isa.Opcode.HALT, sources=())
             return
-    steps.add(Opcode.HALT)
+    steps.add(isa.Opcode.HALT)
 
 
 # Expressions as steps: an instruction for each operator, with its operands where they are.
@@ -414,7 +402,7 @@ class CellContext:
     refusals: BlockRefusals
     contract: bool
     loose: frozenset[str] = frozenset()
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, isa.Source] = field(default_factory=dict)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, int] = field(default_factory=dict)
     loops: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -440,16 +428,16 @@ class CellContext:
             self.loops[name] = (self.output(f"{name}.out"), self.input(f"{name}.in"))
         return self.loops[name]
 
-    def literal(self, value: Const, *, immediate: bool) -> Source:
+    def literal(self, value: Const, *, immediate: bool) -> isa.Source:
         """A number, in the instruction or in a register that holds it from the start."""
         pattern = pattern_of(value.value, value.type)
         small = -(1 << 31) <= (pattern ^ 1 << 63) - (1 << 63) < 1 << 31
         if immediate and small and not (value.type.is_float and pattern):
-            return Immediate(pattern & (1 << 32) - 1)
+            return isa.Immediate(pattern & (1 << 32) - 1)
         key = (pattern, value.type.is_float)
         if key not in self.constants:
             self.constants[key] = self.new_register()
-        return FromRegister(self.constants[key])
+        return isa.FromRegister(self.constants[key])
 
 
 @dataclass(kw_only=True)
@@ -463,20 +451,22 @@ class FiringSteps:
     _used: set[int] = field(default_factory=set)
     _loops: int = 0
 
-    def compute(self, expr: Expr, destination: Destination) -> None:
+    def compute(self, expr: Expr, destination: isa.Destination) -> None:
         """FiringSteps that leave the value of an expression somewhere."""
         opcode, operands = self._operation(expr)
         sources = self._operands(operands)
         takes = tuple(sorted({port for s in sources for port in _temporary_port(s, self.cell)}))
         self.add(opcode, destination, sources, takes)
         for source in sources:
-            if isinstance(source, FromRegister) and source.number in self._used:
+            if isinstance(source, isa.FromRegister) and source.number in self._used:
                 self._used.discard(source.number)
                 self._free.append(source.number)
 
     def take_where_read(self, port: int) -> bool:
         """Have the last step that reads a port take from it; whether there is one."""
-        reading = [at for at, step in enumerate(self.steps) if FromChannel(port) in step.sources]
+        reading = [
+            at for at, step in enumerate(self.steps) if isa.FromChannel(port) in step.sources
+        ]
         if reading:
             step = self.steps[reading[-1]]
             self.steps[reading[-1]] = replace(step, takes=tuple(sorted({*step.takes, port})))
@@ -484,13 +474,13 @@ class FiringSteps:
 
     def add(
         self,
-        opcode: Opcode,
-        destination: Destination = None,
-        sources: tuple[Source, ...] = (),
+        opcode: isa.Opcode,
+        destination: isa.Destination = None,
+        sources: tuple[isa.Source, ...] = (),
         takes: tuple[int, ...] = (),
     ) -> None:
         """A step, with the checks of what it reads and takes."""
-        ports = {s.number for s in sources if isinstance(s, FromChannel)} | set(takes)
+        ports = {s.number for s in sources if isinstance(s, isa.FromChannel)} | set(takes)
         self.steps.append(
             CellStep(
                 opcode=opcode,
@@ -512,16 +502,16 @@ class FiringSteps:
         count = len(self._used) + len(self._free)
         name = f"?temporary{count}"
         if name not in self.cell.sources:
-            self.cell.sources[name] = FromRegister(self.cell.new_register())
+            self.cell.sources[name] = isa.FromRegister(self.cell.new_register())
         source = self.cell.sources[name]
-        assert isinstance(source, FromRegister)
+        assert isinstance(source, isa.FromRegister)
         return source.number
 
-    def _operands(self, operands: tuple[Expr, ...]) -> tuple[Source, ...]:
-        found: list[Source] = []
+    def _operands(self, operands: tuple[Expr, ...]) -> tuple[isa.Source, ...]:
+        found: list[isa.Source] = []
         for operand in operands:
             if isinstance(operand, Const):
-                immediate = not any(isinstance(source, Immediate) for source in found)
+                immediate = not any(isinstance(source, isa.Immediate) for source in found)
                 found.append(self.cell.literal(operand, immediate=immediate))
             elif isinstance(operand, Local):
                 found.append(self.cell.sources[operand.name])
@@ -529,23 +519,23 @@ class FiringSteps:
                 found.append(self._between(operand))
         return tuple(found)
 
-    def _between(self, operand: Expr) -> Source:
+    def _between(self, operand: Expr) -> isa.Source:
         """A result that only the next step needs."""
         opcode, _ = self._operation(operand)
-        if opcode in ON_FMA:
+        if opcode in isa.ON_FMA:
             self._loops += 1
             output, into = self.cell.loop(f"?result{self._loops}")
-            self.compute(operand, ToOutputs((output,), 0))
-            return FromChannel(into)
+            self.compute(operand, isa.ToOutputs((output,), 0))
+            return isa.FromChannel(into)
         number = self.temporary()
-        self.compute(operand, ToRegister(number))
-        return FromRegister(number)
+        self.compute(operand, isa.ToRegister(number))
+        return isa.FromRegister(number)
 
-    def _operation(self, expr: Expr) -> tuple[Opcode, tuple[Expr, ...]]:
+    def _operation(self, expr: Expr) -> tuple[isa.Opcode, tuple[Expr, ...]]:
         """The operator at the root of an expression, and its operands."""
         match expr:
             case Const() | Local():
-                return Opcode.MOV, (expr,)
+                return isa.Opcode.MOV, (expr,)
             case Cast():
                 return self._converted(expr)
             case Apply(operator=Op.ADD, operands=(left, right)):
@@ -553,23 +543,23 @@ class FiringSteps:
                     product = _same_word(product)
                     if isinstance(product, Apply) and product.operator is Op.MULTIPLY:
                         if expr.type.is_integer:
-                            return Opcode.MAC, self._plain(other, *product.operands)
+                            return isa.Opcode.MAC, self._plain(other, *product.operands)
                         if self.cell.contract:
-                            return Opcode.FMAC, self._plain(other, *product.operands)
+                            return isa.Opcode.FMAC, self._plain(other, *product.operands)
             case Apply(operator=Op.NOT, operands=(value,)):
                 if expr.type.is_bool:
-                    return Opcode.EQ, self._plain(value, const(0, _WORD))
-                return Opcode.BXOR, self._plain(value, const(-1, _WORD))
+                    return isa.Opcode.EQ, self._plain(value, const(0, _WORD))
+                return isa.Opcode.BXOR, self._plain(value, const(-1, _WORD))
             case Apply(operator=Op.FUSED_MULTIPLY_ADD, operands=(left, right, start)):
-                return Opcode.FMAC, self._plain(start, left, right)
+                return isa.Opcode.FMAC, self._plain(start, left, right)
             case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, Const() as by)) if (
                 _is_power_of_two(by)
             ):
                 number = int(by.value)
                 shift = const(number.bit_length() - 1, _WORD)
                 if expr.operator is Op.FLOOR_DIVIDE:
-                    return Opcode.ASR, self._numbers(left, shift)
-                return Opcode.BAND, self._plain(left, const(number - 1, _WORD))
+                    return isa.Opcode.ASR, self._numbers(left, shift)
+                return isa.Opcode.BAND, self._plain(left, const(number - 1, _WORD))
         if isinstance(expr, Apply):
             table = FLOATS if expr.operands[0].type.is_float else INTEGERS
             if expr.operator in table:
@@ -592,21 +582,21 @@ class FiringSteps:
             found.append(Cast(value=wide, type=INT32) if loose else operand)
         return tuple(found)
 
-    def _converted(self, cast: Cast) -> tuple[Opcode, tuple[Expr, ...]]:
+    def _converted(self, cast: Cast) -> tuple[isa.Opcode, tuple[Expr, ...]]:
         source, target = cast.value.type, cast.type
         if target.is_float and (source.is_integer or source.is_bool):
-            return Opcode.ITF, self._numbers(cast.value)
+            return isa.Opcode.ITF, self._numbers(cast.value)
         if target.is_bool:
-            return Opcode.FNE, (cast.value, const(0.0, source))
+            return isa.Opcode.FNE, (cast.value, const(0.0, source))
         if source.is_float:
-            return Opcode.FTI, (cast.value,)
+            return isa.Opcode.FTI, (cast.value,)
         plain = _same_word(cast)
         if plain is not cast:
             (number,) = self._numbers(plain) if cast.type != plain.type else (plain,)
             return self._operation(number)
         by = const(_WORD.bits - target.bits, _WORD)
         high = Cast(value=cast.value, type=_WORD) << by
-        return Opcode.ASR, (high, by)
+        return isa.Opcode.ASR, (high, by)
 
 
 def _same_word(expr: Expr) -> Expr:
@@ -623,9 +613,9 @@ def _is_power_of_two(by: Const) -> bool:
     return by.type.is_integer and number > 0 and number & number - 1 == 0
 
 
-def _temporary_port(source: Source, cell: CellContext) -> list[int]:
+def _temporary_port(source: isa.Source, cell: CellContext) -> list[int]:
     """The input of a result in between, if a source is one."""
-    if not isinstance(source, FromChannel):
+    if not isinstance(source, isa.FromChannel):
         return []
     loops = [ports[1] for name, ports in cell.loops.items() if name.startswith("?")]
     return [port for port in loops if port == source.number]
