@@ -1,7 +1,7 @@
 """A decidable program as a machine of the graph: a mode for each predicate state.
 
-In goes a program with its states (below) and the ports that it is connected to; out
-comes a ``Machine`` in which a firing is an instruction.
+A program, its states (below) and its connected ports become a ``Machine`` in which each firing is
+one instruction.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ SCRATCHPAD_FILE = "scratchpad"
 
 @dataclass(frozen=True, slots=True)
 class TokenChannel:
-    """A channel of tokens, and how their tags go: with the values (``None``), in a channel of their
-    own, or nowhere (``""``), where nobody looks at them.
+    """A channel of tokens, and where their tags are.
+
+    ``tags`` is ``None`` if they are part of the tokens, else the name of a channel of their own, or
+    ``""`` if nothing reads them.
     """
 
     name: str
@@ -44,9 +46,9 @@ class TokenChannel:
 class CellMachine:
     """Builds the machine of a program.
 
-    ``label`` is the program's name in errors.  ``inputs`` and ``outputs`` are the channels at the
-    ports that are connected, ``input_types`` and ``output_types`` the types of words there where
-    these are floats, as ``register_types`` are of registers.
+    ``label`` is the program's name in errors.  ``inputs`` and ``outputs`` are the channels at
+    connected ports.  ``input_types``, ``output_types`` and ``register_types`` are the types of
+    words that are not plain words of the core.
     """
 
     name: str
@@ -152,7 +154,7 @@ class CellMachine:
         return conjunction(*map(_test, checks))
 
     def _choice(self, state: PredicateState, instruction: isa.Instruction) -> Choice:
-        """An instruction: one rule, or two where its result is a predicate."""
+        """An instruction as one rule, or as two if its result goes to a predicate."""
         when = conjunction(*map(_test, instruction.trigger.checks))
         self._landed = landing(instruction, state.pending)
         reads, value = self._result(instruction)
@@ -204,7 +206,7 @@ class CellMachine:
         )
 
     def _result(self, instruction: isa.Instruction) -> tuple[tuple[Statement, ...], Expr]:
-        """What an instruction computes, and the statements that come before."""
+        """The result of an instruction, and the statements that compute it."""
         floats = instruction.opcode in FLOAT_OPERANDS
         moves = instruction.opcode is isa.Opcode.MOV
         type = DOUBLE if floats else self._result_type(instruction) if moves else self.word
@@ -237,7 +239,7 @@ class CellMachine:
         return (Let(target=name, value=value),), Local(name=name, type=value.type)
 
     def _result_type(self, instruction: isa.Instruction) -> Type:
-        """The type of what an instruction leaves somewhere."""
+        """The type of the register or channel that an instruction writes."""
         match instruction.destination:
             case isa.ToRegister(number=number):
                 return self.register_types.get(number, self.word)
@@ -255,7 +257,7 @@ class CellMachine:
                 return immediate_constant(pattern, self.core, immediate)
 
     def _register(self, number: int) -> Expr:
-        """What a register holds when an instruction fires: a result that has just come, maybe."""
+        """The content of a register at a firing: perhaps a result that has just landed."""
         name = f"landed{number}" if number in self._landed else f"r{number}"
         return Local(name=name, type=self.register_types.get(number, self.word))
 
@@ -287,20 +289,19 @@ def _any(conditions: Sequence[Expr | None]) -> Expr | None:
     return result
 
 
-# What decides which instruction fires: reachable predicate states, and the order of waiting.
+# The reachable predicate states of a program, and what decides which instruction fires in each.
 #
-# A program is *decidable* if tokens and tags alone decide what fires, and never whether a token or
-# room is there already.  In each reachable predicate state it waits for the channels that all of
-# its candidates check; their tags then tell the candidates apart, where these wait for further
+# A program is *decidable* if tags and values alone decide what fires, and never whether a token or
+# room is there already.  In each reachable state it waits for the channels that all of its
+# candidates check.  Their tags then have to tell the candidates apart if these wait for further
 # channels, or write outputs, which may be full.
 #
-# A register that a result of the FMA goes to is *pending* until an instruction reads or writes it,
-# which waits for the result as for a token.  So the states are those of the predicates and of what
-# is pending, and the result is a channel of its own (``LANDING``).
+# A register that a result of the FMA goes to is *pending* until an instruction reads or writes it;
+# that instruction waits for the result as for a token.  So a state consists of the predicates and
+# of the pending registers, and each result is a channel of its own (``LANDING``).
 #
-# In goes a program and the channels that anybody feeds; out come the states.  Refused, with both
-# instructions and the channel: candidates of which the later one may overtake the earlier one, and
-# instructions that may find a channel empty that they do not check.
+# Refused, with both instructions and the channel: candidates of which the later one may overtake
+# the earlier one, and instructions that may find a channel empty that they do not check.
 
 LANDING = 64
 """The channel of the result that goes to register 0; those of other registers follow."""
@@ -316,9 +317,9 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredicateState:
-    """A reachable state: what it waits for at first, and then the groups of candidates.
+    """A reachable state: the channels that it waits for first, and the groups of candidates.
 
-    ``pending`` are the registers whose values have not come yet.
+    ``pending`` are the registers whose values have not arrived yet.
     """
 
     predicates: int
@@ -330,7 +331,7 @@ class PredicateState:
 def states_of(
     program: isa.CellProgram, name: str, fed: Collection[int]
 ) -> tuple[PredicateState, ...]:
-    """The states that can be reached, the first one first; ``name`` is for errors."""
+    """The reachable states, beginning with the initial one; ``name`` is for errors."""
     _check_heads(program, name)
     found: dict[tuple[int, frozenset[int]], PredicateState] = {}
     waiting = [(0, frozenset[int]())]
@@ -357,7 +358,7 @@ def landing(instruction: isa.Instruction, pending: Collection[int]) -> list[int]
 
 
 def slow_register(instruction: isa.Instruction) -> int | None:
-    """The register that a result of the FMA goes to."""
+    """The register that the FMA result of an instruction goes to."""
     match instruction.destination:
         case isa.ToRegister(number=number) if instruction.opcode in isa.ON_FMA:
             return number
@@ -371,7 +372,7 @@ def next_pending(instruction: isa.Instruction, pending: frozenset[int]) -> froze
 
 
 def next_states(instruction: isa.Instruction, predicates: int) -> tuple[int, ...]:
-    """The predicates after a firing: two cases, zero and not zero, where the result decides."""
+    """The possible predicates after a firing: first for result zero, then for not zero."""
     results = [predicates]
     if isinstance(instruction.destination, isa.ToPredicate):
         bit = 1 << instruction.destination.number
@@ -381,7 +382,7 @@ def next_states(instruction: isa.Instruction, predicates: int) -> tuple[int, ...
 
 
 def exclusive(one: isa.Instruction, other: isa.Instruction, channels: Collection[int]) -> bool:
-    """Whether the tags on some channels can never allow both."""
+    """Whether no tags on these channels allow both."""
     return any(
         a.channel == b.channel and a.channel in channels and _apart(a, b)
         for a in one.trigger.checks
@@ -410,7 +411,7 @@ def _state(
     for number, instruction in enumerate(candidates):
         waits = instruction.trigger.checks or landing(instruction, pending)
         if not waits and not instruction.outputs:
-            candidates = candidates[: number + 1]  # it fires whatever there is
+            candidates = candidates[: number + 1]  # it always fires, so those after it never do
             break
     waited = [_waited(instruction, pending) for instruction in candidates]
     always = set[int]().union(*waited[:1]).intersection(*waited)
@@ -434,7 +435,7 @@ def _state(
 
 
 def _check_heads(program: isa.CellProgram, name: str) -> None:
-    """Refuse an instruction that may find a channel empty: a node would wait for the token."""
+    """Refuse an instruction that may find a channel empty: a node would wait instead."""
     empty = sorted(reach(program).maybe_empty)
     if not empty:
         return
@@ -482,7 +483,7 @@ def _channels(instruction: isa.Instruction) -> set[int]:
 
 
 def _waited(instruction: isa.Instruction, pending: Collection[int]) -> set[int]:
-    """All channels that an instruction waits for, those of results that land included."""
+    """All channels that an instruction waits for, including those of FMA results."""
     return _channels(instruction) | {LANDING + n for n in landing(instruction, pending)}
 
 

@@ -1,9 +1,9 @@
-"""A placed design as a graph: what ``simulate`` runs fast, and what the interpreter agrees with.
+"""A placed design as a graph that ``simulate`` runs fast, and that agrees with the interpreter.
 
-Each branch of a net is a channel of the latency and the capacity of its placement, to which the
-FMA's pipeline adds where its results leave.  Cells that are alike are one array of PEs; so are
-units.  A cell whose firings depend on what it gets is a machine.  All operators take no time of
-their own: run the graph on the device ``"ideal"``, or on one that differs in its memory alone.
+Each branch of a net is a channel with the latency and the capacity of its placement, plus the FMA's
+pipeline where FMA results leave.  Similar cells are one array of PEs; so are similar units.  A cell
+whose firings depend on tokens is a machine.  Operators themselves take no time: run the graph on
+the device ``"ideal"``, or on a device that differs from it in its memory only.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ from t2s.graph.verify import verify_graph
 def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     """The graph of a placed design: the same values and cycles as ``run_placed``.
 
-    ``fused`` says whether ``fmac`` rounds once or twice.  A result of the FMA that goes to a
-    register is a token until it is used.  Raises ``UserError`` for a program that is no process of
-    a Kahn network, and for operators that graphs do not have.
+    ``fused`` says whether ``fmac`` rounds once or twice.  An FMA result that goes to a register is
+    a token until it is used.  Raises ``UserError`` for a program that is not a process of a Kahn
+    network, and for operators that graphs do not have.
     """
     netlist = design.netlist
     kinds = WordKinds(netlist)
@@ -124,7 +124,7 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
 
 
 def parts_of_nodes(design: PlacedDesign) -> dict[str, tuple[str, ...]]:
-    """For each node of the graph of a design the cells or units that it stands for, by name."""
+    """For each node of the lifted graph, the names of the cells or units that it stands for."""
     kinds = WordKinds(design.netlist)
     classes = classes_of(design.netlist, StaticCells(design.netlist).firings, kinds)
     return {found.name: tuple(part.name for part in found.parts) for found in classes}
@@ -140,7 +140,7 @@ def machine_of(
     *,
     fused: bool,
 ) -> Machine:
-    """The node of a cell or a unit whose firings depend on what it gets."""
+    """The node of a cell or a unit whose firings depend on tokens."""
     cell = found.first
     inputs = {
         link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
@@ -178,7 +178,7 @@ def machine_of(
 def _landings(
     found: PartClass, kinds: WordKinds, fabric: CgraFabric, names: NameSupply
 ) -> dict[int, Channel]:
-    """A channel from a cell to itself for each register that results of its FMA go to."""
+    """A channel from a cell to itself for each register that receives FMA results."""
     cell = found.first
     if not isinstance(cell, NetCell):
         return {}
@@ -201,7 +201,7 @@ def _landings(
     }
 
 
-# Classes of parts as arrays of PEs: their loops, what they take, compute and send.
+# Classes of parts as arrays of PEs: loops, receives, computation and sends.
 
 FALSE = const(False, BOOL)
 
@@ -281,7 +281,7 @@ class ArrayBody:
         )
 
     def _indices(self, unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
-        """The subscripts of an address in the row-major array."""
+        """The subscripts of a unit's address in its row-major array."""
         factors, constant = self.found.base
         names = self.found.space_names
         terms = dict(zip(names, factors, strict=True))
@@ -295,7 +295,7 @@ class ArrayBody:
     def _by_dimension(
         self, terms: Mapping[str, int], constant: int, shape: Sequence[int]
     ) -> tuple[Expr, ...] | None:
-        """A sum for each dimension; ``None`` where one leaves its extent."""
+        """An affine subscript for each dimension; ``None`` if one of them leaves its extent."""
         ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in self.found.space}
         for name, loop in zip(self.found.loop_names, self.found.nest.loops, strict=True):
             if any(loop.extent.coefficients):
@@ -348,7 +348,7 @@ class ArrayBody:
     def _after_prologue(
         self, prologue: Sequence[isa.Instruction], steady: Sequence[tuple[isa.Instruction, Expr]]
     ) -> list[tuple[isa.Instruction, Expr]]:
-        """All instructions with the iterations in which they fire."""
+        """All instructions, with the conditions under which they fire."""
         if not prologue:
             return list(steady)
         first, later = (equals(Index(name=ROUND), number) for number in (0, 1))
@@ -378,7 +378,7 @@ class ArrayBody:
     def _result(
         self, choices: Sequence[tuple[isa.Instruction, Expr]], type: Type, name: str
     ) -> Expr:
-        """The result of the instruction that fires; one operator where all have the same."""
+        """The result of the instruction that fires; one operator if all have the same."""
         forms = {(instruction.opcode, len(instruction.sources)) for instruction, _ in choices}
         if len(forms) == 1:
             operands = [
@@ -426,7 +426,7 @@ class ArrayBody:
     # -- ports ---------------------------------------------------------------------------------
 
     def _receive(self, port: int, when: Expr) -> None:
-        """Take a token at an input, from the channel that there is at a place."""
+        """Take a token at an input, from the channel that ends at the PE."""
         mine = [
             link
             for link in self.links
@@ -471,7 +471,7 @@ class ArrayBody:
         return result
 
     def _when(self, action: TagAction) -> Expr:
-        """The steps of the nest in which an action happens."""
+        """The condition under which an action happens in a step of the nest."""
         if action.tags is None:
             return TRUE
         nest = self.found.nest
@@ -493,7 +493,7 @@ def _tag_of(instruction: isa.Instruction) -> int:
 
 
 def _quotient(number: int, stride: int) -> int:
-    """Towards zero."""
+    """The quotient, rounded towards zero."""
     return number // stride if number >= 0 else -(-number // stride)
 
 
@@ -509,7 +509,7 @@ def _any(conditions: object) -> Expr:
 
 
 def _chosen(values: Sequence[tuple[Expr, Expr]]) -> Expr:
-    """The value beside the condition that holds; one of them does."""
+    """The value whose condition holds; one of them does."""
     result = values[-1][0]
     for value, when in reversed(values[:-1]):
         if value != result:

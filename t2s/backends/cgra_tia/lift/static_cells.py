@@ -1,13 +1,10 @@
-"""Cells whose n-th firing is known without running them.
+"""Static cells: their n-th firing is known without running them.
 
-Such a cell stays in one predicate state, and each of its instructions takes a token from one input,
-the *leader*.  The n-th firing then belongs to the n-th token of the leader, whose tag chooses the
-instruction.  Behind the leader is a ``seq`` or ``ld`` unit, perhaps through other such cells, so
-the cell runs the nest of that unit, and its tags are conditions on the loops.  Before it comes to
-that state a cell may fire a few instructions one after the other (the *prologue*), as it does to
-load a value that stays.
-
-In goes a netlist; out come the firings of each such cell.  All other cells are left out.
+A static cell stays in one predicate state, and each of its instructions takes a token from one
+input, the *leader*.  The n-th firing takes the n-th token of the leader, whose tag chooses the
+instruction.  The leader is fed by a ``seq`` or ``ld`` unit, perhaps through other static cells, so
+the cell runs the nest of that unit, and its tags are conditions on the loops.  Before that, a cell
+may fire a few instructions in sequence (the *prologue*), for example to load a stationary operand.
 """
 
 from __future__ import annotations
@@ -38,14 +35,14 @@ _NOT_STATIC = frozenset({isa.Opcode.HALT, isa.Opcode.LSW, isa.Opcode.SSW})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSteps:
-    """A nest, and the tag of each of its steps: that of the first case that holds, else 0."""
+    """A nest, and the tag of each of its steps: that of the first case that holds, or 0."""
 
     loops: tuple[StreamLoop, ...] = ()
     tags: tuple[TagCase, ...] = ()
 
     @property
     def possible(self) -> frozenset[int]:
-        """The tags that there may be."""
+        """The tags that can occur."""
         found: set[int] = set()
         for case in self.tags:
             found.add(case.tag)
@@ -55,7 +52,7 @@ class TaggedSteps:
 
 
 def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
-    """The nest of the steps with some tags; ``None`` if these are not a range of each loop."""
+    """The nest of the steps with these tags; ``None`` if they are not a range of each loop."""
     sums = [condition.sum for case in nest.tags for condition in case.when]
     used = [
         axis
@@ -106,7 +103,7 @@ def _tags_at(cases: Sequence[TagCase], steps: Array) -> Array:
 
 
 def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
-    """The condition over loops that start where those of the condition have these values."""
+    """The condition for loops that start at these values of the original loops."""
     moved = AffineSum(
         constant=condition.sum.at(tuple(low)), coefficients=condition.sum.coefficients
     )
@@ -115,7 +112,7 @@ def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagAction:
-    """An instruction, and the tags of the leader with which it fires (``None``: all)."""
+    """An instruction, and the tags of the leader for which it fires (``None``: all)."""
 
     instruction: isa.Instruction
     tags: frozenset[int] | None
@@ -123,7 +120,7 @@ class TagAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticFirings:
-    """What a cell does: the prologue once, then an action in each step of a nest."""
+    """The firings of a cell: the prologue once, then an action in each step of a nest."""
 
     nest: TaggedSteps
     actions: tuple[TagAction, ...]
@@ -173,7 +170,7 @@ class StaticCells:
         return None
 
     def _stream(self, source: tuple[str, int] | None) -> TaggedSteps | None:
-        """The nest with the tags of all tokens from an output, where these are known."""
+        """The nest and the tags of all tokens from an output, if these are known."""
         if source is None:
             return None
         part, port = source
@@ -200,7 +197,7 @@ class StaticCells:
         return TaggedSteps(loops=nest.loops, tags=_shortened(cases, rest))
 
     def _possible(self, source: tuple[str, int] | None) -> frozenset[int]:
-        """The tags that tokens from an output may have."""
+        """The tags that tokens from an output can have."""
         if source is None:
             return frozenset()
         part, port = source
@@ -212,14 +209,14 @@ class StaticCells:
         )
 
     def _certain(self, cell: str, check: isa.TagCheck) -> bool:
-        """Whether every token that comes passes a check."""
+        """Whether every token that can arrive passes a check."""
         possible = self._possible(self._sources.get((cell, check.channel)))
         return bool(possible) and all(_holds(check, tag) for tag in possible)
 
     def _actions(
         self, cell: str, leader: int, nest: TaggedSteps, instructions: Sequence[isa.Instruction]
     ) -> tuple[TagAction, ...] | None:
-        """The instruction for each tag of the leader; ``None`` if that is not all that decides."""
+        """The instruction for each tag of the leader; ``None`` if something else decides too."""
         chosen: dict[int, set[int]] = {}
         for tag in sorted(nest.possible):
             fitting = [n for n, i in enumerate(instructions) if _accepts(i, leader, {tag})]
@@ -239,7 +236,7 @@ class StaticCells:
 
 
 def _is_plain(instruction: isa.Instruction) -> bool:
-    """Whether it computes no predicate, and reads and checks nothing that it does not take."""
+    """Whether it writes no predicate, and takes everything that it reads and checks."""
     trigger = instruction.trigger
     if isinstance(instruction.destination, isa.ToPredicate):
         return False
@@ -266,7 +263,7 @@ def _tag(action: TagAction) -> int:
 
 
 def _shortened(cases: Sequence[TagCase], rest: int) -> tuple[TagCase, ...]:
-    """Cases that give the same; a last one for all other steps, if they do not have tag 0."""
+    """Equivalent cases; the last one is for all other steps, if their tag is not 0."""
     if all(case.tag == rest for case in cases):
         cases = ()
     return tuple(cases) if rest == 0 else (*cases, TagCase(when=(), tag=rest))

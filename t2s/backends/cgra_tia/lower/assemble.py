@@ -1,4 +1,4 @@
-"""Cells, stream units and nets, put together to a ``Netlist``."""
+"""Assembles cells, stream units and nets into a ``Netlist``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOOP = -1
 
 @dataclass(kw_only=True)
 class _Wiring:
-    """A net that is being made: its source, its sinks, and the wires that it is."""
+    """A net under construction: its source, its sinks, and the wires that it implements."""
 
     source: Endpoint
     wires: list[Wire]
@@ -60,7 +60,7 @@ class Assembly:
     # --------------------------------------------------------------------------------- parts
 
     def add_cell(self, draft: CellDraft, index: int) -> None:
-        """A cell of a process, the one of this number; nothing if it does nothing."""
+        """Add the cell number ``index`` of a process, unless it has no actions."""
         actions = list(dict.fromkeys(action for action in draft.actions if not action.idle))
         if not actions:
             return
@@ -81,7 +81,7 @@ class Assembly:
             )
 
     def add_shared(self, cell: SharedCell, index: int) -> None:
-        """A cell of a process that several operations share."""
+        """Add a cell of a process that several operations share."""
         made = cell.merged()
         draft = made.draft
         ports = ports_of(draft, made.actions, tagged=True)
@@ -115,7 +115,7 @@ class Assembly:
             self._source(wire, Endpoint(part=draft.name, port=port))
 
     def add_buffer(self, replay: Replay) -> None:
-        """A virtual buffer: a cell that sends what comes to its net and to itself."""
+        """Add a virtual buffer: a cell that sends what arrives to its net and back to itself."""
         if replay.shuffle is not None:
             self._add_shuffle(replay, replay.shuffle)
             return
@@ -146,7 +146,7 @@ class Assembly:
         )
 
     def _add_shuffle(self, replay: Replay, shuffle: Shuffle) -> None:
-        """A cell that sends what comes in another order."""
+        """Add a cell that sends what arrives in another order."""
         name, origin = replay.name, replay.origin
         cell = NetCell(name=name, kind=CellKind.CONTROL, program=shuffle.program, origin=origin)
         self._cells.append(cell)
@@ -163,10 +163,10 @@ class Assembly:
             self._nets[end] = _Wiring(source=end, wires=[wire])
 
     def _sink(self, wire: Wire, end: Endpoint, before: int = 0, ahead: int = 0) -> None:
-        """An input, which a cell takes from for the first time after some firings.
+        """Note an input that a cell takes from for the first time after ``before`` firings.
 
-        The channel of a recurrence has two places more than values are under way, and a net that
-        closes a circle says how many those are.  ``ahead`` of them come early.
+        The channel of a recurrence has room for two more values than are in flight, and a net that
+        closes a cycle says how many those are.  ``ahead`` of them arrive early.
         """
         if isinstance(wire, TokenStream):
             room = self._aliases.room(wire)
@@ -178,7 +178,7 @@ class Assembly:
     # -------------------------------------------------------------------------------- result
 
     def netlist(self, name: str, location: SourceLocation | None) -> Netlist:
-        """The design; refused if a stream has takers and no source."""
+        """The design; refused if a stream has readers and no source."""
         graph = self._streams.graph
         for stream, unit in self._streams.sources.items():
             self._source(stream, Endpoint(part=unit.name))
@@ -233,7 +233,7 @@ class Assembly:
 
 
 def _control(draft: CellDraft, actions: Sequence[CellAction]) -> SequenceNest:
-    """The tags of a cell: the number of the action of each iteration that has one."""
+    """The tag sequence of a cell: the number of its action in each iteration in which it acts."""
     number = {action: at for at, action in enumerate(actions)}
     of_class = np.asarray([number.get(action, -1) for action in draft.actions])
     classes = draft.process.classes
@@ -257,7 +257,7 @@ def _rounds_before(draft: CellDraft, wire: Wire) -> int:
 
 
 def _passing(tag: int, *, first: bool, last: bool) -> isa.Instruction:
-    """One instruction of a virtual buffer: a pass over its tokens."""
+    """The instruction of a virtual buffer for one kind of pass over its tokens."""
     source = 0 if first else 1
     return isa.Instruction(
         trigger=isa.Trigger(
@@ -271,7 +271,7 @@ def _passing(tag: int, *, first: bool, last: bool) -> isa.Instruction:
 
 
 def _buffer_nest(replay: Replay) -> SequenceNest:
-    """Blocks of passes over the tokens: the first has tag 0, the last the highest one."""
+    """Blocks of passes over the tokens: the first pass has tag 0, the last one the highest tag."""
     passes = np.minimum(np.arange(replay.passes), 1)
     passes[-1] = min(replay.passes - 1, 2)
     return pattern_nest(passes, replay.blocks, replay.tokens)
@@ -296,7 +296,7 @@ class CellPorts:
 
 
 def ports_of(draft: CellDraft, actions: Sequence[CellAction], *, tagged: bool) -> CellPorts:
-    """Numbers for all that comes in and goes out; wires that always go together share an output."""
+    """Port numbers for all wires; wires that always carry the same share an output."""
     inputs: dict[Wire, int] = {}
     for wire in draft.inputs:
         if wire in draft.residents or any(wire in action.takes for action in actions):
@@ -455,7 +455,7 @@ class _Writer:
         )
 
     def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[isa.Source, ...]:
-        """The operands; one number may be an immediate, all others wait in registers."""
+        """The operands: one constant can be an immediate, others are initial register values."""
         found: list[isa.Source] = []
         immediate = False
         for operand in operands:
@@ -486,21 +486,21 @@ def _fits(pattern: int) -> bool:
     return pattern < half or pattern >= (1 << EXTENDED_CORE.word_width) - half
 
 
-# Which ``seq`` units there are: one for all cells that do the same at the same time.
+# ``seq`` units: one for all cells that need the same tags at the same time.
 #
-# A shared unit holds all of its cells to one pace, give or take what its net holds.  Cells of one
-# PE whose tags are the same have one, if they do something in every firing: then none of them needs
-# what another one does in a later firing.  Cells of several PEs of a node share it too if none of
-# them waits for another one and they stand equally far from memory, but not if they exchange tokens
-# with a common neighbor, which may serve them in turn.
+# A shared unit makes its cells run at one pace, up to the slack of its net.  Cells of one PE with
+# the same tags share a unit if they act in every firing, because then none of them needs the result
+# of a later firing of another.  Cells of several PEs of a node share it as well if none of them
+# waits for another and all are equally far from memory, unless they exchange tokens with a common
+# neighbor, which may serve them in turn: the shared pace could then deadlock.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controlled:
-    """A port that waits for tags.
+    """An input port for tags.
 
-    ``index`` is the number of the cell within its PE, ``always`` whether it does something in every
-    firing of that.
+    ``index`` is the number of the cell within its PE; ``always`` says whether it acts in every
+    firing of the PE.
     """
 
     end: Endpoint
@@ -512,7 +512,7 @@ class Controlled:
 
 @dataclass(kw_only=True)
 class _Order:
-    """How the parts depend on one another: circles, and the length of the way to each of them."""
+    """Dependences between parts: strongly connected components, and the longest path to each."""
 
     circle: dict[str, int]
     rank: dict[int, int]
@@ -564,14 +564,14 @@ def sequencers(
 
 
 def _in_common(points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The coordinates that several points have in common, which tells alike units apart."""
+    """The coordinates that several points have in common, which tell similar units apart."""
     return tuple(column[0] for column in zip(*points, strict=True) if len(set(column)) == 1)
 
 
 def _in_one_pe(
     controlled: Sequence[Controlled],
 ) -> tuple[list[Controlled], dict[Endpoint, list[Endpoint]]]:
-    """One cell of each PE for each sequence of tags, and the ports that follow it."""
+    """One leading cell of each PE for each tag sequence, and the ports that share its unit."""
     leaders: dict[tuple[object, ...], Controlled] = {}
     followers: dict[Endpoint, list[Endpoint]] = {}
     for one in controlled:
@@ -585,7 +585,7 @@ def _in_one_pe(
 
 
 def _independent(group: Sequence[Controlled], order: _Order) -> bool:
-    """Whether no two cells of a group have a common neighbor over different nets."""
+    """Whether no two cells of a group reach a common neighbor through different nets."""
     met: dict[tuple[str, bool], set[str]] = {}
     for one in group:
         for neighbor, nets in order.neighbors.get(one.end.part, {}).items():
@@ -596,7 +596,7 @@ def _independent(group: Sequence[Controlled], order: _Order) -> bool:
 
 
 def _order(nets: Sequence[Net]) -> _Order:
-    """Circles of parts (strongly connected), and the longest way to each."""
+    """Strongly connected components of the parts, and the longest path to each."""
     names: dict[str, int] = {}
     arcs: list[tuple[int, int]] = []
     neighbors: dict[str, dict[tuple[str, bool], set[str]]] = {}
@@ -619,7 +619,7 @@ def _order(nets: Sequence[Net]) -> _Order:
 
 
 def _longest(arcs: set[tuple[int, int]]) -> dict[int, int]:
-    """The length of the longest way to each end of the arcs, which have no circles."""
+    """The length of the longest path to each end of the arcs, which are acyclic."""
     after: dict[int, list[int]] = {}
     waiting: dict[int, int] = {}
     for source, target in sorted(arcs):

@@ -1,4 +1,4 @@
-"""Nests of stream units: from static sequences to loops, addresses and rules for tags."""
+"""Loop nests of stream units: loops, addresses and tag rules of static sequences."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def _loop(name: str, extent: int) -> StreamLoop:
 def address_nest(
     nest: LoopNest, indices: Sequence[Expr], shape: Sequence[int], condition: Expr | None
 ) -> UnitNest | None:
-    """The nest of a unit that touches an array once in each iteration, or where a condition holds.
+    """The nest of a unit that accesses an array once in each iteration, or where a condition holds.
 
     ``indices`` are subscripts of a row-major array of this shape.  ``None`` if no nest of at most 8
-    loops has this sequence of addresses.
+    loops produces this sequence of addresses.
     """
     flat: Expr = const(0)
     for index, extent in zip(indices, shape, strict=True):
@@ -73,7 +73,7 @@ def address_nest(
 
 
 def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
-    """The nest of the iterations in which a condition holds, if that is a nest."""
+    """The iterations in which a condition holds, if they form a nest."""
     try:
         domain = LoopDomain([loop.interval for loop in nest.loops], [condition])
     except NotAffine:
@@ -94,7 +94,7 @@ def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
 
 
 def _from_loops(nest: LoopNest, flat: Expr) -> UnitNest | None:
-    """The loops as they are, where address and extents are affine in them."""
+    """The loops of the PE themselves, if the address and the extents are affine in them."""
     names = [loop.name for loop in nest.loops]
     shifted = from_zero(nest)
     form = _linear(flat, shifted)
@@ -123,7 +123,7 @@ def _sum(names: Sequence[str], form: tuple[dict[str, int], int]) -> AffineSum:
 
 
 def _merged(nest: UnitNest) -> UnitNest | None:
-    """The nest with neighboring loops made one while there are more than a unit has."""
+    """The nest with adjacent loops merged until a unit has enough loops for it."""
     loops = list(nest.loops)
     strides = list(nest.address.coefficients) + [0] * (len(loops) - len(nest.address.coefficients))
     if len(loops) > MOST_LOOPS and any(loop.extent.coefficients for loop in loops):
@@ -143,7 +143,7 @@ def _merged(nest: UnitNest) -> UnitNest | None:
 
 
 def _from_sequence(addresses: Array) -> UnitNest | None:
-    """A nest of constant extents and strides that gives a sequence of addresses."""
+    """A nest of constant extents and strides that produces a sequence of addresses."""
     if not len(addresses):
         return UnitNest(loops=(_loop("step", 0),), address=AffineSum())
     loops: list[StreamLoop] = []
@@ -177,9 +177,9 @@ def _repeats(sequence: Array, extent: int, stride: int) -> bool:
 def tag_nest(
     nest: LoopNest, sequence: Array, outer: int, inner: int, limit: int = MOST_RUNS
 ) -> SequenceNest:
-    """The nest of a ``seq`` unit whose tags are a sequence, repeated around and inside.
+    """The nest of a ``seq`` unit that sends a sequence of tags ``outer`` times.
 
-    ``outer`` times: each tag of the sequence ``inner`` times.
+    Each tag is sent ``inner`` times in a row.  Sequences without a short pattern are refused.
     """
     period = _period(sequence)
     runs = _runs(sequence[:period])
@@ -189,7 +189,7 @@ def tag_nest(
 
 
 def pattern_nest(sequence: Array, outer: int, inner: int) -> SequenceNest:
-    """A sequence of tags, ``outer`` times, each tag ``inner`` times."""
+    """The same for a sequence whose pattern is known to be short."""
     period = _period(sequence)
     runs = _runs(sequence[:period])
     repeats = outer * (len(sequence) // period)
@@ -214,13 +214,14 @@ def turn_nest(
 ) -> SequenceNest:
     """The nest of a ``seq`` unit that sends a tag for each turn of each round.
 
-    ``turns`` are the tags of each turn, by the class of the iteration that it works on: in round
-    ``r`` that is iteration ``r - stage``.  Where there is none the tag is ``nothing``.
+    ``turns`` are the tags of each turn, by the class of the iteration that it works on: iteration
+    ``r - stage`` in round ``r``.  Where that does not exist the tag is ``nothing``.
     """
     codes = classes.codes[: _period(classes.codes)]
     outer, inner = classes.outer * (len(classes.codes) // len(codes)), classes.inner
     found = [_runs(np.asarray(tags)[codes]) for tags in turns]
-    if sum(len(runs) for runs in found) * outer <= MOST_RUNS:  # no rest between repetitions
+    if sum(len(runs) for runs in found) * outer <= MOST_RUNS:
+        # short enough to be unrolled, so that turns need not rest between repetitions
         codes, outer = np.tile(codes, outer), 1
         found = [_runs(np.asarray(tags)[codes]) for tags in turns]
     count = sum(len(runs) for runs in found)
@@ -253,7 +254,7 @@ def _too_many_runs(nest: LoopNest, count: int, period: int, limit: int) -> NoRet
 
 
 def _period(sequence: Array) -> int:
-    """The length of the shortest beginning whose repetition is the sequence."""
+    """The length of the shortest prefix whose repetition is the sequence."""
     total = len(sequence)
     small = [number for number in range(1, int(total**0.5) + 1) if total % number == 0]
     for period in sorted({*small, *(total // number for number in small)}):
@@ -263,14 +264,14 @@ def _period(sequence: Array) -> int:
 
 
 def _runs(sequence: Array) -> list[tuple[int, int, int]]:
-    """Stretches of equal tags: first and last position, and the tag."""
+    """Runs of equal tags: first position, last position, tag."""
     ends = [*np.flatnonzero(np.diff(sequence)).tolist(), len(sequence) - 1]
     starts = [0, *(end + 1 for end in ends[:-1])]
     return [(s, e, int(sequence[s])) for s, e in zip(starts, ends, strict=True)]
 
 
 def _between(at: int, first: int, last: int, extent: int) -> tuple[UnitCondition, ...]:
-    """Conditions for loop ``at``, of this extent, being from ``first`` to ``last``."""
+    """Conditions that hold while loop ``at``, of this extent, is from ``first`` to ``last``."""
     unit = (0,) * at
     if first == last and extent > 1:
         return (UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1)), equal=True),)

@@ -1,15 +1,15 @@
 """The interpreter of profile A: programs in an array, cycle by cycle.
 
-Goes in: a program for each processing element, row by row, and the words of the memory.  Comes
-out: the memory at the end, the number of the last cycle (from 0), and for each processing element
-how many instructions it retired and in how many cycles none could fire.
+The input is a program for each processing element, row by row, and the words of the memory.  The
+result is the memory at the end, the number of the last cycle (from 0), and for each element how
+many instructions it retired and in how many cycles none could fire.
 
-Channel 0, 1, 2, 3 of an element is its neighbor in the north, east, south, west.  In a cycle, all
-of it from the state at its start: each element fires, or does not; each link moves a token if
-there is one and the receiver's FIFO is not full; each read port hands on the datum that is pending
-and takes the next address; each write port that has an address and a datum stores it.  The run
-ends when all elements have halted and no FIFO holds anything.  Refused: operators that no public
-machine has, and runs that get stuck or take too long.
+Channels 0, 1, 2, 3 of an element lead to its neighbors in the north, east, south, west.  In a
+cycle, based on the state at its start, each element fires or does not; each link moves a token if
+there is one and the receiver's FIFO is not full; each read port delivers its pending datum and
+takes the next address; each write port with an address and a datum stores it.  The run ends when
+all elements have halted and all FIFOs are empty.  Refused: operators that no public machine has,
+deadlocks, and runs beyond the limit of cycles.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from t2s.core.svg import PALETTE, Bar, SvgPicture, bar_chart
 
 @dataclass(kw_only=True)
 class PublicArray:
-    """What runs; ``changes`` are the FIFOs that change in the current cycle."""
+    """The array at run time; ``changes`` are the FIFOs that change in the current cycle."""
 
     elements: list[PublicElement] = field(default_factory=list)
     links: list[PublicLink] = field(default_factory=list)
@@ -89,21 +89,21 @@ SHOWN_ELEMENTS = 8
 
 
 class TriggeredDeadlockError(UserError):
-    """A program got stuck: nothing can happen any more, and it has not ended."""
+    """A program has not ended, and nothing can happen any more."""
 
 
 class TriggeredLimitError(UserError):
-    """A program had not ended at the limit of cycles."""
+    """A program had not ended when it reached the limit of cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicRun(NotebookDisplay):
-    """What a run came to.
+    """The result of a run.
 
     ``cycles`` is the number of the last cycle, from 0, as the public simulator counts; ``memory``
-    are the words at the end (uint32).  ``labels``, ``retired`` and ``untriggered`` are by element;
-    ``trace``, where it was asked for, has a row for each cycle, the last one among them, and a
-    column for each element: the number of the instruction that fired, or -1.
+    are the words at the end (uint32).  ``labels``, ``retired`` (instructions) and ``untriggered``
+    (cycles) are by element.  ``trace``, if requested, has a row for each cycle, including the last
+    one, and a column for each element: the number of the instruction that fired, or -1.
     """
 
     cycles: int
@@ -114,7 +114,7 @@ class PublicRun(NotebookDisplay):
     trace: Array | None = field(repr=False, default=None)
 
     def picture(self) -> SvgPicture:
-        """Instructions of each element, and the cycles in which it could fire none."""
+        """The instructions of each element, and the cycles in which it could not fire."""
         bars = [
             Bar(
                 name=label,
@@ -159,8 +159,8 @@ def run_public(
 ) -> PublicRun:
     """Run programs to their end.
 
-    ``shape`` has rows and columns; without it there is one element with read ports in the north
-    and in the east, the addresses of its write port in the south and the data in the west.
+    ``shape`` has rows and columns.  Without it there is one element, with read ports in the north
+    and the east, and a write port with its addresses in the south and its data in the west.
 
     Raises ``UserError`` for operators that no public machine has and for addresses beyond the
     memory or a scratchpad, ``TriggeredDeadlockError`` and ``TriggeredLimitError``.
@@ -194,7 +194,7 @@ def run_public(
 
 
 def _move(array: PublicArray, words: list[int], tokens: int) -> tuple[int, bool]:
-    """The second half of a cycle: how many tokens there are after it, and whether any moved."""
+    """The second half of a cycle: the number of tokens after it, and whether any moved."""
     for link in array.links:
         link.step()
     for read in array.reads:
@@ -241,7 +241,7 @@ def _stuck(array: PublicArray, cycle: int) -> TriggeredDeadlockError:
 
 
 def _wait(element: PublicElement) -> str:
-    """What keeps the instructions of an element from firing that its predicates allow."""
+    """What keeps the instructions that match the predicates of an element from firing."""
     reasons = []
     for number in element.candidates():
         instruction = element.program.instructions[number]
@@ -263,12 +263,11 @@ def _wait(element: PublicElement) -> str:
     return f"{element.name}: " + "; ".join(reasons)
 
 
-# What arrays of profile A are made of: FIFOs, links, memory ports and processing elements.
+# The components of an array of profile A: FIFOs, links, memory ports and processing elements.
 #
-# All of them look at the state at the start of a cycle: what is put into a FIFO, and taken from it,
-# is seen in the next one, when ``commit`` has been called.  An element fires the first instruction
-# whose trigger holds, all at once; where the datapath and the constants write one predicate, the
-# constant wins.
+# All of them see the state at the start of a cycle: puts and takes become visible in the next one,
+# after ``commit``.  An element fires the first instruction whose trigger holds, with all effects at
+# once; if the result and the constants write the same predicate, the constant wins.
 
 PORT_DEPTH = 4
 """Tokens in each FIFO of a memory port."""
@@ -277,8 +276,8 @@ PORT_DEPTH = 4
 class PublicFifo:
     """A FIFO of tokens (tag, word).
 
-    ``name`` is for messages.  Whatever changes in a cycle enters itself in ``changes``, a list
-    that all FIFOs of an array share; the element at whose side it is looks at it then.
+    ``name`` is for messages.  A FIFO that changes in a cycle enters itself in ``changes``, a list
+    that all FIFOs of an array share; its ``owner`` is then visited again.
     """
 
     __slots__ = ("_changes", "_put", "_taken", "depth", "name", "owner", "tokens")
@@ -314,7 +313,7 @@ class PublicFifo:
         return self.tokens[0]
 
     def commit(self) -> int:
-        """Let the changes of this cycle take effect; how many tokens there are more."""
+        """Let the changes of this cycle take effect; returns the change in the number of tokens."""
         more = 0
         if self._taken:
             self.tokens.popleft()
@@ -333,7 +332,7 @@ class PublicFifo:
 
 
 class PublicLink:
-    """A wire from a sender's FIFO to a receiver's: one token per cycle."""
+    """A wire from a sender's FIFO to a receiver's, for one token per cycle."""
 
     __slots__ = ("sink", "source")
 
@@ -347,7 +346,7 @@ class PublicLink:
 
 
 class ReadPort:
-    """Takes addresses, and gives the words there with the tags of the addresses."""
+    """Takes addresses, and returns the words there with the tags of the addresses."""
 
     def __init__(self, name: str, changes: list[PublicFifo]) -> None:
         self.name = name
@@ -380,7 +379,7 @@ class WritePort:
 
 
 def checked_address(port: str, address: int, memory: list[int]) -> int:
-    """The address, if the memory has a word there."""
+    """The address; raises ``UserError`` if the memory has no word there."""
     if address < len(memory):
         return address
     raise UserError(
@@ -392,7 +391,7 @@ def checked_address(port: str, address: int, memory: list[int]) -> int:
 
 
 def empty_channel(instruction: str, channel: int) -> UserError:
-    """The error of a firing that finds a channel empty which its trigger does not check."""
+    """The error of a firing that uses an empty channel without a check in its trigger."""
     return UserError(
         f"{instruction} fires without a token in %i{channel}",
         expected="a token there, as the instruction reads or takes it without a check",
@@ -432,7 +431,7 @@ class PublicElement:
         self._candidates: dict[int, tuple[int, ...]] = {}
 
     def step(self) -> int:
-        """Fire if an instruction can; its number, or -1."""
+        """Fire if possible; returns the number of the instruction, or -1."""
         if self.halted:
             return -1
         if self.changed:
@@ -449,7 +448,7 @@ class PublicElement:
         return -1
 
     def candidates(self) -> tuple[int, ...]:
-        """Numbers of the instructions whose pattern the predicates match, in textual order."""
+        """The numbers of the instructions that match the predicates, in textual order."""
         found = self._candidates.get(self.predicates)
         if found is None:
             found = tuple(
@@ -507,7 +506,7 @@ class PublicElement:
                 return self._core.extended(pattern)
 
     def _require_token(self, number: int, channel: int) -> None:
-        """Raise ``UserError`` if an instruction fires that uses a channel without a token."""
+        """Raise ``UserError`` if an instruction that fires uses an empty channel."""
         if self.inputs[channel].tokens:
             return
         line = self.program.instructions[number].line_text

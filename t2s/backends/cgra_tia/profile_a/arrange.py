@@ -1,9 +1,9 @@
-"""Places for the PEs of a design on a small array, ports for its memory, and ways between them.
+"""Placement and routing on a small array: PEs, memory ports, and the routes of streams.
 
-A PE of the design is in one PE of the array; streams go from neighbor to neighbor, each wire
-carries one of them, and the PEs on the way hand it on.  Each stream of the memory has a port of its
-own.  Arrangements are found by moving PEs and ports about while the ways get shorter, from several
-starts; all of it depends on the seed only.
+Each PE of the design is placed on a PE of the array.  Streams travel from neighbor to neighbor; a
+wire carries one stream, and the PEs on its route forward it.  Each memory stream has its own port.
+Arrangements come from local search with several starts, which moves PEs and ports while that
+shortens the routes; the result depends on the seed only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HOP, _SHARED, _ROUNDS = 4, 6, 24
 
 @dataclass(frozen=True, slots=True)
 class StreamWay:
-    """Where a stream goes: what brings it into a PE, and what takes it out, from PE to PE."""
+    """The route of a stream: its input and its output in each PE on the way."""
 
     entries: tuple[tuple[int, int | None], ...]
     exits: tuple[int | None, ...]
@@ -42,7 +42,7 @@ class StreamWay:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicArrangement:
-    """The PE of the array of each PE, the port of each stream of the memory, all ways."""
+    """The array PE of each PE, the port of each memory stream, and all routes."""
 
     places: tuple[int, ...]
     reads: Mapping[TokenStream, int]
@@ -51,7 +51,7 @@ class PublicArrangement:
 
 
 class _Dice:
-    """A generator of its own, so that arrangements do not depend on a library."""
+    """A random number generator that does not depend on the version of a library."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed * 2654435761 + 88172645463325252
@@ -69,7 +69,7 @@ class _Draft:
 
 
 class Arranger:
-    """Finds arrangements of a design, the ones with shorter ways first."""
+    """Finds arrangements of a design, those with shorter routes first."""
 
     def __init__(
         self, design: ControlledDesign, wires: ArrayWires, shape: tuple[int, int] | None, seed: int
@@ -86,7 +86,7 @@ class Arranger:
         ]
 
     def arrangements(self) -> Iterator[PublicArrangement]:
-        """Arrangements with ways for all streams; none if there are none."""
+        """Arrangements with routes for all streams; empty if there is none."""
         found: dict[tuple[object, ...], tuple[int, _Draft]] = {}
         for start in range(STARTS):
             dice = _Dice(self._seed * STARTS + start)
@@ -110,7 +110,8 @@ class Arranger:
     def _distance(self, one: int, other: int) -> int:
         (a, b), (c, d) = divmod(one, self._columns), divmod(other, self._columns)
         hops = abs(a - c) + abs(b - d)
-        return hops * (hops + 1) // 2  # long ways need the wires of others
+        # superlinear: long routes compete for the wires of other streams
+        return hops * (hops + 1) // 2
 
     # ------------------------------------------------------------------------------- places
 
@@ -153,7 +154,7 @@ class Arranger:
         return cost
 
     def _improved(self, draft: _Draft, dice: _Dice) -> _Draft:
-        """The draft after moves that made nothing worse."""
+        """The draft after moves that did not increase the cost."""
         cost = self._cost(draft)
         parts = len(draft.places) + len(draft.reads) + len(draft.writes)
         for _ in range(_MOVES * parts):
@@ -166,7 +167,7 @@ class Arranger:
         return draft
 
     def _moved(self, draft: _Draft, dice: _Dice):  # type: ignore[no-untyped-def]
-        """Move a PE, swapped with what is there, or a stream to another port; how to undo it."""
+        """Move a PE (perhaps by a swap), or a stream to another port; returns the undo function."""
         number = dice.below(len(draft.places) + len(draft.reads) + len(draft.writes))
         if number < len(draft.places):
             before = list(draft.places)
@@ -194,10 +195,10 @@ class Arranger:
     # --------------------------------------------------------------------------------- ways
 
     def _ways(self, draft: _Draft) -> dict[TokenStream, StreamWay] | None:
-        """A way for each stream, with no wire used twice; ``None`` if none were found.
+        """A route for each stream, with no wire used twice; ``None`` if none were found.
 
-        All streams take their cheapest ways, again and again, while wires that several of them want
-        become dearer (PathFinder's negotiation).
+        All streams repeatedly take their cheapest routes, while wires that several of them use
+        become more expensive (PathFinder's negotiated congestion).
         """
         taken = {self._wires.reads[port] for port in draft.reads.values()}
         for port in draft.writes.values():
@@ -230,7 +231,7 @@ class Arranger:
     def _hops(
         self, source: int, sink: int, prices: Mapping[tuple[int, int], int], busy: list[int]
     ) -> list[tuple[int, int]] | None:
-        """The outputs on a cheapest way."""
+        """The outputs along a cheapest route."""
         waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, source, ())]
         seen: set[int] = set()
         while waiting:

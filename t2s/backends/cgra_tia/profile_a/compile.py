@@ -1,11 +1,12 @@
 """A design as a text for the public tools: programs for all PEs of an array, and its memory.
 
-In goes a graph of PEs with static control on int32 and uint32.  Its passes, in their order:
-``firings`` (what each PE does in each of its firings), ``control`` (which tags tell it so),
-``arrange`` (places, ports and ways), ``firing_threads``, ``address_threads`` and ``threads``
-(programs).  Arrangements are tried until one has room for all of its threads.
+The input is a graph of PEs with static control on int32 and uint32.  The passes, in order:
+``firings`` (what each PE does in each of its firings), ``control`` (the tags that select it),
+``arrange`` (placement, ports and routes), ``firing_threads`` and ``threads`` (programs; the
+threads that send addresses are below).  Arrangements are tried, and of those that have room for all
+threads the fastest is taken.
 
-Refused is what has no form there, with the user's line (docs/triggered.md lists it).
+What these arrays cannot do is refused with the user's line; docs/triggered.md lists it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ BLOCK = (4, 4)
 class PublicDesign:
     """Programs for the PEs of an array (``None``: one PE alone), with their comments.
 
-    Each tensor is in the memory from its word in ``starts`` on, row by row, inputs first.
+    Tensors lie in the memory row by row, each from its word in ``starts`` on.
     """
 
     graph: Graph
@@ -100,7 +101,7 @@ class PublicDesign:
 
 
 def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0) -> PublicDesign:
-    """The programs of a design; raises ``UnsupportedError`` for what has none."""
+    """The programs of a design; raises ``UnsupportedError`` if it has none."""
     try:
         return _compiled(graph, shape, seed)
     except NotLowered as refused:
@@ -177,7 +178,7 @@ def _size(tensor: Tensor) -> int:
 
 
 def _starts(graph: Graph) -> dict[str, int]:
-    """The first word of each tensor: one behind the other, inputs first."""
+    """The first word of each tensor: tensors are adjacent, inputs first."""
     starts: dict[str, int] = {}
     words = 0
     for role in (TensorRole.INPUT, TensorRole.OUTPUT, TensorRole.INTERMEDIATE):
@@ -258,7 +259,7 @@ class _Assembler:
         return tuple(self._program(element) for element in range(len(self._inputs)))
 
     def _lay(self, stream: TokenStream) -> None:
-        """Wires and movers along the way of a stream."""
+        """Lay wires and movers along the route of a stream."""
         way = self._arrangement.ways[stream]
         ends = self._design.streams[stream]
         tags = self._design.tags_of(stream)
@@ -284,7 +285,7 @@ class _Assembler:
                 )
 
     def _add_ports(self) -> None:
-        """The addresses for all ports."""
+        """Add the address streams of all ports."""
         for accesses, ports, loads in (
             (self._design.loads, self._arrangement.reads, True),
             (self._design.stores, self._arrangement.writes, False),
@@ -316,7 +317,7 @@ class _Assembler:
         threads: Sequence[PublicThread],
         sources: Sequence[tuple[AddressWire, tuple[AddressItem, ...], bool, str]],
     ) -> list[PublicThread]:
-        """The threads with those of addresses, unrolled as far as there is room."""
+        """Add the threads that send addresses, unrolled as far as there is room."""
         if not sources:
             check_room(threads)
             return list(threads)
@@ -334,24 +335,23 @@ class _Assembler:
 
 
 def said_of(what: str, location: SourceLocation | None) -> str:
-    """What an instruction is for, and the user's line."""
+    """A comment: what an instruction is for, and the user's line."""
     if location is None:
         return one_line(what)
     file = location.file.replace("\\", "/").rpartition("/")[2]
     return one_line(f"{what}, {file}:{location.line}: {location.source_line}".rstrip(": "))
 
 
-# Threads that send the addresses of a stream to a port: nests of loops as instructions.
+# Threads that send the addresses of a stream to a port: loop nests as instructions.
 #
-# An address is the sum of the register of its lane and an immediate, so that it costs one
-# instruction, and a loop around some of them two or three more for each time round: move the
-# registers on, count, test.  A loop needs no counter where a register ends with a number that is
-# always the same.
-# Innermost loops are unrolled as far as there is room.
+# An address is the register of its lane plus an immediate, so it takes one instruction.  A loop
+# takes two or three more for each iteration: advance the registers, count, test.  It needs no
+# counter if a register always ends with the same value.  Innermost loops are unrolled as far as
+# there is room.
 
 
 def unrolled_nests(items: Sequence[AddressItem]) -> Iterator[tuple[AddressItem, ...]]:
-    """A nest with its innermost loops unrolled more and more, the most first."""
+    """A nest with its innermost loops unrolled less and less."""
     yield from (
         tuple(part for item in items for part in _unrolled(item, most))
         for most in (12, 10, 8, 6, 5, 4, 3, 2, 1)
@@ -359,7 +359,7 @@ def unrolled_nests(items: Sequence[AddressItem]) -> Iterator[tuple[AddressItem, 
 
 
 def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
-    """An item, of whose innermost loops the bodies have at most so many addresses."""
+    """An item with innermost loops unrolled to at most ``most`` addresses in their bodies."""
     if isinstance(item, TaggedAddress):
         return (item,)
     inner = tuple(part for one in item.items for part in _unrolled(one, most))
@@ -386,7 +386,7 @@ def address_thread(
 
 
 def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
-    """The lanes that any loop moves; the addresses of all others are numbers."""
+    """The lanes that some loop moves; all other addresses are constants."""
     found: set[int] = set()
     for item in items:
         if isinstance(item, AddressLoop):
@@ -401,10 +401,10 @@ def _base(lane: int) -> ThreadRegister:
 
 @dataclass
 class _AddressWriter:
-    """Writes steps one behind the other.
+    """Writes the steps of a thread in sequence.
 
-    ``_drift`` is what the register of each lane holds beyond what the nest's own addresses count
-    from; ``_test`` what the test bit has to be for the next step to fire.
+    ``_drift`` is how far the register of each lane has advanced beyond the base that the addresses
+    of the nest refer to; ``_test`` is the test bit that the next step needs.
     """
 
     wire: AddressWire
@@ -420,7 +420,7 @@ class _AddressWriter:
     _firings: int = 0
 
     def items(self, items: Sequence[AddressItem], *, known: frozenset[int]) -> None:
-        """Write items; of the lanes in ``known`` no loop around them moves the register."""
+        """Write items; no loop around them moves the registers of the lanes in ``known``."""
         for item in items:
             match item:
                 case TaggedAddress():
@@ -512,13 +512,13 @@ class _AddressWriter:
             self._drift[lane] = drift[lane] + loop.count * loop.shifts[lane]
 
 
-# Sequences of addresses with tags as nests of loops, for PEs that run them.
+# Rolling sequences of tagged addresses into loop nests, for PEs that run them.
 #
-# In goes what a stream touches, element by element.  Out comes a list of items: addresses, and
-# repetitions of items in which addresses move by a shift from one time to the next.  Addresses are
-# of *lanes*, one for each stream where several share a port, and each lane has a shift of its own.
-# Whatever is repeated with constant shifts is found, however the loops are nested and wherever tags
-# change; a sequence without any regularity becomes a list of its addresses.
+# The input are the accesses of a stream, one by one.  The output is a list of items: addresses, and
+# loops over items whose addresses move by a constant shift in each iteration.  Where several
+# streams share a port, each of them is a *lane* with its own shift.  All repetitions with constant
+# shifts are found, however they are nested and wherever tags change; an irregular sequence becomes
+# a list of its addresses.
 
 LONGEST_BODY = 64
 """Most items that are looked at as one body of a loop."""
@@ -539,7 +539,7 @@ class TaggedAddress:
 
 @dataclass(frozen=True, slots=True)
 class AddressLoop:
-    """``count`` times the items, all addresses of a lane greater by its shift each time."""
+    """``count`` iterations of the items; the addresses of a lane grow by its shift in each."""
 
     count: int
     shifts: Shifts
@@ -552,7 +552,7 @@ AddressItem = TaggedAddress | AddressLoop
 def rolled(
     addresses: Array, tags: Array | None, lanes: Array | None = None
 ) -> tuple[AddressItem, ...]:
-    """The shortest nest that is found for addresses with tags and lanes (``None``: all are 0)."""
+    """The shortest nest found for addresses with tags and lanes (``None``: all are 0)."""
     none = np.zeros(len(addresses), np.int64)
     tags, lanes = none if tags is None else tags, none if lanes is None else lanes
     count = int(lanes.max()) + 1 if len(lanes) else 1
@@ -581,7 +581,7 @@ def unrolled(items: Sequence[AddressItem]) -> Iterator[TaggedAddress]:
 
 
 def moved(item: AddressItem, shifts: Shifts, times: int) -> AddressItem:
-    """An item with all addresses greater by some times the shifts."""
+    """An item with all addresses moved by ``times`` times the shifts."""
     match item:
         case TaggedAddress(address=address, lane=lane):
             return replace(item, address=address + shifts[lane] * times)
@@ -600,12 +600,12 @@ def _firsts(items: Sequence[AddressItem], found: dict[int, int]) -> dict[int, in
 
 
 def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[AddressItem]:
-    """Stretches of three and more addresses of a lane with one stride and one tag as loops."""
+    """Runs of three or more addresses of a lane, with one stride and one tag, as loops."""
     steps = np.diff(addresses)
     same = (np.diff(tags) == 0) & (np.diff(lanes) == 0)
     items: list[AddressItem] = []
     at, total = 0, len(addresses)
-    # where a stretch that goes on at each place ends: the next change of stride, tag or lane
+    # the ends of runs: every change of stride, tag or lane
     breaks = np.flatnonzero((np.diff(steps) != 0) | ~same[1:] | ~same[:-1]) + 1
     while at < total:
         number = int(np.searchsorted(breaks, at + 1))
@@ -623,7 +623,7 @@ def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[Addre
 
 
 def _folded(items: list[AddressItem], length: int, lanes: int) -> list[AddressItem]:
-    """The items with repetitions of bodies of some length as loops."""
+    """The items with repetitions of ``length`` items rolled into loops."""
     found: list[AddressItem] = []
     at = 0
     least = 3 if length == 1 else 2
@@ -639,7 +639,7 @@ def _folded(items: list[AddressItem], length: int, lanes: int) -> list[AddressIt
 
 
 def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tuple[int, Shifts]:
-    """How often the items at a place come again and again, and the shifts from one to the next."""
+    """How often the ``length`` items from ``at`` on repeat, and their shifts."""
     none = (0,) * lanes
     if at + 2 * length > len(items):
         return 1, none

@@ -1,8 +1,8 @@
 """The thread of a PE of the design: a few instructions for each kind of firing.
 
-A firing is one instruction or several: each result is computed by the instruction that sends it or
-keeps it, where that is one operator (``a + b * c`` is), and what it needs before.  A token stays at
-the head until its last use.  Kinds differ by the tag of the leading stream, or by the state.
+A result of one operator (``a + b * c`` is one) is computed by the instruction that sends or keeps
+it; larger expressions take more instructions before that.  A token stays at the head until its last
+use.  Kinds are selected by the tag of the leading stream, or by the state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_CHECKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringStep:
-    """One instruction of a firing; ``test`` is what the test bit has to be."""
+    """One instruction of a firing; ``test`` is the test bit that it needs."""
 
     opcode: Opcode
     target: StepTarget
@@ -50,7 +50,7 @@ class FiringStep:
 
     @property
     def streams(self) -> tuple[TokenStream, ...]:
-        """The streams that it looks at or takes from."""
+        """The streams that it reads or takes from."""
         heads = [part.stream for part in self.operands if isinstance(part, HeadOf)]
         return tuple(dict.fromkeys((*heads, *self.takes)))
 
@@ -62,7 +62,7 @@ Position = tuple[FiringStep, ...]
 def firing_thread(
     controlled: ControlledProcess, ends: frozenset[TokenStream], said: str
 ) -> PublicThread:
-    """The thread of a process; ``ends`` are the streams whose end it has to send."""
+    """The thread of a process; ``ends`` are the streams whose end tokens it has to send."""
     slots: dict[ThreadRegister, int] = {}
     live = _live_writes(controlled)
     tagged = controlled.leader if len(controlled.kinds) > 1 else None
@@ -86,7 +86,7 @@ def firing_thread(
 
 
 def _live_writes(controlled: ControlledProcess) -> list[set[FileElement]]:
-    """The elements that each kind writes and a later firing reads before it writes them."""
+    """For each kind, the elements that it writes and that are live afterwards."""
     kinds, sequence = controlled.kinds, controlled.sequence
     elements = controlled.process.elements
     reads = [
@@ -163,7 +163,7 @@ class _KindCode:
         return self._places
 
     def _results(self) -> Iterator[tuple[StepTarget, Expr]]:
-        """What is sent, then what is kept, in an order in which nothing is lost."""
+        """What is sent, then what is kept, in an order that overwrites no live value."""
         sent: dict[tuple[Expr, int], list[TokenStream]] = {}
         for stream, value in self._kind.sends:
             sent.setdefault((value, self._tags.get(stream, 0)), []).append(stream)
@@ -182,7 +182,7 @@ class _KindCode:
             ]
             element = free[0] if free else next(iter(left))
             value = left.pop(element)
-            if not free:  # others need what is there now: keep it beside
+            if not free:  # a cycle: others need the old value, so save it
                 before = kept(element, value.type)
                 self._made[before] = self._temporary()
                 self._add(Opcode.MOV, self._made[before], (self._slot(element),))
@@ -218,7 +218,7 @@ class _KindCode:
         )
 
     def _operand(self, value: Expr, others: Sequence[StepOperand]) -> StepOperand:
-        """Where a value is; it is computed if it is not there yet."""
+        """Where a value is; it is computed first if necessary."""
         if value in self._made:
             return self._made[value]
         match value:
@@ -239,7 +239,7 @@ class _KindCode:
         return slot
 
     def _head(self, stream: TokenStream, others: Sequence[StepOperand]) -> StepOperand:
-        """The head of a stream, or a register if the trigger cannot check one stream more."""
+        """The head of a stream, or a register if the trigger cannot check another stream."""
         if stream in self._moved:
             return self._moved[stream]
         stream, brought = self._brought.get(stream, stream), stream
@@ -270,7 +270,7 @@ class _KindCode:
     # -------------------------------------------------------------------------------- takes
 
     def _take_all(self) -> None:
-        """Take the token of each stream with the last instruction that uses it."""
+        """Let the last instruction that uses a token take it."""
         order = [s for s in self._kind.takes if s != self._leader]
         for stream in order:
             places = list(enumerate(self._places))[self._front :]
@@ -317,7 +317,7 @@ class _FiringWriter:
     _first: TokenStream | None = None
 
     def led(self, codes: Sequence[list[Position]]) -> None:
-        """Kinds by the tag of the leading stream, all of them from state 0 on."""
+        """Select kinds by the tag of the leading stream; all of them start in state 0."""
         leader = self.controlled.leader
         assert leader is not None
         self._first = leader
@@ -334,7 +334,7 @@ class _FiringWriter:
         self.done = longest
 
     def counted(self, codes: Sequence[list[Position]]) -> None:
-        """Kinds by state, in the order of the pattern."""
+        """Select kinds by state, in the order of the pattern."""
         pattern = self.controlled.pattern
         kinds = self.controlled.kinds
         self._first = next(kinds[n].takes[0] for n in pattern if kinds[n].takes)
@@ -372,7 +372,7 @@ class _FiringWriter:
             )
 
     def end(self, ends: frozenset[TokenStream]) -> None:
-        """Take the end of every stream, and send it to all that go on."""
+        """Take the end of every input stream, and send that of the output streams."""
         first = self._first
         assert first is not None
         streams = [first, *(s for s in self.controlled.process.takes if s != first)]
@@ -401,14 +401,15 @@ def _is_leaf(term: object) -> bool:
     return isinstance(term, Const | Local)
 
 
-# Which instruction of the public core an expression on words is, and on what it works.
+# Instruction selection for expressions on words of the public core.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordRecipe:
-    """An operator on operands; with ``chooses`` it compares the first two.
+    """An opcode and its operands.
 
-    Then the third one is the result where that holds, and else the fourth.
+    With ``chooses`` it compares the first two; the result is the third operand where the comparison
+    holds, and the fourth elsewhere.
     """
 
     opcode: Opcode
@@ -434,7 +435,7 @@ class NoInstruction(Exception):
 
 
 def word_recipe(value: Expr) -> WordRecipe:
-    """The instruction that computes a value, which is not a number and no local."""
+    """The instruction that computes a value, which is neither a constant nor a local."""
     match value:
         case Select(condition=condition, if_true=yes, if_false=no):
             return _choice(condition, yes, no)
@@ -508,7 +509,7 @@ def _applied(operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
 
 
 def _divided(operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
-    """Division by a power of two is a shift, its rest a mask."""
+    """Division by a power of two as a shift, and its remainder as a mask."""
     value, by = operands
     if isinstance(by, Const) and by.value > 0 and not int(by.value) & int(by.value) - 1:
         number = int(by.value)

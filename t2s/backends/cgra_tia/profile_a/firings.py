@@ -1,13 +1,13 @@
-"""What each PE does in each of its firings, as the public core sees it: words, streams, registers.
+"""What each PE does in each of its firings, in terms of the public core: words, streams, registers.
 
-In goes a PE at its point.  Out comes a ``WordProcess``: its iterations one by one, each of a *kind*
-(``FiringKind``), and kinds with everything static decided: which streams a firing takes from, which
-values it sends, what it keeps in registers.  Memory is a stream too: a ``Load`` takes from one that
-a read port gives, with an address for each token, and a ``Store`` sends to one.
+A PE at its point becomes a ``WordProcess``: the sequence of its firings, each of some *kind*
+(``FiringKind``).  A kind has everything static decided: the streams that a firing takes from, the
+values that it sends, and what it keeps in registers.  Memory is a stream too: a ``Load`` takes from
+a stream of a read port, with an address for each token, and a ``Store`` sends to a write port.
 
-Refused, with the user's node and line: vectors, words that are not of 32 bits or not integers,
-scalars that are given when the design runs, arrays of unknown length, and PEs whose firings are of
-too many kinds.
+Refused, with the user's node and line: vectors, types other than integers of 32 bits, scalars whose
+value is given when the design runs, arrays of unknown length, and PEs with too many kinds of
+firings.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class FileElement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringKind:
-    """What a firing does: streams in the order of the body, values over tokens and registers.
+    """What a firing does: streams in the order of the body, and values as expressions.
 
-    Tokens and registers are locals: see ``token`` and ``kept``.  ``parts`` has, for a stream that
-    brings the tokens of several, which ones it brings to this firing.
+    Tokens and registers are locals in them (see ``token`` and ``kept``).  ``parts`` has, for a
+    stream that carries the tokens of several streams, those that it carries to this firing.
     """
 
     takes: tuple[TokenStream, ...]
@@ -69,9 +69,9 @@ class FiringKind:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryAccess:
-    """Which elements of a tensor a stream touches, in order (flat positions), and who wants it.
+    """The elements of a tensor that a stream accesses, in order, as flat positions.
 
-    ``lanes`` tells the streams apart that share a port (``None``: it is one).
+    ``lanes`` numbers the streams that share a port (``None``: there is one).
     """
 
     tensor: str
@@ -119,12 +119,12 @@ def token(stream: TokenStream, type: Type) -> Local:
 
 
 def kept(element: FileElement, type: Type) -> Local:
-    """What an element of a register file held before a firing."""
+    """The content of an element of a register file before a firing."""
     return Local(name=f"kept {element.register}{list(element.place)}", type=type)
 
 
 def checked_word(type: Type, subject: str, location: SourceLocation | None) -> None:
-    """Refuse types that words of the public core do not hold."""
+    """Refuse types that do not fit the words of the public core."""
     if type.lanes > 1:
         why = "it computes with vectors, and words of the public core are scalars: drop vload"
         refuse(subject, why, location)
@@ -203,7 +203,7 @@ class FiringReader:
     # ----------------------------------------------------------------------- what is static
 
     def _note(self, at: int, statement: Statement) -> None:
-        """Collect the static parts of a statement, on which it depends what a firing does."""
+        """Collect the static parts of a statement, which determine the kind of a firing."""
         condition = getattr(statement, "condition", None)
         if condition is not None:
             self._column(condition)
@@ -269,7 +269,7 @@ class FiringReader:
     def _rows(
         self, values: Sequence[Array], count: int
     ) -> tuple[list[tuple[int | bool, ...]], Array]:
-        """The different rows of values of all columns, and the row of each iteration."""
+        """The distinct rows of column values, and the row of each iteration."""
         codes, first = rows_apart(values, count)
         if len(first) > MOST_KINDS:
             self._refuse(
@@ -282,7 +282,7 @@ class FiringReader:
     # ------------------------------------------------------------------------------- kinds
 
     def _kind(self, row: tuple[int | bool, ...]) -> FiringKind:
-        """The body, with the static parts as in this row."""
+        """The kind of the firings in which the static parts have the values of this row."""
         known: dict[str, Expr] = {}
         held: dict[FileElement, Expr] = {}
         takes: list[TokenStream] = []
@@ -338,7 +338,7 @@ class FiringReader:
         return TokenStream(array=channel.name, element=element)
 
     def _decided(self, expr: Expr, row: tuple[int | bool, ...], known: dict[str, Expr]) -> Expr:
-        """The value with what is static as a number, and locals as what they are."""
+        """The value with static parts evaluated and locals substituted."""
 
         def put(term: Term) -> Term:
             assert isinstance(term, Expr)

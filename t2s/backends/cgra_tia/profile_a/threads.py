@@ -1,10 +1,10 @@
-"""What runs in a PE side by side: threads of steps, and a program of several of them.
+"""Threads: what runs side by side in a PE, and the program of several of them.
 
-A thread has a state, a bit that tests write, registers, and wires to take from and to send to.  One
-of its steps is one instruction.  A PE has several threads: those of the design's PE, those that
-hand on streams to neighbors, and those that send addresses.  They share nothing but the
-instruction that is chosen in a cycle, so that it does not matter for values which of them goes
-first.  When all of them are at their ends the PE halts.
+A thread has a state, a bit that tests write, registers, and wires to take from and to send to.
+Each of its steps is one instruction.  A PE has several threads: those of the design's PEs, those
+that forward streams to neighbors, and those that send addresses.  They share nothing but the one
+instruction that fires in a cycle, so their order does not affect values.  The PE halts when all of
+them have ended.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HeadOf:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRegister:
-    """A register of a thread, by what it is for."""
+    """A register of a thread, named by its use."""
 
     use: Hashable
 
@@ -50,7 +50,7 @@ StepOperand = HeadOf | ThreadRegister | isa.Immediate
 
 @dataclass(frozen=True, slots=True)
 class ToWires:
-    """A result that is sent, with one tag."""
+    """A result that is sent with one tag."""
 
     wires: tuple[Wire, ...]
     tag: int
@@ -58,7 +58,7 @@ class ToWires:
 
 @dataclass(frozen=True, slots=True)
 class ToTest:
-    """A result that the next steps depend on."""
+    """A result that decides which of the next steps fires."""
 
 
 StepTarget = ToWires | ThreadRegister | ToTest | None
@@ -66,11 +66,11 @@ StepTarget = ToWires | ThreadRegister | ToTest | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadStep:
-    """An instruction of a thread: fires in ``state``, where the test bit is ``test``.
+    """An instruction of a thread; fires in ``state``, if the test bit is ``test``.
 
-    ``checks`` are streams that need a token, with its tag, or ``None`` for any but the end's.  A
-    step that writes the test leads to a state whose steps look at it; all other steps that lead
-    there leave it false.
+    ``checks`` are streams that need a token with this tag, or (``None``) with any tag but that of
+    the end.  A step that writes the test leads to a state whose steps look at it; all other steps
+    that lead there leave it false.
     """
 
     state: int
@@ -86,9 +86,9 @@ class ThreadStep:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicThread:
-    """Steps from state 0 to state ``done``; registers with their first words.
+    """Steps from state 0 to state ``done``, and registers with their initial words.
 
-    ``firings`` is how often its steps fire in all.
+    ``firings`` is how often its steps fire in total.
     """
 
     name: str
@@ -104,9 +104,9 @@ class PublicThread:
 
 @dataclass(frozen=True, kw_only=True)
 class StateCodes:
-    """The states of a thread as predicates: ``width`` bits, of which the highest is the test.
+    """The states of a thread as predicates: ``width`` bits, the highest of which is the test.
 
-    States in which nothing looks at the test use it as a bit like all others.
+    States that do not depend on the test use its bit like any other.
     """
 
     width: int
@@ -115,7 +115,7 @@ class StateCodes:
 
     @staticmethod
     def of_thread(thread: PublicThread) -> StateCodes:
-        """As few bits as possible; state 0 is all zeros."""
+        """An encoding in as few bits as possible, with state 0 as all zeros."""
         states = sorted({0, thread.done, *(s.state for s in thread.steps)})
         tested = frozenset(step.state for step in thread.steps if step.test is not None)
         width = (len(states) + len(tested) - 1).bit_length()
@@ -127,7 +127,8 @@ class StateCodes:
             code[state] = free.pop(0)
             if state in tested:
                 free.remove(code[state] | half)
-            elif state == 0 and tested:  # its pair is not a place for a state that tests
+            elif state == 0 and tested:
+                # with the test bit, this code cannot be that of a tested state: use it last
                 free.append(free.pop(0))
         return StateCodes(width=width, code=code, tested=tested)
 
@@ -140,7 +141,7 @@ class StateCodes:
 def moving_thread(
     stream: TokenStream, tags: Sequence[int], *, tokens: int, hands_on_end: bool, said: str
 ) -> PublicThread:
-    """A thread that hands on the tokens of a stream with their tags, and ends with it."""
+    """A thread that forwards the tokens of a stream with their tags, up to its end."""
     steps = [
         ThreadStep(
             state=0,
@@ -170,7 +171,7 @@ def moving_thread(
 
 
 class NoRoom(Exception):
-    """A PE would need more of something than it has."""
+    """The threads of a PE need more of a resource than it has."""
 
     def __init__(self, what: str, needed: int, most: int, threads: Sequence[str]) -> None:
         super().__init__(f"{needed} {what} ({', '.join(threads)}), and it has {most}")
@@ -195,7 +196,7 @@ def program_of_threads(
     inputs: Mapping[TokenStream, int],
     outputs: Mapping[Wire, int],
 ) -> isa.CellProgram:
-    """The program of a PE whose wires are at these sides; raises ``NoRoom``."""
+    """The program of a PE, given the sides of its wires; raises ``NoRoom``."""
     check_room(threads)
     instructions: list[isa.Instruction] = []
     initial: list[tuple[int, int]] = []
@@ -220,7 +221,7 @@ def program_of_threads(
 
 
 class _StepWriter:
-    """Makes instructions of steps; ``bit`` is the first predicate of the thread."""
+    """Turns steps into instructions; ``bit`` is the first predicate of the thread."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Flat blocks as programs of cells.
 
 A block that is too large for a cell is split by its outputs: two cells see the same heads and make
-the same choices, and each puts a half.
+the same choices, and each sends half of the outputs.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Checks = tuple[tuple[str, int], ...]
 class BlockCell:
     """A cell of a block: its program, and the ports of its channels.
 
-    ``outputs`` are by the first of the channels that are put alike; ``loops`` are channels from
-    the cell to itself, by output and input.
+    Channels that always carry the same share a port, so ``outputs`` has the first of them only.
+    ``loops`` are channels from the cell to itself: output and input port.
     """
 
     name: str
@@ -103,7 +103,7 @@ class _BlockWriter:
     # ---------------------------------------------------------------------------------- cell
 
     def cell(self, name: str) -> tuple[BlockCell, list[tuple[str, int, int]]]:
-        """The cell, and what it needs of what there is."""
+        """The cell, and its use of each limited resource: name, number used, number available."""
         cell, block = self._cell, self._block
         self._settle()
         start: Hashable = ("state", block.first)
@@ -144,7 +144,7 @@ class _BlockWriter:
         return made, sizes
 
     def _settle(self) -> None:
-        """Ports and registers for what the block has."""
+        """Assign ports to the heads and ports or registers to the registers of the block."""
         cell, block = self._cell, self._block
         for head in block.heads:
             cell.sources[block.values[head]] = isa.FromChannel(cell.input(head))
@@ -156,7 +156,7 @@ class _BlockWriter:
                 cell.sources[name] = isa.FromRegister(cell.new_register())
 
     def _start(self, registers: Sequence[str], then: Hashable) -> Hashable:
-        """A place before the first one, at which sums start with zero."""
+        """Places before the first one, at which sums start with zero."""
         place = then
         for name in reversed(registers):
             output, _ = self._cell.loop(name)
@@ -191,7 +191,7 @@ class _BlockWriter:
         checks: Checks,
         holds: bool | None = None,
     ) -> list[PlaceOption]:
-        """What may fire at a place; ``checks`` are what the first step of each has to wait for."""
+        """What can fire at a place; ``checks`` are what the first step of each option waits for."""
         match tree:
             case flat.HeadWait(heads=heads, cases=cases):
                 found: list[PlaceOption] = []
@@ -278,7 +278,7 @@ class _BlockWriter:
         return self._chain(steps, after, checks, holds)
 
     def _keep(self, steps: FiringSteps, writes: Sequence[tuple[str, Expr]]) -> None:
-        """Write registers, each after those whose new value is made of its old one."""
+        """Write registers, each after those whose new value depends on its old one."""
         plain: dict[str, Expr] = {}
         for name, value in writes:
             if name in self._needed.summed:
@@ -298,7 +298,8 @@ class _BlockWriter:
             if free:
                 steps.compute(value, self._register(name))
                 continue
-            saved.append((name, steps.temporary()))  # a circle: the new value waits
+            # a cycle: no order is right, so the new value waits in a temporary
+            saved.append((name, steps.temporary()))
             steps.compute(value, isa.ToRegister(saved[-1][1]))
         for name, number in saved:
             steps.add(isa.Opcode.MOV, self._register(name), (isa.FromRegister(number),))
@@ -309,14 +310,14 @@ class _BlockWriter:
         return isa.ToRegister(source.number)
 
     def _sums_taken(self, firing: flat.Firing, state: flat.ControlState) -> set[int]:
-        """The loops of which the token goes: what was kept is replaced, or no longer needed."""
+        """The loops whose token is consumed: its value is replaced, or no longer needed."""
         there = self._needed.live[state] & self._needed.summed
         written = {name for name, _ in firing.writes}
         later = self._needed.live[firing.after] if firing.after is not None else frozenset()
         return {self._cell.loop(name)[1] for name in there if name in written or name not in later}
 
     def _take_last(self, steps: FiringSteps, takes: set[int]) -> None:
-        """Have the last step take the heads."""
+        """Let the last step take the heads."""
         last = steps.steps[-1]
         all_takes = tuple(sorted({*last.takes, *takes}))
         checks = dict(last.checks) | {port: steps.tags.get(port, 0) for port in all_takes}
@@ -325,7 +326,7 @@ class _BlockWriter:
     def _chain(
         self, steps: FiringSteps, after: Hashable, checks: Checks, holds: bool | None
     ) -> list[PlaceOption]:
-        """FiringSteps one after the other; the first one waits for the heads of its way."""
+        """Steps as a chain of places; the first step waits for the heads that its path has seen."""
         first, *rest = steps.steps
         waits = dict(first.checks) | {self._cell.inputs[name]: tag for name, tag in checks}
         first = replace(first, checks=tuple(sorted(waits.items())))
@@ -343,7 +344,7 @@ def apply_not_zero(value: Expr) -> Expr:
 
 
 def _tags_of(tree: flat.Tree, cases: Sequence[tuple[tuple[int, ...], flat.Tree]]) -> list[int]:
-    """The tag of each head of a wait where a tree follows; any but one where several may be."""
+    """The tag of each head for which a tree follows; a negated tag where several lead to it."""
     columns = zip(*(tags for tags, below in cases if below == tree), strict=True)
     found: list[int] = []
     for column in columns:
@@ -354,14 +355,14 @@ def _tags_of(tree: flat.Tree, cases: Sequence[tuple[tuple[int, ...], flat.Tree]]
 
 
 def _only(part: flat.Tree, outputs: set[str]) -> flat.Tree:
-    """A firing with the puts into some outputs alone."""
+    """A firing with only its puts into some outputs."""
     if not isinstance(part, flat.Firing):
         return part
     return replace(part, puts=tuple(put for put in part.puts if put.channel in outputs))
 
 
 def _grouped(puts: Sequence[flat.FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
-    """The channels that get the same token; those that get none of a value come last."""
+    """The channels that get the same token; tokens without a value come last."""
     found: dict[tuple[Expr | None, int], list[str]] = {}
     for put in puts:
         found.setdefault((put.value, put.tag), []).append(put.channel)
@@ -369,7 +370,7 @@ def _grouped(puts: Sequence[flat.FlatPut]) -> dict[tuple[Expr | None, int], list
 
 
 def _end(steps: FiringSteps) -> None:
-    """The last step ends the cell: it puts what is left to put, which is zero."""
+    """Halt with the last step: ``halt`` sends zero, so it can replace a move of zero."""
     if steps.steps:
         last = steps.steps[-1]
         zero = last.opcode is isa.Opcode.MOV and getattr(last.sources[0], "pattern", 1) == 0
@@ -379,9 +380,9 @@ def _end(steps: FiringSteps) -> None:
     steps.add(isa.Opcode.HALT)
 
 
-# Expressions as steps: an instruction for each operator, with its operands where they are.
+# Expressions as steps: one instruction for each operator.
 #
-# Results in between stay in registers; those of an FMA go through a channel from the cell to
+# Intermediate results stay in registers; those of an FMA go through a channel from the cell to
 # itself, because a register would be busy.  ``a + b * c`` is one operator.
 
 _WORD = Int(64)
@@ -394,9 +395,9 @@ _TEXTS = {
 
 @dataclass(kw_only=True)
 class CellContext:
-    """Where things are in a cell: registers, input and output ports, and how many there are.
+    """The allocation of a cell: registers, input and output ports.
 
-    ``sources`` are locals by name: a register, or an input port.
+    ``sources`` says for each local, by name, which register or input port holds it.
     """
 
     refusals: BlockRefusals
@@ -429,7 +430,7 @@ class CellContext:
         return self.loops[name]
 
     def literal(self, value: Const, *, immediate: bool) -> isa.Source:
-        """A number, in the instruction or in a register that holds it from the start."""
+        """A constant, as an immediate or in a register that holds it from the start."""
         pattern = pattern_of(value.value, value.type)
         small = -(1 << 31) <= (pattern ^ 1 << 63) - (1 << 63) < 1 << 31
         if immediate and small and not (value.type.is_float and pattern):
@@ -442,7 +443,7 @@ class CellContext:
 
 @dataclass(kw_only=True)
 class FiringSteps:
-    """The steps of one firing, as they are written; ``tags`` are those at the input ports."""
+    """The steps of one firing, in order; ``tags`` are the known tags at the input ports."""
 
     cell: CellContext
     tags: Mapping[int, int]
@@ -452,7 +453,7 @@ class FiringSteps:
     _loops: int = 0
 
     def compute(self, expr: Expr, destination: isa.Destination) -> None:
-        """FiringSteps that leave the value of an expression somewhere."""
+        """Add the steps that compute an expression into a destination."""
         opcode, operands = self._operation(expr)
         sources = self._operands(operands)
         takes = tuple(sorted({port for s in sources for port in _temporary_port(s, self.cell)}))
@@ -463,7 +464,7 @@ class FiringSteps:
                 self._free.append(source.number)
 
     def take_where_read(self, port: int) -> bool:
-        """Have the last step that reads a port take from it; whether there is one."""
+        """Let the last step that reads a port take from it; returns whether there is one."""
         reading = [
             at for at, step in enumerate(self.steps) if isa.FromChannel(port) in step.sources
         ]
@@ -479,7 +480,7 @@ class FiringSteps:
         sources: tuple[isa.Source, ...] = (),
         takes: tuple[int, ...] = (),
     ) -> None:
-        """A step, with the checks of what it reads and takes."""
+        """Add a step, with the checks of what it reads and takes."""
         ports = {s.number for s in sources if isinstance(s, isa.FromChannel)} | set(takes)
         self.steps.append(
             CellStep(
@@ -498,7 +499,7 @@ class FiringSteps:
         return number
 
     def _fresh(self) -> int:
-        """The temporaries of all firings are the same registers."""
+        """All firings use the same registers for their temporaries."""
         count = len(self._used) + len(self._free)
         name = f"?temporary{count}"
         if name not in self.cell.sources:
@@ -520,7 +521,7 @@ class FiringSteps:
         return tuple(found)
 
     def _between(self, operand: Expr) -> isa.Source:
-        """A result that only the next step needs."""
+        """An operand that only the next step needs."""
         opcode, _ = self._operation(operand)
         if opcode in isa.ON_FMA:
             self._loops += 1
@@ -574,7 +575,7 @@ class FiringSteps:
         return tuple(_same_word(operand) for operand in operands)
 
     def _numbers(self, *operands: Expr) -> tuple[Expr, ...]:
-        """Operands whose words are their numbers, where the upper half of an int32 matters."""
+        """Operands for operators that read the whole word of an int32."""
         found: list[Expr] = []
         for operand in self._plain(*operands):
             loose = operand.type == INT32 and bool(flat.local_names(operand) & self.cell.loose)
@@ -600,7 +601,7 @@ class FiringSteps:
 
 
 def _same_word(expr: Expr) -> Expr:
-    """Without conversions that leave a word as it is."""
+    """An expression without conversions that do not change its word."""
     while isinstance(expr, Cast) and not expr.type.is_float and not expr.value.type.is_float:
         if expr.type.is_bool or expr.type.bits < expr.value.type.bits:
             break
@@ -614,7 +615,7 @@ def _is_power_of_two(by: Const) -> bool:
 
 
 def _temporary_port(source: isa.Source, cell: CellContext) -> list[int]:
-    """The input of a result in between, if a source is one."""
+    """The input port of an intermediate result, if a source is one."""
     if not isinstance(source, isa.FromChannel):
         return []
     loops = [ports[1] for name, ports in cell.loops.items() if name.startswith("?")]

@@ -1,9 +1,9 @@
-"""Choices over values, brought to single comparisons of which each is made once on a way.
+"""Choices over values as trees of single comparisons, each made at most once on a path.
 
-``and``, ``or``, ``not`` and ``select`` become tests of comparisons.  What a test has found about
-two numbers decides later comparisons of them.  Where a block opens a list and looks at its first
-element in one rule, and goes on with the others in another mode by the same test, it opens the
-list first (``rotated``): a cycle more for the list, and four instructions fewer.
+``and``, ``or``, ``not`` and ``select`` become tests of comparisons.  The outcome of a test decides
+later comparisons of the same numbers.  A block may open a list and look at its first element in
+one rule, and continue with the others in another mode by the same test; then it opens the list
+first (``rotated``), which costs one cycle for each list and saves four instructions.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Facts = Mapping[tuple[Expr, Expr], int]
 
 
 def with_single_tests(block: flat.FlatBlock) -> flat.FlatBlock:
-    """The block with one comparison in each test, and none that is decided."""
+    """The block with a single comparison in each test, and without tests that are decided."""
     facts = _of_coordinates(block)
     trees = {state: _tested(tree, facts) for state, tree in block.trees.items()}
     return replace(block, trees=trees)
 
 
 def _of_coordinates(block: flat.FlatBlock) -> Facts:
-    """Coordinates are below the largest number, which stands for what is not there."""
+    """Decide tests of coordinates: they are below the largest number, which stands for "absent"."""
     found: dict[tuple[Expr, Expr], int] = {}
     for head in block.coordinates & block.values.keys():
         type = block.heads[head]
@@ -115,9 +115,9 @@ def _mirrored(relation: int) -> int:
 
 
 def joined(block: flat.FlatBlock) -> flat.FlatBlock:
-    """The block in which a firing does at once what the next one would do without any head.
+    """The block in which a firing also does what the next one would do without any head.
 
-    A reducer puts its sum, and then the stop that ended it: the head is taken after both.
+    A reducer, for example, sends its sum and then the stop that ended it, and takes the head last.
     """
 
     def one(part: flat.Tree) -> flat.Tree:
@@ -132,7 +132,7 @@ def joined(block: flat.FlatBlock) -> flat.FlatBlock:
 
 
 def _may_join(first: flat.Firing, then: flat.Firing) -> bool:
-    """Whether the second one takes and keeps nothing, and puts stops behind values alone."""
+    """Whether the second firing takes and keeps nothing, and only puts stops after values."""
     behind = {put.channel for put in then.puts}
     late = any(put.value is None for put in first.puts if put.channel in behind)
     stops = all(put.value is None for put in then.puts)
@@ -148,7 +148,7 @@ def _both(first: flat.Firing, then: flat.Firing) -> flat.Firing:
 
 
 def rotated(block: flat.FlatBlock) -> flat.FlatBlock:
-    """The block in which lists are opened before their first element is looked at."""
+    """The block in which lists are opened before their first element is examined."""
 
     def one(part: flat.Tree) -> flat.Tree:
         return _opened(block, part) or part if isinstance(part, flat.ValueTest) else part
@@ -185,7 +185,7 @@ def _opened(block: flat.FlatBlock, test: flat.ValueTest) -> flat.Firing | None:
 
 
 def _matched(pattern: Expr, expr: Expr, block: flat.FlatBlock) -> dict[str, Expr] | None:
-    """What registers of a condition have to be for it to be another one."""
+    """The register values for which one condition is another one."""
     if not isinstance(pattern, Apply) or not isinstance(expr, Apply):
         return None
     if pattern.operator is not expr.operator:
@@ -209,16 +209,16 @@ def _agree(one: Mapping[str, Expr], other: Mapping[str, Expr], block: flat.FlatB
     )
 
 
-# Expressions of blocks with what is known put in, and brought to what cells compute.
+# Expressions of blocks: known values are substituted, the rest is rewritten to what cells compute.
 #
-# Truth values are folded, minimum and maximum become choices, conversions between integers vanish
-# where a word holds both.  ``split`` takes the first choice over values out of expressions.
+# Truth values are folded, minimum and maximum become choices, and conversions between integers
+# vanish where a word holds both.  ``split`` extracts the first choice over values from expressions.
 
 _WORD = Int(64)
 
 
 def reduced(expr: Expr, known: Mapping[str, Expr]) -> Expr:
-    """An expression with the values of locals that are known."""
+    """An expression with known values of locals substituted, and simplified."""
 
     def rule(node: Term) -> Term | None:
         return known.get(node.name) if isinstance(node, Local) else None
@@ -263,7 +263,8 @@ def _fold(node: Term) -> Term | None:
             return value
         case Cast(value=value, type=type) if type.is_bool and value.type.is_integer:
             return unequal(value, 0)
-        case Select(if_true=yes, if_false=no) if repr(yes) == repr(no):  # -0.0 is not 0.0
+        # repr(), because -0.0 equals 0.0 but is another word
+        case Select(if_true=yes, if_false=no) if repr(yes) == repr(no):
             return yes
         case Select(condition=condition, if_true=Const(value=True), if_false=Const(value=False)):
             return condition
@@ -271,13 +272,13 @@ def _fold(node: Term) -> Term | None:
 
 
 def _end(operator: Op, type: Type) -> int:
-    """The number that a minimum or a maximum with another one never is."""
+    """The number that is neutral for a minimum or a maximum."""
     largest = (1 << type.bits - 1) - 1
     return largest if operator is Op.MINIMUM else -largest - 1
 
 
 def split(exprs: Sequence[Expr]) -> Expr | None:
-    """A condition over values that one of the expressions chooses by; ``None`` if none does."""
+    """A condition on values that one of the expressions depends on; ``None`` if there is none."""
     for expr in exprs:
         for node in walk(expr):
             if isinstance(node, Select) and not any(
@@ -288,7 +289,7 @@ def split(exprs: Sequence[Expr]) -> Expr | None:
 
 
 def given(expr: Expr, condition: Expr, holds: bool) -> Expr:
-    """The expression where a condition holds, or does not."""
+    """The expression under the assumption that a condition holds, or that it does not."""
 
     def rule(node: Term) -> Term | None:
         if isinstance(node, Select) and node.condition == condition:

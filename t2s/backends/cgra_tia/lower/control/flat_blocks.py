@@ -1,6 +1,6 @@
-"""Flat blocks: machines whose tags and flags are all decided, as trees for each control state.
+"""Flat blocks: machines with all tags and flags decided, as a tree for each control state.
 
-The tags in them are those of the hardware: 0 is a value, ``n + 1`` the stop of level n.
+Their tags are those of the hardware: 0 is a value, ``n + 1`` the stop of level n.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ DONE_TAG = EXTENDED_CORE.tags - 1
 
 
 def hardware_tag(tag: int) -> int:
-    """The tag on the wires for a tag of the graph."""
+    """The tag on the wires that stands for a tag of the graph."""
     return {EMPTY: EMPTY_TAG, DONE: DONE_TAG}.get(tag, tag)
 
 
 def graph_tag(tag: int) -> int:
-    """The tag of the graph for one on the wires."""
+    """The tag of the graph that a tag on the wires stands for."""
     return {EMPTY_TAG: EMPTY, DONE_TAG: DONE}.get(tag, tag)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlState:
-    """A mode, and the values of the registers that are part of the control."""
+    """A mode, and the values of the control registers."""
 
     mode: str
     held: tuple[int, ...] = ()
@@ -42,7 +42,7 @@ class ControlState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatPut:
-    """A token into a channel; ``value`` ``None`` is zero."""
+    """A token that is put into a channel; without a ``value`` it is zero."""
 
     channel: str
     value: Expr | None
@@ -51,7 +51,7 @@ class FlatPut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatStore:
-    """An element that is stored."""
+    """A store to an element of a tensor."""
 
     tensor: str
     index: Expr
@@ -60,7 +60,7 @@ class FlatStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """A rule: what it takes, puts, keeps and stores; ``after`` ``None`` is the end."""
+    """A rule: what it takes, puts, writes and stores, and the next state (``None`` at the end)."""
 
     takes: tuple[str, ...]
     puts: tuple[FlatPut, ...]
@@ -71,7 +71,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadWait:
-    """Tokens at some heads: what to do for each combination of their tags that may come."""
+    """A wait for tokens at some heads, with a tree for each combination of tags that can arrive."""
 
     heads: tuple[str, ...]
     cases: tuple[tuple[tuple[int, ...], Tree], ...]
@@ -79,7 +79,7 @@ class HeadWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueTest:
-    """A choice over values."""
+    """A branch on values."""
 
     condition: Expr
     yes: Tree
@@ -88,7 +88,7 @@ class ValueTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """Load an element, as the local ``target``.  ``asks``: the head that the cell gets it from."""
+    """Load an element into the local ``target``."""
 
     target: str
     type: Type
@@ -99,7 +99,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Put an address into the channel ``asks``, and wait for the answer at the head ``answers``."""
+    """Send an address into the channel ``asks``, and wait for the head ``answers``."""
 
     asks: str
     answers: str
@@ -115,14 +115,13 @@ NOTHING = HeadWait(heads=(), cases=())
 
 @dataclass(kw_only=True)
 class FlatBlock:
-    """A machine with its trees; ``heads`` and ``outputs`` are channels with types of elements.
+    """A machine as trees; ``heads`` and ``outputs`` are channels with their element types.
 
-    ``values`` are the names by which expressions call the values of heads.  ``answers`` are heads
-    of loads that are asked for, which have values alone; ``loaded`` says of outputs that what is
-    put there is an address: of which tensor.  ``loose`` are locals of type int32 of whose words the
-    upper half is undefined, because they may be sums and products.  ``ties`` are heads that come
-    and go with another one, by whose tag theirs is known: the references beside coordinates.
-    ``coordinates`` are the heads that bring these.
+    ``values`` are the locals that hold the values of heads.  ``loaded`` are outputs into which
+    addresses are put, and the tensors that are loaded there.  ``loose`` are locals of type int32
+    whose upper word half is undefined, because they may be sums or products.  ``ties`` are heads
+    that arrive together with another head whose tag determines theirs (references beside
+    coordinates).  ``coordinates`` are the heads that bring coordinates.
     """
 
     name: str
@@ -144,7 +143,7 @@ class FlatBlock:
 
 
 def parts_below(tree: Tree) -> Iterator[Tree]:
-    """A tree and all trees in it."""
+    """A tree and all of its subtrees."""
     waiting = [tree]
     while waiting:
         part = waiting.pop()
@@ -170,7 +169,7 @@ def firings_of(block: FlatBlock) -> list[Firing]:
 
 
 def changed(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """A tree with every part replaced, from the leaves up."""
+    """A tree with every subtree rewritten, from the leaves up."""
     match tree:
         case HeadWait(heads=heads, cases=cases):
             inner = tuple((tags, changed(below, change)) for tags, below in cases)
@@ -195,7 +194,7 @@ def changed(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
 
 
 def with_expressions(tree: Tree, change: Callable[[Expr], Expr]) -> Tree:
-    """A tree with every expression replaced."""
+    """A tree with every expression rewritten."""
 
     def one(part: Tree) -> Tree:
         match part:
@@ -235,7 +234,7 @@ def with_expressions(tree: Tree, change: Callable[[Expr], Expr]) -> Tree:
 
 
 def with_last_head(block: FlatBlock, head: str) -> FlatBlock:
-    """The block with one more head, of which the last firing takes the only token."""
+    """The block with one more head, whose only token the last firing takes."""
 
     def one(part: Tree) -> Tree:
         if isinstance(part, Firing) and part.after is None:
@@ -251,7 +250,7 @@ def with_last_head(block: FlatBlock, head: str) -> FlatBlock:
 
 
 def expressions_of(part: Tree) -> list[Expr]:
-    """The expressions of a part itself."""
+    """The expressions of a tree, without those of its subtrees."""
     match part:
         case Firing():
             found = [put.value for put in part.puts if put.value is not None]
@@ -265,7 +264,7 @@ def expressions_of(part: Tree) -> list[Expr]:
 
 
 def alike(block: FlatBlock) -> dict[str, str]:
-    """For each output the first one that always puts the same tokens at the same time."""
+    """For each output, the first output that always gets the same tokens at the same time."""
     puts: dict[str, list[object]] = {name: [] for name in block.outputs}
     asks = {part.asks for tree in block.trees.values() for part in asks_of(tree)}
     for number, firing in enumerate(firings_of(block)):
@@ -279,7 +278,7 @@ def alike(block: FlatBlock) -> dict[str, str]:
 
 
 def asks_of(tree: Tree) -> list[Ask]:
-    """The loads that are asked for in a tree."""
+    """The load requests in a tree."""
     return [part for part in parts_below(tree) if isinstance(part, Ask)]
 
 
@@ -289,7 +288,7 @@ def local_names(expr: Expr) -> set[str]:
 
 
 def number_of(expr: Expr) -> int | None:
-    """The value of an integer or a truth value that is constant."""
+    """The value of a constant integer or truth value; ``None`` for any other expression."""
     if isinstance(expr, Const) and not expr.type.is_float:
         return int(expr.value)
     return None
@@ -299,10 +298,9 @@ Tags = Mapping[str, frozenset[int]]
 """The tags that may come through each channel."""
 
 
-# Which registers of a flat block are needed in which of its control states, and for what.
+# Liveness: which registers of a flat block are needed in which of its control states.
 #
-# A write to a register that nobody needs afterwards is none.  A register is *summed* if the result
-# of an FMA is kept in it.
+# Dead writes are removed.  A register is *summed* if it holds the result of an FMA.
 
 _ARITHMETIC = {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.FUSED_MULTIPLY_ADD}
 
@@ -311,7 +309,7 @@ Live = Mapping[ControlState, frozenset[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class NeededBlock:
-    """A block without writes that nobody needs; ``live`` are the registers needed in each state."""
+    """A block without dead writes; ``live`` are the registers that are live in each state."""
 
     block: FlatBlock
     live: Live
@@ -319,7 +317,7 @@ class NeededBlock:
 
 
 def needed(block: FlatBlock) -> NeededBlock:
-    """The block with what is needed alone."""
+    """The block without dead writes."""
     live = _live(block)
 
     def one(part: Tree) -> Tree:
@@ -348,7 +346,7 @@ def needed(block: FlatBlock) -> NeededBlock:
 
 
 def needed_by(tree: Tree, block: FlatBlock) -> frozenset[str]:
-    """The registers that a tree of a block needs, or what comes after it."""
+    """The registers that are live before a tree of a block."""
     return _before(tree, block, _live(block))
 
 
@@ -362,7 +360,7 @@ def _live(block: FlatBlock) -> dict[ControlState, frozenset[str]]:
 
 
 def _before(tree: Tree, block: FlatBlock, live: Live) -> frozenset[str]:
-    """What is needed before a tree."""
+    """The registers that are live before a tree, given those of all states."""
     match tree:
         case Firing(after=after, writes=writes):
             there = live[after] if after is not None else frozenset()
@@ -381,16 +379,16 @@ def _read(part: Tree, block: FlatBlock) -> frozenset[str]:
     return frozenset(names.intersection(block.registers))
 
 
-# Heads that come and go with another one: references beside coordinates.
+# Tied heads: references beside coordinates.
 #
-# Where a block puts two streams in the same rules, with one tag or with a value beside an empty
-# token, and another block takes them in the same rules, then the tag of one says that of the other,
-# but for whether it is empty.  A cell that needs no value of such a head need not see it: it is
-# taken by the cell that does.
+# If a block puts two streams in the same rules, with equal tags or with a value beside an empty
+# token, and another block takes both in the same rules, then the tag of one determines that of the
+# other, except for whether it is empty.  A cell that does not use the value of such a head need not
+# see it; the cell that uses the value takes the token.
 
 
 def ties_of(graph: Graph, machine: Machine, blocks: Mapping[str, FlatBlock]) -> dict[str, str]:
-    """For heads of a machine those that they are tied to, by what is known of their sources."""
+    """The tied heads of a machine, each with the head that determines its tag."""
     found: dict[str, str] = {}
     takes = [path.rule.takes for path in machine.paths()]
     leaders: list[str] = []
@@ -412,7 +410,7 @@ def ties_of(graph: Graph, machine: Machine, blocks: Mapping[str, FlatBlock]) -> 
 
 
 def _alike(firing: Firing, leader: str, head: str) -> bool:
-    """Whether a firing puts both, with tags that go together, or none."""
+    """Whether a firing puts both with matching tags, or neither."""
     one, other = (
         [put.tag for put in firing.puts if put.channel == name] for name in (leader, head)
     )
@@ -420,7 +418,7 @@ def _alike(firing: Firing, leader: str, head: str) -> bool:
 
 
 def without_ties(block: FlatBlock) -> FlatBlock:
-    """The block without tied heads of which it needs nothing."""
+    """The block without tied heads whose values it does not use."""
     for tied in block.ties:
         value = block.values.get(tied)
         expressions = [e for part in all_parts(block) for e in expressions_of(part)]
@@ -441,7 +439,7 @@ def without_ties(block: FlatBlock) -> FlatBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Untied:
-    """Takes a head out of a part of a tree, if its tags choose nothing."""
+    """Removes a head from a tree where its tags decide nothing."""
 
     head: str
 

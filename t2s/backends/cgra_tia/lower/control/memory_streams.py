@@ -1,9 +1,9 @@
 """Memory as streams: loads and stores of flat blocks become addresses that are sent to units.
 
-What a block loads only to put it becomes the address, put in its place: a unit ``ldx`` behind the
-output loads it (``FlatBlock.loaded``).  What it loads for each value that it takes from a head, at
-an address that is that value plus a constant, is loaded by units before it, and comes as heads of
-their own beside (or in place of) that head.  Everything else is asked for.
+A value that is loaded only to be sent is replaced by its address, and an ``ldx`` unit behind the
+output loads it (``FlatBlock.loaded``).  An element that is loaded for each value of a head, at that
+value plus a constant, is loaded by a unit before the block and arrives as a head of its own, beside
+the other head or in its place.  For all other loads the block sends a request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from t2s.core.walk import Term, rewrite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedHead:
-    """A head of a block that units load: elements of ``tensor``, ``offset`` behind a stream."""
+    """A head that a unit loads: elements of ``tensor`` at ``stream`` plus ``offset``."""
 
     channel: str
     stream: str
@@ -30,7 +30,7 @@ class LoadedHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """A load that a block asks for, by the channels to the unit and back."""
+    """A load by request: the channels to the unit and back."""
 
     asks: str
     answers: str
@@ -39,7 +39,7 @@ class AskedLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStreams:
-    """The channels of a block to the unit that stores for it."""
+    """The channels from a block to the unit that stores for it."""
 
     addresses: str
     values: str
@@ -48,7 +48,7 @@ class StoreStreams:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedBlock:
-    """A block without memory, and what has to be connected to it."""
+    """A block without memory accesses, and the units that have to be connected to it."""
 
     block: flat.FlatBlock
     heads: tuple[LoadedHead, ...]
@@ -57,7 +57,7 @@ class StreamedBlock:
 
 
 def with_streams(block: flat.FlatBlock, types: Mapping[str, Type]) -> StreamedBlock:
-    """A block with streams in place of memory; ``types`` are those of the elements of tensors."""
+    """A block with streams in place of loads and stores; ``types`` are those of tensor elements."""
     block = _loaded_outputs(block)
     block, heads = _loaded_heads(block)
     block, asked = _asked(block)
@@ -71,7 +71,7 @@ def _mapped(block: flat.FlatBlock, change: Callable[[flat.Tree], flat.Tree]) -> 
 
 
 def _loads(block: flat.FlatBlock) -> dict[str, flat.Fetch]:
-    """The fetches by the local that they bind."""
+    """The fetches of a block, by the local that they bind."""
     return {part.target: part for part in flat.all_parts(block) if isinstance(part, flat.Fetch)}
 
 
@@ -79,7 +79,7 @@ def _loads(block: flat.FlatBlock) -> dict[str, flat.Fetch]:
 
 
 def _loaded_outputs(block: flat.FlatBlock) -> flat.FlatBlock:
-    """Outputs into which only what one tensor holds is put, as values."""
+    """Outputs whose values are all elements of one tensor, loaded only to be put there."""
     fetches = _loads(block)
     tensors: dict[str, set[str | None]] = {}
     for part in flat.all_parts(block):
@@ -115,7 +115,7 @@ def _used_locals(block: flat.FlatBlock) -> set[str]:
 
 
 def _without_unused(block: flat.FlatBlock) -> flat.FlatBlock:
-    """Without the fetches of which nothing uses what they load."""
+    """The block without fetches whose result is unused."""
     used = _used_locals(block)
     return _mapped(
         block,
@@ -129,7 +129,7 @@ def _without_unused(block: flat.FlatBlock) -> flat.FlatBlock:
 
 
 def _loaded_heads(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[LoadedHead, ...]]:
-    """Heads for which the same elements are loaded whenever a value of them is taken."""
+    """Heads for which the same elements are loaded with every value that is taken."""
     found: list[LoadedHead] = []
     for channel in list(block.heads):
         name = block.values[channel]
@@ -157,7 +157,7 @@ def _loaded_heads(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[LoadedHe
 
 
 def _place(fetch: flat.Fetch, name: str) -> tuple[str, int]:
-    """The tensor and the constant, if the address is the value of a head and a constant."""
+    """The tensor and the offset, if the address is the value of a head plus a constant."""
     match _plain(fetch.index):
         case Local(name=found) if found == name:
             return fetch.tensor, 0
@@ -176,7 +176,7 @@ def _plain(expr: Expr) -> Expr:
 
 
 def _common(block: flat.FlatBlock, channel: str, name: str) -> set[tuple[str, int]]:
-    """What is loaded on every way to a firing that takes a value from a head."""
+    """What is loaded on every path to a firing that takes a value from a head."""
     sets: list[set[tuple[str, int]]] = []
 
     def visit(tree: flat.Tree, value: bool, loads: frozenset[tuple[str, int]]) -> None:
@@ -201,7 +201,7 @@ def _common(block: flat.FlatBlock, channel: str, name: str) -> set[tuple[str, in
 
 
 def _with_locals(block: flat.FlatBlock, replaced: Mapping[str, Expr]) -> flat.FlatBlock:
-    """Other expressions in place of what some fetches load, and these fetches away."""
+    """The block without some fetches, and with expressions in place of their results."""
 
     def rule(node: Term) -> Term | None:
         return replaced.get(node.name) if isinstance(node, Local) else None
@@ -221,7 +221,7 @@ def _with_locals(block: flat.FlatBlock, replaced: Mapping[str, Expr]) -> flat.Fl
 def _beside(
     block: flat.FlatBlock, channel: str, more: tuple[str, ...], *, keep: bool
 ) -> flat.FlatBlock:
-    """Further heads that go with one, or in its place; their tags are the same."""
+    """The block with more heads beside one, or in its place; their tags are the same."""
     group = (channel, *more) if keep else more
 
     def one(part: flat.Tree) -> flat.Tree:
@@ -252,7 +252,7 @@ def _beside(
 
 
 def _asked(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[AskedLoad, ...]]:
-    """Loads that are asked for: a unit for each tensor, and each of its loads on one way."""
+    """Loads by request: a unit for each tensor and each of its loads on one path."""
     found: dict[tuple[str, int], AskedLoad] = {}
     heads, values, outputs = dict(block.heads), dict(block.values), dict(block.outputs)
 
@@ -296,7 +296,7 @@ def _asked(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[AskedLoad, ...]
 def _stored(
     block: flat.FlatBlock, types: Mapping[str, Type]
 ) -> tuple[flat.FlatBlock, tuple[StoreStreams, ...]]:
-    """Stores as an address and a value, put into two channels."""
+    """The block with stores as an address and a value, put into two channels."""
     found: dict[str, StoreStreams] = {}
     outputs = dict(block.outputs)
 

@@ -1,8 +1,8 @@
-"""Blocks that do not depend on data: their tokens, and units ``seq`` that send them.
+"""Blocks that do not depend on data: their tokens, and ``seq`` units that send them.
 
-Such a block has no heads, or heads that such blocks feed; it is run here.  It becomes units if all
-that it puts is one loop whose values are affine, with a few other tokens in it: the coordinates of
-a dense level, a reference that is repeated.
+Such a block has no heads, or only heads that such blocks feed, so it can be run here.  It becomes
+``seq`` units if the tokens of each output are one loop of affine values with a few other tokens
+among them: the coordinates of a dense level, or a repeated reference.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Tokens = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLoop:
-    """Tokens as a loop of so many steps: ``factor`` times the step plus ``start``, and tags."""
+    """Tokens as a loop: the values ``factor * step + start``; ``tags`` are pairs (step, tag)."""
 
     steps: int
     factor: int
@@ -66,7 +66,7 @@ class _NotStaticError(Exception):
 
 
 def tokens_of(block: flat.FlatBlock, known: Mapping[str, Tokens]) -> dict[str, Tokens] | None:
-    """What a block puts, for the tokens of its heads; ``None`` if that depends on data."""
+    """What a block puts, given the tokens of its heads; ``None`` if it depends on data."""
     if any(head not in known for head in block.heads) or not block.outputs:
         return None
     if any(isinstance(part, flat.Fetch | flat.Ask) for part in flat.all_parts(block)):
@@ -153,7 +153,7 @@ _MEANINGS = {
 
 
 def sequence_of(tokens: Tokens) -> TokenLoop | None:
-    """The loop that gives these tokens; ``None`` if there is none."""
+    """The loop that produces these tokens; ``None`` if there is none."""
     tags = tuple((step, tag) for step, (_, tag) in enumerate(tokens) if tag != flat.VALUE_TAG)
     values = [(step, value) for step, (value, tag) in enumerate(tokens) if tag == flat.VALUE_TAG]
     if len(tags) > _MOST_CASES:

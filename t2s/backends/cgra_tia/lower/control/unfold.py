@@ -1,7 +1,7 @@
-"""A machine as a flat block: its tags and flags decided, for the tags that may come.
+"""A machine as a flat block: its tags and flags are decided, for the tags that can arrive.
 
-Registers of truth values, and those that say something of tags, are part of the control: each of
-their values is a state of its own.
+Registers that hold truth values or affect tags are control registers: each combination of their
+values is a state of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Then = Callable[[_Known], flat.Tree | None]
 def unfolded(
     graph: Graph, machine: Machine, tags: flat.Tags, ties: dict[str, str]
 ) -> flat.FlatBlock:
-    """The flat block of a machine, for the tags that may come; raises ``NotLowered``."""
+    """The flat block of a machine, for the tags that can arrive; raises ``NotLowered``."""
     refusals = BlockRefusals(machine)
     refusals.check_machine(graph)
     unfolding = _BlockUnfolding(
@@ -88,7 +88,7 @@ class _BlockUnfolding:
         )
 
     def _loose(self) -> frozenset[str]:
-        """The int32 values that may be results; coordinates and references are positions."""
+        """The int32 values that may be sums or products; coordinates and references are not."""
         found = set[str]()
         for head in self.machine.heads:
             stream = self.graph.channel(head.channel).stream
@@ -110,12 +110,13 @@ class _BlockUnfolding:
         )
 
     def _wait(self, needs: Sequence[str], known: _Known, then: _Then) -> flat.Tree | None:
-        """HeadWait for heads that are not there yet; ``None`` where nothing can come of it."""
+        """Wait for the heads that are not known yet; ``None`` where that leads to no firing."""
         heads = {head.channel: head for head in self.machine.heads}
         new = tuple(n for n in dict.fromkeys(needs) if f"?{n}" not in known)
         if not new:
             return then(known)
-        if len(new) > EXTENDED_CORE.checks:  # then ties are needed
+        if len(new) > EXTENDED_CORE.checks:
+            # more heads than one instruction checks: those that are tied need no check
             self.tied = True
             self.refusals.check_heads([name for name in new if self.ties.get(name) not in new])
         cases: list[tuple[tuple[int, ...], flat.Tree]] = []
@@ -136,7 +137,7 @@ class _BlockUnfolding:
     def _combinations(
         self, new: Sequence[str], known: _Known, ties: Mapping[str, str]
     ) -> Iterator[tuple[int, ...]]:
-        """The tags that heads may have together."""
+        """The combinations of tags that heads can have."""
         found: list[dict[str, int]] = [{}]
         for name in sorted(new, key=lambda name: name in ties):
             leader = ties.get(name)
@@ -173,7 +174,7 @@ class _BlockUnfolding:
     def _statements(
         self, statements: Sequence[Statement], known: _Known, then: _Then
     ) -> flat.Tree | None:
-        """Bind what statements bind, one after the other, with a fetch for each load."""
+        """Bind the targets of statements in order; each load becomes a fetch."""
         here = dict(known)
         for number, statement in enumerate(statements):
             match statement:
@@ -255,7 +256,7 @@ class _BlockUnfolding:
 
 
 def _control_registers(machine: Machine) -> tuple[str, ...]:
-    """Registers of truth values, and those that go into tags or are compared with tags."""
+    """Registers of truth values, and registers that affect tags or are compared with tags."""
     scalars = {r.name: r for r in machine.registers if not r.shape}
     tags = {head.tag for head in machine.heads if head.tag is not None}
     said: set[str] = set(tags)
@@ -273,5 +274,5 @@ def _control_registers(machine: Machine) -> tuple[str, ...]:
 
 
 def _is_small(condition: Expr) -> bool:
-    """Whether it compares two things, and does not join comparisons."""
+    """Whether it is a single comparison."""
     return all(not part.type.is_bool for part in walk(condition) if part is not condition)  # type: ignore[attr-defined]

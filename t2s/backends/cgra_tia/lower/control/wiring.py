@@ -40,7 +40,7 @@ ROOM = 32
 
 
 def netlist_of_machines(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
-    """The netlist of a graph of machines, or everything that stands in its way."""
+    """The netlist of a graph of machines, or every reason why there is none."""
     blocks, problems = _unfolded(graph)
     if problems:
         return problems
@@ -48,7 +48,7 @@ def netlist_of_machines(graph: Graph, *, contract: bool) -> Netlist | list[Unsup
 
 
 def _unfolded(graph: Graph) -> tuple[dict[str, flat.FlatBlock], list[Unsupported]]:
-    """All blocks, for the tags that may come: unfolded until no more of these are found."""
+    """All blocks, for the tags that can arrive: unfolded until no new tags are found."""
     tags: dict[str, frozenset[int]] = {channel.name: frozenset() for channel in graph.channels}
     blocks: dict[str, flat.FlatBlock] = {}
     problems: dict[str, Unsupported] = {}
@@ -83,7 +83,7 @@ def _unfolded(graph: Graph) -> tuple[dict[str, flat.FlatBlock], list[Unsupported
 
 @dataclass(frozen=True, slots=True)
 class _LoadedFrom:
-    """Elements of a tensor at the addresses of a stream, plus a constant."""
+    """Elements of a tensor, at the addresses of a stream plus ``offset``."""
 
     stream: str
     tensor: str
@@ -92,9 +92,10 @@ class _LoadedFrom:
 
 @dataclass(kw_only=True)
 class _BlockWiring:
-    """Collects the parts.  ``origins`` say where the tokens of a channel come from.
+    """Collects the parts.
 
-    That is an output, or what another channel (by name) carries, or what is loaded.
+    ``origins`` are the sources of channels: an output, another channel (by name) that carries the
+    same, or loaded elements.
     """
 
     graph: Graph
@@ -178,9 +179,9 @@ class _BlockWiring:
         return set(found)
 
     def _kept_alive(self, block: flat.FlatBlock) -> flat.FlatBlock:
-        """A block that does something while no token is under way gets one, for until it ends.
+        """Give a block that may act while no token is in flight a token that it takes last.
 
-        A run is over when no token is left.  The end of a stream is one, until it is taken.
+        A run is over when no token is left, so without it the run could end too early.
         """
         if block.heads and not _outlives(block):
             return block
@@ -196,9 +197,9 @@ class _BlockWiring:
     def _smaller(
         self, found: StreamedBlock, forms: Sequence[flat.FlatBlock], refusals: BlockRefusals
     ) -> None:
-        """The cells of the first form of a block that has room; else what is wrong with the first.
+        """Add the cells of the first form of a block that fits, or else refuse the first form.
 
-        Two firings as one are fewer instructions as a rule, but not always.
+        Joined firings usually take fewer instructions, but not always.
         """
         problem: NotLowered | None = None
         for form in forms:
@@ -212,7 +213,7 @@ class _BlockWiring:
         raise problem
 
     def _block(self, found: StreamedBlock, refusals: BlockRefusals) -> None:
-        """The cells of a block, or none if it only passes tokens on, and its units."""
+        """Add the cells of a block (none if it only forwards tokens) and its units."""
         block = found.block
         addressed = {name: f"?{name}" if name in block.loaded else name for name in block.outputs}
         head = _passed_on(block)
@@ -253,7 +254,7 @@ class _BlockWiring:
             self._sink(source, end, 2)
 
     def _unit(self, kind: UnitKind, tensor: str, block: flat.FlatBlock, offset: int = 0) -> str:
-        """A unit that reads or writes at the addresses that it gets."""
+        """Add a unit that loads or stores at the addresses that it receives."""
         name = self.names.fresh(f"{block.name}.{tensor}")
         unit = StreamUnit(
             name=name,
@@ -272,7 +273,7 @@ class _BlockWiring:
     # ---------------------------------------------------------------------------------- nets
 
     def _source(self, channel: str) -> Endpoint:
-        """The output that the tokens of a channel come from."""
+        """The output at which the tokens of a channel originate."""
         match self.origins[channel]:
             case Endpoint() as end:
                 return end
@@ -292,13 +293,13 @@ class _BlockWiring:
         self.sinks.setdefault(source, []).append(NetSink(end=end, tokens=tokens))
 
     def _room(self, channel: str) -> int:
-        """What a stream of the graph holds; streams to and from units hold what is on its way."""
+        """The tokens that a channel holds; channels to and from units hold what is in flight."""
         known = {found.name for found in self.graph.channels}
         return min(self.graph.channel(channel).capacity, ROOM) if channel in known else 1
 
 
 def _outlives(block: flat.FlatBlock) -> bool:
-    """Whether it may take the end of a stream and go on."""
+    """Whether a block may take the end of a stream and go on."""
 
     def goes_on(tree: flat.Tree, ended: frozenset[str]) -> bool:
         match tree:
@@ -323,7 +324,7 @@ def _origin(block: flat.FlatBlock) -> Provenance:
 
 
 def _passed_on(block: flat.FlatBlock) -> str | None:
-    """The head that a block puts into all of its outputs, token by token, and does nothing else."""
+    """The head that a block copies to all of its outputs, if it does nothing else."""
     tree = block.trees[block.first]
     if not isinstance(tree, flat.HeadWait) or len(tree.heads) != 1 or not block.outputs:
         return None
