@@ -6,10 +6,10 @@ A text has a block for each processing element, row by row of their array::
     when %p == XXXXXXX0: add %r0, %r0, $5; set %p = ZZZZZZZ1;
     when %p == XXXXXXX1: halt;
 
-``assemble`` makes words of it and ``disassemble`` a text of words, both as the public tools for
-triggered instructions do; ``run`` counts the cycles that their simulator counts.  ``compile`` makes
-such a text of a design.  Refused, with line and column, is what these tools refuse, and what they
-take and make wrong code of.
+``assemble`` turns a text into words and ``disassemble`` turns words into a text, both like the
+public tools for triggered instructions; ``run`` counts the cycles that their simulator counts.
+``compile`` turns a design into such a text.  Refused, with line and column, is what these tools
+refuse, and what they accept and generate wrong code for.
 """
 
 from __future__ import annotations
@@ -96,22 +96,22 @@ class TriggeredProgram:
 
     @property
     def text(self) -> str:
-        """The programs as a text, the same for equal programs but for labels and comments."""
+        """The programs as a text, without the comments of the original."""
         return print_programs(self.programs, self.core)
 
     @property
     def words(self) -> tuple[int, ...]:
-        """The words of 32 bits: for each program its registers, and then its instructions."""
+        """The words (32 bits): for each program its registers, and then its instructions."""
         return tuple(word for one in self.programs for word in encode_program(one, self.core))
 
     @property
     def hex(self) -> str:
-        """The words in hexadecimal digits, one per line."""
+        """The words as hexadecimal digits, one word per line."""
         return words_to_hex(self.words)
 
     @property
     def binary(self) -> bytes:
-        """The words, little-endian."""
+        """The words as little-endian bytes."""
         return words_to_binary(self.words)
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class TriggeredDesignRun:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TriggeredDesign:
-    """A design as a program for an array, or for one PE alone."""
+    """A design as a program for an array, or for a single PE."""
 
     source: Design
     graph: Graph
@@ -155,11 +155,11 @@ class TriggeredDesign:
 
     @property
     def starts(self) -> Mapping[str, int]:
-        """Where each tensor starts in the memory, which holds them row by row."""
+        """The first word of each tensor in the memory, which holds them row by row."""
         return self.compiled.starts
 
     def memory(self, inputs: Mapping[str, Any]) -> Array:
-        """The words of the memory (uint32) with these inputs, zeros in place of results."""
+        """The words of the memory (uint32) before a run: these inputs, and zeros for results."""
         stage = next(self.source.stages(inputs))
         if stage.graph is not self.graph and stage.graph != self.graph:
             raise UserError(
@@ -173,7 +173,7 @@ class TriggeredDesign:
         return self.compiled.memory(arrays)
 
     def outputs(self, memory: Any) -> dict[str, Array]:
-        """The results by name, in the words of the memory after a run."""
+        """The results by name, from the words of the memory after a run."""
         return self.compiled.outputs(np.asarray(memory))
 
     def run(self, inputs: Mapping[str, Any], **options: Any) -> TriggeredDesignRun:
@@ -208,10 +208,10 @@ def compile(
 ) -> TriggeredDesign:
     """A design on int32 or uint32 as a text for the public tools.
 
-    ``rows`` and ``columns`` are those of the array; without both it is one PE alone.  ``inputs``
-    are what the design's graph depends on, and ``seed`` chooses among arrangements.
+    ``rows`` and ``columns`` are those of the array; without both it is a single PE.  ``inputs`` are
+    what the design's graph depends on, and ``seed`` chooses among arrangements.
 
-    Raises ``UnsupportedError`` for what has no form on such an array, with the user's line.
+    Raises ``UnsupportedError``, with the user's line, for what such an array cannot do.
     """
     from t2s.backends.cgra_tia.profile_a import compile_public
 
@@ -234,14 +234,14 @@ def assemble(
     strict: bool = False,
     check: bool = True,
 ) -> TriggeredProgram:
-    """The programs of a text; of a file, if a ``Path`` is given.
+    """The programs of a text, or of the file at a ``Path``.
 
     ``core`` are the sizes of a processing element, or a fabric (or its name) with such a core.
-    ``strict`` makes errors of what is warned about otherwise.  Without ``check`` a text may be a
-    fragment: nothing is asked of it beyond what its code needs.
+    ``strict`` turns warnings into errors.  Without ``check`` a text may be a fragment: whole
+    programs are not checked.
 
-    Raises ``UserError`` with line and column for a text that is wrong, or that the public
-    assembler would make wrong code of.
+    Raises ``UserError``, with line and column, for a text that is wrong, or that the public
+    assembler would generate wrong code for.
     """
     given, file = _source(text)
     parameters = _core(core)
@@ -252,9 +252,9 @@ def assemble(
 
 
 def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
-    """The programs of words: of a sequence of them, of the content of a file, or of a ``Path``.
+    """The programs of a sequence of words, of the content of a file, or of the file at a ``Path``.
 
-    Raises ``UserError`` for words that are not programs.
+    Raises ``UserError`` for words that do not encode programs.
     """
     parameters = _core(core)
     if isinstance(code, os.PathLike):
@@ -290,13 +290,14 @@ def run(
 ) -> PublicRun:
     """Run a program, or a text, as the public simulator does.
 
-    ``memory`` are its words at the start; it has ``words`` of them, at least as many as are given
-    (default: 32,786, as the public test systems have).  The elements are an array of ``rows`` and
-    ``columns``: without either, one element is alone, with two read ports and a write port of its
-    own, and a square number of them is a square.  ``trace`` keeps the instruction of every cycle.
+    ``memory`` are the initial words; the memory has ``words`` of them, and at least as many as
+    ``memory`` (default: 32,786, as in the public test systems).  The elements are an array of
+    ``rows`` and ``columns``. Without either, a single element has two read ports and a write port
+    of its own, and a square number of elements is a square.  ``trace`` records the instruction of
+    every cycle.
 
-    Raises ``UserError``: see ``assemble``; for operators that no public simulator has, addresses
-    beyond the memory, and runs that get stuck or do not end in ``max_cycles``.
+    Raises ``UserError`` like ``assemble``, and for operators that no public simulator has,
+    addresses beyond the memory, deadlocks, and runs that do not end within ``max_cycles``.
     """
     if not isinstance(program, TriggeredProgram):
         program = assemble(program, strict=strict)
@@ -378,10 +379,10 @@ def _core(core: object) -> CoreParameters:
 
 
 def _memory(memory: Any, words: int | None) -> Array:
-    """The memory at the start: what is given, and zeros behind it."""
+    """The initial memory: the user's words, then zeros."""
     try:
         given = np.asarray(memory)
-    except ValueError:  # lists of other lengths
+    except ValueError:  # ragged lists
         given = np.zeros((0, 0))
     whole_numbers = given.dtype.kind in "iub" or not given.size
     fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in given.reshape(-1))
@@ -410,7 +411,7 @@ def _positive(name: str, value: object) -> int:
 
 
 def _shape(count: int, rows: object, columns: object) -> tuple[int, int] | None:
-    """Rows and columns of the array, or ``None`` for one element alone."""
+    """Rows and columns of the array, or ``None`` for a single element."""
     side = round(count**0.5)
     if rows is None and columns is None:
         if count == 1:

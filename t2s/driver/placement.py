@@ -1,12 +1,12 @@
 """``place``: a design on a coarse-grained reconfigurable array, as triggered instructions.
 
 A ``Placement`` is a design like any other: ``t2s.simulate``, ``cycles``, ``verilate``,
-``fit_depths`` and all other verbs take it.  What they run is not the graph that it was made of, but
-the one that its own text and placement file say: each cell a node or a PE of a node, each branch of
-a net a channel with the latency of its wires (``backends/cgra_tia/lift``).
+``fit_depths`` and all other verbs accept it.  They do not run the original graph, but the one that
+its text and placement file describe: each cell is a node or a PE of a node, each branch of a net a
+channel with the latency of its wires (``backends/cgra_tia/lift``).
 
-In goes a design that is one graph, or a folder that ``Placement.write`` has made.  Refused are
-designs that the fabric has no operators, no cells or no wires for, with the user's line.
+The source is a design that is one graph, or a folder that ``Placement.emit`` has written.  Refused,
+with the user's line, are designs for which the fabric lacks operators, cells or wires.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ MOST_TURNS = 16
 
 @dataclass(frozen=True, repr=False)
 class Placement(Design, NotebookDisplay):
-    """A design whose cells have places and whose nets have wires.
+    """A design whose cells have sites and whose nets have wires.
 
-    ``placed`` is what the files say.  ``source`` is the design that it was made of, which knows the
-    user's inputs and results; ``None`` if it was read from files.
+    ``placed`` is the content of the files.  ``source`` is the original design, which knows the
+    user's inputs and results; ``None`` if the placement was read from files.
     """
 
     placed: PlacedDesign
@@ -63,14 +63,14 @@ class Placement(Design, NotebookDisplay):
 
     @cached_property
     def graph(self) -> Graph:
-        """The machine as it is placed, as a graph."""
+        """The placed machine as a graph."""
         from t2s.backends.cgra_tia.lift.placed import lift_placed
 
         return lift_placed(self.placed, fused=self.fused)
 
     @cached_property
     def files(self) -> Mapping[str, str]:
-        """The assembly, the placement file and the picture: name to text."""
+        """The assembly, the placement file and the picture, by file name."""
         from t2s.backends.cgra_tia.files import write_files
 
         return write_files(self.placed)
@@ -97,7 +97,7 @@ class Placement(Design, NotebookDisplay):
         return run_placed(self.placed, arrays, fused=self.fused, **options)
 
     def picture(self, group: str | None = None) -> SvgPicture:
-        """Cells, units and nets on the fabric; or the nets of one ``group`` alone.
+        """Cells, units and nets on the fabric, or only the nets of one ``group``.
 
         ``groups`` has the names.  Raises ``UserError`` for another one.
         """
@@ -109,17 +109,17 @@ class Placement(Design, NotebookDisplay):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The channel arrays that nets are elements of, by name."""
+        """The names of the channel arrays that nets are elements of."""
         return tuple(dict.fromkeys(net.group for net in self.placed.netlist.nets))
 
     def picture_of_tracks(self) -> SvgPicture:
-        """How many tracks are taken between neighbors; red where none is left."""
+        """The tracks in use between neighbors; red where none is left."""
         from t2s.backends.cgra_tia.files.picture import tracks_svg
 
         return SvgPicture(tracks_svg(self.placed))
 
     def picture_of_limit(self) -> SvgPicture:
-        """The circle of cells and nets that keeps the design from a firing in every cycle."""
+        """The recurrence cycle that keeps the design from firing in every cycle."""
         from t2s.backends.cgra_tia.files.picture import circle_svg
 
         return SvgPicture(circle_svg(self.placed))
@@ -127,12 +127,12 @@ class Placement(Design, NotebookDisplay):
     def picture_of_run(
         self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"
     ) -> SvgPicture:
-        """Where the cycles of each part went in a run: blue none, red all.
+        """The share of cycles of one kind for each part in a run: blue for none, red for all.
 
-        ``run`` is what ``Placement.run`` or ``t2s.simulate`` of the placement gives.  The simulator
-        counts parts that are alike together, so each of them has the mean.  ``kind`` is ``"busy"``,
-        ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError`` for another
-        one, and for a run of another design.
+        ``run`` is the result of ``Placement.run`` or of ``t2s.simulate`` on the placement.  The
+        simulator counts similar parts together, so each of them has the mean.  ``kind`` is
+        ``"busy"``, ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError``
+        for another kind, and for a run of another design.
         """
         from t2s.backends.cgra_tia.files.picture import heat_svg
         from t2s.backends.cgra_tia.machine.profile_b import SHARES, PlacedRun
@@ -163,7 +163,7 @@ class Placement(Design, NotebookDisplay):
         return SvgPicture(heat_svg(self.placed, shares, kind))
 
     def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
-        """The shares of cycles of each part, from those of the nodes that parts became."""
+        """The shares of cycles of each part, from those of the lifted nodes."""
         from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
         from t2s.backends.cgra_tia.machine.profile_b import SHARES
 
@@ -246,7 +246,7 @@ def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
 
 
 def _arrays(stage: Stage) -> dict[str, Any]:
-    """The inputs of a placed design: scalars are arrays of one element, loaded once."""
+    """The inputs of a placed design; scalars become arrays of one element."""
     return {**stage.arrays, **stage.scalars}
 
 
@@ -270,12 +270,12 @@ def place(
     inputs: what its graph depends on: constants, a matrix, the tensors of an assignment.
     fabric: ``"cgra8"``, ``"cgra16"``, ``"cgra32"`` or a ``CgraFabric``; ``None`` takes the smallest
         of these three that has enough cells.
-    seed: chooses among placements; one seed gives the same files on every machine.
+    seed: chooses among placements; a seed gives the same files on every machine.
     balanced: whether all channels of an array get the latency of the longest one.
     contract: whether ``x + a * b`` of floats becomes one operation, which rounds once.
-    interval: how many operations of a PE may share a cell, 16 at most.  They take turns, so that
-        the design fires once in so many cycles.
-    progress: called with what is being done, how much of it is done, and of how much.
+    interval: how many operations of a PE may share a cell, at most 16.  They take turns, so that
+        the design fires once in that many cycles.
+    progress: called with the current step, how much of it is done, and its total.
 
     Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
     fit, with the user's line [T2S-Tensor, sec. V.C].
@@ -306,9 +306,9 @@ def place(
 
 
 def read_placement(directory: str | Path) -> Placement:
-    """The design that ``Placement.write`` or ``t2s.emit(..., "cgra_tia", ...)`` has written.
+    """Read a design that ``Placement.emit`` or ``t2s.emit(..., "cgra_tia", ...)`` has written.
 
-    Raises ``UserError`` with file, line and column for what is no such design.
+    Raises ``UserError``, with file, line and column, for anything else.
     """
     from t2s.backends.cgra_tia.files import read_files
 

@@ -45,7 +45,7 @@ class OpenCLBackend:
 
     @gc_paused()
     def supports(self, graph: Graph) -> list[Unsupported]:
-        """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
+        """Every reason why ``emit`` refuses a graph; empty if it does not."""
         found = analyze(graph)
         return found if isinstance(found, list) else []
 
@@ -71,7 +71,7 @@ class OpenCLBackend:
         parameters: Mapping[str, Array],
         options: RunOptions,
     ) -> Emulated:
-        """Run a graph on Intel's FPGA emulator: values, no cycles."""
+        """Run a graph on Intel's FPGA emulator, for its values; there are no cycles."""
         limit = options.time_limit
         return Emulated(emulate(graph, inputs or {}, parameters, time_limit=limit))
 
@@ -81,7 +81,7 @@ BACKEND = OpenCLBackend()
 
 @dataclass(frozen=True)
 class Emulated:
-    """What an emulator gives of a graph: values, no cycles."""
+    """The result of an emulator: values, but no cycles."""
 
     outputs: dict[str, Array]
 
@@ -96,8 +96,8 @@ def emulate(
 ) -> dict[str, Array]:
     """Build and run a design on Intel's FPGA emulator, and return its output tensors by name.
 
-    ``inputs`` and ``parameters`` give every input tensor and scalar by name.  Channels are deeper
-    than on hardware, which is much faster, unless ``exact_depths`` asks for what the text says: a
+    ``inputs`` and ``parameters`` have every input tensor and scalar by name.  Channels are deeper
+    than on hardware, which is much faster, unless ``exact_depths`` requests the emitted depths: a
     design that then deadlocks is stopped at the time limit.
 
     Raises ``UserError`` if the inputs do not fit, ``UnsupportedError`` if the backend cannot emit
@@ -118,10 +118,10 @@ MOST_KERNELS = 256
 
 
 def analyze(graph: Graph) -> KernelDesign | list[Unsupported]:
-    """Decide how every node and channel is built; the problems if there are any.
+    """Decide how every node and channel is built; or return the problems.
 
-    The PEs of a node are one kernel where they can keep step.  Where they cannot, as when each
-    waits for a sum that its neighbor is not done with, every PE becomes a kernel.
+    The PEs of a node are one kernel if they can run in lockstep.  Otherwise, for example if each
+    waits for a sum that its neighbor has not finished, every PE becomes a kernel.
     """
     problems = check_vocabulary(graph)
     if problems:

@@ -74,7 +74,7 @@ from t2s.graph.graph import ScalarParameter, Tensor
 def arguments_of(
     design: KernelDesign, node: LockstepNode
 ) -> tuple[list[str], list[ScalarParameter]]:
-    """The tensors and scalars that a kernel is given, in this order."""
+    """The tensors and scalars that are arguments of a kernel, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.body:
         if isinstance(statement, Load | Store):
@@ -139,7 +139,7 @@ def lower_kernel(
 def _tokens(
     design: KernelDesign, file: FileScope, node: LockstepNode, identifiers: Identifiers
 ) -> dict[str, str]:
-    """The variable of every bundle: ``from_`` its source or ``to_`` its sink, if that is unique."""
+    """The variable of every bundle, named after its source or its sink if that is unique."""
     wanted: dict[str, str] = {}
     for ports, verb in ((node.receives, "from"), (node.sends, "to")):
         for name, port in ports.items():
@@ -299,7 +299,7 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
 
 
 def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
-    """The iteration of a node that only passes bundles on, from one channel to another."""
+    """The iteration of a node that only forwards bundles, from one channel to another."""
     match scope.node.body:
         case (Receive(channel=taken, target=target), Send(channel=sent, value=Local(name=name))):
             if target != name or not {taken, sent} <= scope.tokens.keys():
@@ -346,10 +346,10 @@ def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[Target
 
 
 def endless_loops(scope: KernelScope) -> int | None:
-    """How many of the outermost loops an autorun kernel may turn into ``while (1)``.
+    """How many of the outermost loops of an autorun kernel may become ``while (1)``.
 
-    Those on which nothing depends; ``None`` if the kernel has to end, so that its next start
-    clears its registers.  An autorun kernel that ends is started again by the hardware.
+    Nothing may depend on them.  ``None`` if the kernel has to end, so that its restart by the
+    hardware clears its registers.
     """
     node = scope.node
     if any(plan.cleared for plan in scope.plans.values()):
@@ -374,7 +374,7 @@ def index_names_of_body(node: LockstepNode) -> frozenset[str]:
 
 
 def lower_body(scope: KernelScope) -> list[TargetStatement]:
-    """The body of one PE, in order; under the node's guard where not all PEs take part."""
+    """The body of one PE, in order; inside the node's guard if not all PEs take part."""
     statements = [s for statement in scope.node.body for s in _statement(scope, statement)]
     guard = scope.node.guard
     return where(None if guard is None else scope.lower(guard), statements)
@@ -404,7 +404,7 @@ def _statement(scope: KernelScope, statement: graph.Statement) -> list[TargetSta
 
 
 def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) -> bool:
-    """Whether a value is used by one access, and still is where it was read at that time."""
+    """Whether a value has a single use, and is still unchanged in memory at that use."""
     body = scope.node.body
     used_at = only_use(read.target, body)
     if used_at is None:
@@ -449,8 +449,8 @@ def _loaded(
 ) -> TargetExpression:
     """A scalar or built-in vector in memory.
 
-    Tensors that other kernels write are volatile, so that no cache in this kernel keeps old
-    values; ``vload`` does not take volatile pointers.
+    Tensors that other kernels write are volatile, so that no cache in this kernel holds old
+    values; ``vload`` does not accept volatile pointers.
     """
     name, position = scope.tensors[tensor.name], _address(scope, tensor, indices)
     if type.lanes == 1:
@@ -513,7 +513,7 @@ def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> T
 
 
 def pe_indices(scope: KernelScope) -> tuple[TargetExpression, ...]:
-    """The place of a PE in the arrays that hold the registers of all PEs."""
+    """The indices of a PE in the arrays that hold the registers of all PEs."""
     return tuple(
         binary("-", scope.index(d.name), number(d.minimum)) if d.minimum else scope.index(d.name)
         for d in scope.node.space
@@ -560,11 +560,11 @@ def _shift(scope: KernelScope, register: str, length: int) -> ast.For:
     )
 
 
-# The time loops of a kernel, with the counters that move along with them.
+# The time loops of a kernel, with the counters that advance with them.
 #
-# The loops stay nested to be read; the compiler flattens them, so that no cycle is lost where an
-# inner loop starts again.  It can do that where nothing stands between them: counters of the
-# innermost loop that are back at their first value when it ends are declared outside of all loops.
+# The loops stay nested for readability; the compiler flattens them, so that no cycle is lost when
+# an inner loop restarts.  It can only do that if nothing is between them: counters of the innermost
+# loop that are back at their first value when it ends are declared outside of all loops.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -578,8 +578,9 @@ class _Steady:
 def time_loops(
     scope: KernelScope, body: Sequence[TargetStatement], *, forever: int | None
 ) -> tuple[list[TargetStatement], list[TargetStatement]]:
-    """What is declared before the loops, and the loops: all of them, or ``while (1)`` in place of
-    the ``forever`` outermost ones."""
+    """The declarations before the loops, and the loops.
+
+    A ``while (1)`` replaces the ``forever`` outermost ones."""
     outside: list[TargetStatement] = []
     nest = list(body)
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
@@ -625,7 +626,7 @@ def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
 
 
 def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
-    """Arrays in block RAM, with how many iterations of the loop their uses are apart."""
+    """Arrays in block RAM, with the distance of their accesses in iterations of the loop."""
     result: list[tuple[str, int | None]] = []
     for name, plan in scope.plans.items():
         if plan.memory is not None:
@@ -640,7 +641,7 @@ def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
 
 
 def _closes(counter: Counter, steady: _Steady) -> bool:
-    """Whether a counter, and all above it, are back at their first values after the loop."""
+    """Whether a counter and all above it are back at their first values after the loop."""
     cycle = closed_cycle(counter.digit, steady.start, steady.extent)
     return cycle is not None and all(_closes(above, steady) for above in counter.above)
 

@@ -1,7 +1,7 @@
 """One kernel per machine: a loop over firings, a ``switch`` over modes, an ``if`` for each choice.
 
-A head is read when a mode or a choice needs it, and kept until a rule takes it.  Where every rule
-on the way takes it, it is an ordinary variable; otherwise a flag says whether it is held.
+A head is read when a mode or a choice needs it, and kept until a rule takes it.  If every rule that
+follows takes it, it is an ordinary variable; otherwise a flag says whether it is held.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MODE = "mode"
 def machine_arguments(
     design: KernelDesign, node: Machine
 ) -> tuple[list[str], list[ScalarParameter]]:
-    """The tensors and scalars that the kernel of a machine is given, in this order."""
+    """The tensors and scalars that are arguments of a machine's kernel, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.statements():
         if isinstance(statement, graph.Load | graph.Store):
@@ -119,7 +119,7 @@ def lower_machine(
 
 
 def _held(node: Machine) -> frozenset[str]:
-    """Channels whose head some rule needs and leaves."""
+    """Channels whose head some rule needs but does not take."""
     return frozenset(
         name for path in node.paths() for name in path.needs if name not in path.rule.takes
     )
@@ -133,14 +133,14 @@ def _register(register: Register, name: str) -> ast.Declare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Holder:
-    """The variables of a head that may stay: its value, and whether it is there."""
+    """The variables of a head that may stay: its value, and whether it is held."""
 
     value: str
     flag: str
 
 
 class _Taken(Identifiers):
-    """The identifiers that are seen at a place; an inner scope adds its own to a copy."""
+    """The identifiers that are visible at a place; an inner scope adds its own to a copy."""
 
     def __init__(self, taken: tuple[str, ...]) -> None:
         super().__init__(variable_name, taken)
@@ -157,7 +157,7 @@ class _Taken(Identifiers):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """What locals stand for at a place."""
+    """The meaning of locals at a place."""
 
     locals: dict[str, TargetExpression]
     taken: _Taken
@@ -193,7 +193,7 @@ class _Lowering:
         return ast.TypedName(type=f"__global volatile {type} *", name=name)
 
     def outermost(self, identifiers: _Taken) -> _Scope:
-        """What registers and held heads stand for, in all modes."""
+        """The scope of registers and held heads, for all modes."""
         found: dict[str, TargetExpression] = {}
         for register in self.node.registers:
             if not register.shape:
@@ -204,7 +204,7 @@ class _Lowering:
         return _Scope(locals=found, taken=identifiers)
 
     def state(self) -> list[TargetStatement]:
-        """Registers, and heads that may stay."""
+        """Declarations of registers, and of heads that may stay."""
         statements: list[TargetStatement] = [
             _register(register, self.registers[register.name]) for register in self.node.registers
         ]
@@ -230,7 +230,7 @@ class _Lowering:
     # ------------------------------------------------------------------------------- heads
 
     def _take_in(self, needs: tuple[str, ...], scope: _Scope) -> list[TargetStatement]:
-        """Wait for heads."""
+        """Read the heads that are not held yet."""
         statements: list[TargetStatement] = []
         for name in needs:
             channel = self.design.graph.channel(name)
@@ -253,7 +253,7 @@ class _Lowering:
     # ----------------------------------------------------------------------------- choices
 
     def _choices(self, choices: tuple[Choice, ...], scope: _Scope) -> list[TargetStatement]:
-        """The first alternative that holds; where none does, the machine stops for ever."""
+        """The first alternative that holds; if none does, the machine stops forever."""
         if not choices:
             fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
             return [
@@ -302,7 +302,7 @@ class _Lowering:
         return [*statements, Set(target=Name(name=self.mode), value=number(following))]
 
     def _kept_from_before(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
-        """Copies of registers that the rule changes, and uses as they were before."""
+        """Copies of registers that the rule changes but whose old values it uses."""
         written = {s.register for s in rule.body if isinstance(s, graph.RegisterWrite)}
         used: set[str] = set()
         changed: set[str] = set()

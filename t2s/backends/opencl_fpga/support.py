@@ -1,4 +1,4 @@
-"""What the backend has words for: node kinds, statements, expressions and types."""
+"""The supported node kinds, statements, expressions and types."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _STATEMENTS = (Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store)
 
 
 def check_vocabulary(graph: Graph) -> list[Unsupported]:
-    """Everything in the graph that has no spelling in OpenCL."""
+    """Everything in the graph that is not supported."""
     problems: list[Unsupported] = []
     for tensor in graph.tensors:
         problems += _check_type(f"tensor {tensor.name!r}", tensor.type, tensor.location)
@@ -116,7 +116,7 @@ def _check_machine(node: Machine) -> list[str]:
     reasons: dict[str, None] = {}
     types = [register.type for register in node.registers]
     if node.endless:
-        # a host program waits for every kernel, and an autorun kernel may not touch memory
+        # the host waits for every kernel, and an autorun kernel must not access memory
         reasons["endless machines have no OpenCL form"] = None
     for memory in node.memories:
         reasons[f"sorted memories such as {memory.name!r} have no OpenCL form"] = None

@@ -1,10 +1,10 @@
-"""A graph with machines, unfolded: one kernel for each PE and each machine.
+"""Unfolding a graph with machines: one kernel for each PE and each machine.
 
-The PEs of a dense design keep step, so one kernel may hold them all.  A machine takes and puts
-tokens when values tell it to, and two of them, or PEs that they feed, must not wait for each other.
-So every point of every node becomes a process of its own, with a name (but for the elements of a
-line of memory: ``grouping``), and every element of a channel array that two of them use a channel.
-Capacities are those of the graph, which is why what runs there does not get stuck here.
+The PEs of a dense design run in lockstep, so one kernel can hold them all.  A machine takes and
+puts tokens depending on values, and machines, or PEs that they feed, must not wait for each other.
+So every point of every node becomes a process of its own (except for PEs that ``keeps_together``
+leaves in one kernel), and every element of a channel array between two of them becomes a channel.
+Capacities are those of the graph, so a graph that does not deadlock does not do so here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _UnfoldedElement:
 
 
 class _Refused(Exception):
-    """Why a node cannot be unfolded."""
+    """A reason why a node cannot be unfolded."""
 
     def __init__(self, problem: Unsupported) -> None:
         super().__init__(str(problem))
@@ -90,7 +90,7 @@ class _Refused(Exception):
 
 
 def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
-    """The graph with one node for each PE and machine, or what stands in the way."""
+    """The graph with one node for each PE and machine, or the problems."""
     work = _Unfolding(graph)
     for node in graph.nodes:
         for point in _points(graph, node):
@@ -103,7 +103,7 @@ def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
 
 
 def _points(graph: Graph, node: Node) -> Iterator[Point | None]:
-    """The points of a node that become nodes of their own; ``None`` is all of them as one."""
+    """The points of a node that become nodes of their own; ``None`` stands for all as one."""
     if isinstance(node, PEArray) and node.space and keeps_together(graph, node):
         yield None
         return
@@ -223,9 +223,9 @@ class _Unfolding:
     # ------------------------------------------------------------------------------ result
 
     def finished(self) -> Unfolded | list[Unsupported]:
-        """The new graph; each of its channels is used at both ends.
+        """The new graph; each of its channels has both ends.
 
-        What a machine puts where nothing takes it changes no value, and is left out.
+        Puts of a machine into channels without a receiver do not change values, and are left out.
         """
         channels: list[Channel] = []
         machines = {node.name for node in self._nodes if isinstance(node, Machine)}
@@ -269,7 +269,7 @@ class _Unfolding:
 
 
 def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[Unsupported]:
-    """Every channel between two kernels; what a PE sends to itself stays inside."""
+    """Every channel between two kernels; channels from a PE to itself stay inside."""
     links: dict[str, Link] = {}
     descending: dict[str, frozenset[str]] = {}
     problems: list[Unsupported] = []
@@ -290,14 +290,14 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[
     return problems or ChannelLinks(by_channel=links, descending=descending)
 
 
-# In graphs with machines: PEs that share a kernel, and a statement for each element they use.
+# PEs that share a kernel in graphs with machines, and a statement for each element that they use.
 
 MOST_ELEMENTS = 64
 """Most elements of a channel that one PE uses."""
 
 
 def by_element(node: LockstepNode) -> LockstepNode:
-    """The single PE with ports whose elements are constant, where these are few enough."""
+    """The single PE with a port for each element that it uses, if these are few enough."""
     body: list[Statement] = []
     receives, sends = dict(node.receives), dict(node.sends)
     for statement in node.body:
@@ -317,7 +317,7 @@ def by_element(node: LockstepNode) -> LockstepNode:
 
 
 def _received(statement: Receive, found: list[tuple[str, Expr | None]]) -> list[Statement]:
-    """A receive from every element in question, and the token of the one that it is."""
+    """A receive from every possible element, and the token of the actual one."""
     if len(found) == 1:
         (key, chosen), condition = found[0], statement.condition
         return [replace(statement, channel=key, condition=conjunction(condition, chosen))]
@@ -337,7 +337,7 @@ def _received(statement: Receive, found: list[tuple[str, Expr | None]]) -> list[
 
 
 def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelPort, Expr | None]]:
-    """A port for each element that may be meant, and the condition under which it is."""
+    """A port for each possible element, and the condition under which it is the actual one."""
     name, shape = port.channel.name, port.channel.shape
     moving = [at for at, index in enumerate(port.index) if not isinstance(index, Const)]
     spans = [range(extent) if at in moving else (0,) for at, extent in enumerate(shape)]
@@ -373,7 +373,7 @@ def keeps_together(graph: Graph, node: PEArray) -> bool:
 
 
 def _every_firing(node: PEArray, names: set[str]) -> bool:
-    """Whether a PE that uses one of these channels does so in all of its firings."""
+    """Whether a PE that uses one of these channels does so in each of its firings."""
     places = {dimension.name for dimension in node.space}
     return all(_names(condition) <= places for condition in _conditions(node, names))
 
@@ -406,16 +406,16 @@ def _names(condition: Expr | None) -> set[str]:
     return {term.name for term in walk(condition) if isinstance(term, Index)}
 
 
-# Selects whose choice is known where they stand lose the side that is never taken.
+# Removing selects whose choice is known in their context.
 #
-# ``q == 0 ? 0 : (q > 0 ? passed : 0)`` for a PE ``q`` of 0 to 4 is ``q == 0 ? 0 : passed``.
-# Whether that is so is found by enumeration.
+# ``q == 0 ? 0 : (q > 0 ? passed : 0)`` for a PE ``q`` from 0 to 4 is ``q == 0 ? 0 : passed``; this
+# is found by enumeration.
 
 Factors = tuple[Expr, ...]
 
 
 def settled(node: LockstepNode) -> LockstepNode:
-    """The node with the selects of its values settled; conditions and indices stay."""
+    """The node without known selects in its values; conditions and indices are not changed."""
     return replace(node, body=without_unused([_statement(node, s) for s in node.body]))
 
 
@@ -447,6 +447,6 @@ def _settle(node: LockstepNode, term: Term, known: Factors) -> Term:
 
 
 def _never(node: LockstepNode, factors: Factors) -> bool:
-    """Whether conditions never hold all at once, as far as that can be found out."""
+    """Whether conditions are known never to hold all at once."""
     domain = enumerate_domain(node, select_loops(node, loops_used(node, factors)))
     return domain is not None and not bool(domain.where(factors).any())

@@ -24,7 +24,7 @@ class VerilogBackend:
 
     @gc_paused()
     def supports(self, graph: Graph) -> list[Unsupported]:
-        """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
+        """Every reason why ``emit`` refuses a graph; empty if it does not."""
         found = nests_of(graph)
         return found if isinstance(found, list) else []
 

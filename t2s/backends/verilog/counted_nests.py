@@ -1,4 +1,4 @@
-"""Loop nests as counters, and what else a graph may not contain for the backend to emit it."""
+"""Loop nests as counters, and everything that the backend refuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_ELEMENTS = 1 << 24
 
 
 def nests_of(graph: Graph) -> dict[str, CountedNest] | list[Unsupported]:
-    """How the loops of each PE array are counted, or everything that stands in the way."""
+    """How the loops of each PE array are counted, or every reason to refuse the graph."""
     problems: list[Unsupported] = []
     nests: dict[str, CountedNest] = {}
     for node in graph.nodes:
@@ -90,7 +90,7 @@ def _memory(graph: Graph) -> Iterator[Unsupported]:
 
 
 def _reasons(graph: Graph, node: Node) -> Iterator[str]:
-    """Statements, expressions and types of a node that have no spelling."""
+    """Reasons to refuse statements, expressions and types of a node."""
     inputs, outputs = graph.inputs_of(node.name), graph.outputs_of(node.name)
     ends: list[Term] = [index for channel in inputs for index in channel.sink_index]
     ends += [index for channel in outputs for index in channel.source_index]
@@ -130,7 +130,7 @@ def _reason(term: Term) -> str | None:
 
 
 def _port_conflicts(path: Path) -> Iterator[str]:
-    """What one firing does in an order that memories with a port for each statement do not have."""
+    """Accesses of one firing whose order memories with a port for each statement do not keep."""
     stored: set[str] = set()
     changed: set[str] = set()
     rule = path.rule.name
@@ -166,7 +166,7 @@ def nest_of(node: PEArray) -> CountedNest | str:
     loops = {loop.name for loop in node.loops}
     inner = [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
     if not any(index_names(bound) & loops for bound in inner):
-        return CountedNest(search=0)  # a box: if a loop has no iteration there is no firing at all
+        return CountedNest(search=0)  # constant extents: if one is 0, there is no firing at all
     if any(isinstance(term, Parameter) for bound in inner for term in walk(bound)):
         return (
             "bounds of its loops depend on other loops and on parameters, so it is not known how "
@@ -182,14 +182,14 @@ def nest_of(node: PEArray) -> CountedNest | str:
 
 
 def _longest_run_of_empty_loops(node: PEArray) -> int | None:
-    """Most loops without iterations, one after the other, of any PE; ``None`` if not known."""
+    """The longest run of empty loops of any PE; ``None`` if unknown."""
     points = list(pe_points(node))
     columns = np.asarray(points, np.int32).reshape(len(points), len(node.space))
     here = Iterations(
         shape=(len(points),), names={d.name: columns[:, at] for at, d in enumerate(node.space)}
     )
     alive = np.ones(len(points), np.bool_)
-    for loop in node.loops[:-1]:  # a loop without iterations stays as one, which is not alive
+    for loop in node.loops[:-1]:  # an empty loop is kept as one iteration that is not alive
         low, extents = here.bounds(loop)
         trips = np.where(alive, extents, 0)
         kept = np.maximum(trips, 1)

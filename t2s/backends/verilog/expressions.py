@@ -1,8 +1,8 @@
 """Expressions of t2s as expressions of SystemVerilog.
 
-SystemVerilog widens operands to the context of an expression; here every operator that may carry
-is cut to its own width, so that numbers wrap around where t2s says.  Vectors are computed lane by
-lane, in a loop over the lanes; trees over lanes get a variable of their own.
+SystemVerilog widens operands to the context of an expression; here the result of every operator
+that may carry is cut to its own width, so that numbers wrap around as in t2s.  Vectors are computed
+lane by lane, in a loop over the lanes; trees over lanes get a variable of their own.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _CALLED = (*_INTEGER_ONLY, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
 
 
 def unsupported_term(term: Term) -> str | None:
-    """Why a node of an expression has no spelling; ``None`` if it has one."""
+    """Why the backend does not support a node of an expression; ``None`` if it does."""
     match term:
         case Apply(operator=operator, operands=operands):
             if operands[0].type.is_float:
@@ -147,12 +147,12 @@ class ExpressionWriter:
         return [*self.take_before(), wanted]
 
     def take_before(self) -> list[TargetStatement]:
-        """The statements that have to come before what was written since the last call."""
+        """The statements that have to precede what was written since the last call."""
         taken, self.before = self.before, []
         return taken
 
     def index(self, expr: Expr) -> TargetExpression:
-        """An index, or a bound of a loop: 32 bits with a sign, whatever its type."""
+        """An index or a loop bound, as a signed number of 32 bits, whatever its type."""
         return convert(self.scalar(expr), expr.type, INT32)
 
     def scalar(self, expr: Expr, lane: TargetExpression | None = None) -> TargetExpression:
@@ -196,7 +196,7 @@ class ExpressionWriter:
         raise TypeError(f"{expr.__class__.__name__} has no spelling in SystemVerilog")
 
     def _tree(self, operator: Op, value: Expr) -> TargetExpression:
-        """All lanes combined: neighbors pairwise, an odd last one is carried over."""
+        """All lanes combined pairwise, level by level; an odd last lane is carried over."""
         type = value.type
         name = self.identifiers.fresh("lanes")
         self.declarations.append(Declaration(variable=Signal(name=name, type=bits_of(type))))

@@ -1,7 +1,7 @@
-"""What machines may meet that they cannot take, and how the testbench notices.
+"""Faults of machines, and how the testbench detects them.
 
-A machine says itself that no alternative holds for its tokens, that a memory of its own is full,
-and so on; that an address is outside of a tensor is seen where the length of the tensor is known.
+A machine itself reports that no alternative holds for its tokens, that a sorted memory is full, and
+so on; an address outside of a tensor is detected where the length of the tensor is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ P = "p"
 
 
 class Fault(Enum):
-    """What a machine has met; the values are those of its port ``fault``, 0 is nothing."""
+    """The kinds of faults; the values are those of the port ``fault``, where 0 is no fault."""
 
     TOKENS = 1
     POINTS = 2
@@ -39,7 +39,7 @@ class Fault(Enum):
 
 
 def fault_text(graph: Graph, cycle: int, kind: int, node: int, place: int, tensor: int) -> str:
-    """What a machine has met, and when."""
+    """The message of a fault."""
     machine = graph.nodes[node]
     name = repr(machine.name) if machine.place_count == 1 else f"number {place} of {machine.name!r}"
     match Fault(kind):
@@ -67,7 +67,7 @@ class FaultNames:
 
     @property
     def all(self) -> tuple[str, str, str, str]:
-        """In the order in which they are reported."""
+        """All names, in the order in which they are reported."""
         return self.kind, self.node, self.place, self.tensor
 
 
@@ -81,11 +81,11 @@ class FaultFinder:
 
     @property
     def needed(self) -> bool:
-        """Whether any node may meet anything."""
+        """Whether any node can have a fault."""
         return any(interface.may_fail for interface, _ in self.top.nodes)
 
     def build(self) -> list[ast.Item]:
-        """The items."""
+        """The items of the module."""
         if not self.needed:
             return []
         body: list[TargetStatement] = [ast.put(name, number(0)) for name in self.names.all]

@@ -2,8 +2,8 @@
 
 A machine fires in the first cycle in which its interval has passed, the heads that its next rule
 needs are valid, all channels that the rule puts into have space, and memory, if the machine has a
-port there, grants the access.  Which rule that is follows from the mode, the registers and the
-heads (``machine_rules``), never from space or from what else is valid.
+port there, grants the access.  The next rule follows from the mode, the registers and the heads
+(``machine_rules``), never from space or from other valid signals.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from t2s.graph.nodes import Machine, Register, SortedMemory
 
 
 class MachineModule:
-    """Builds the module, and those of its sorted memories, which come before it."""
+    """Builds the module, after those of its sorted memories."""
 
     def __init__(
         self, graph: Graph, interface: Interface, node: Machine, name: str, modules: Identifiers
@@ -208,7 +208,7 @@ class MachineModule:
         return items
 
     def _moved(self) -> TargetExpression:
-        """The bytes of the next rule."""
+        """The bytes that the next rule moves."""
         costs = [sum(path_bytes(self.graph, path)) for path in self.node.paths()]
         moved: TargetExpression = number(0)
         for cost in sorted(set(costs) - {0}):
@@ -256,7 +256,7 @@ class MachineModule:
         return [*items, self._fault()]
 
     def _fault(self) -> ast.Item:
-        """What the machine has met that it cannot take."""
+        """The fault of the machine."""
         fires = Name(name=port.FIRES)
         known = {name for names in self.state.heads.values() for name in names.values()}
         tags = [
@@ -294,11 +294,11 @@ class MachineModule:
 
 
 def _cut(tag: TargetExpression) -> TargetExpression:
-    """A tag as a token carries it."""
+    """A tag with the number of bits that tokens have for it."""
     return ast.Resize(bits=32, value=call("$signed", ast.Resize(bits=TAG_BITS, value=tag)))
 
 
-# What a firing of a machine leaves behind: tokens, registers, memories and the next mode.
+# The effects of a firing of a machine: tokens, registers, memories and the next mode.
 
 
 @dataclass(frozen=True, kw_only=True)

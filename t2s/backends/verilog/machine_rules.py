@@ -1,8 +1,8 @@
-"""The choice of a machine, as logic: which rule is the next firing, and what it computes.
+"""The choice of a machine as logic: which rule is the next firing, and what it computes.
 
-Everything is written as wires that depend on the state and on the heads alone.  An alternative has
-a wire that says that it is taken, and so has a rule; what a rule computes is there whether it is
-taken or not; what it asks of memory comes with the wire of the rule.
+Everything is wires that depend on the state and on the heads only.  Each alternative and each rule
+has a wire that says that it is taken.  The values of a rule are computed whether it is taken or
+not; its memory requests are enabled by the wire of the rule.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from t2s.graph.nodes import (
     Search,
 )
 
-NOWHERE = Literal(text="32'hffffffff")  # an address outside of every tensor
+NOWHERE = Literal(text="32'hffffffff")  # an address that is outside of every tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEffect:
-    """A register write of a rule: a variable with the value, and the place in a register file."""
+    """A register write of a rule: the variable of the value, and the place in a register file."""
 
     register: str
     value: str
@@ -58,7 +58,7 @@ class RuleEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A token of a rule: variables with its value (``None`` is zero) and its tag."""
+    """A token of a rule: the variables of its value (``None`` is zero) and its tag."""
 
     channel: str
     value: str | None
@@ -67,7 +67,7 @@ class Sent:
 
 @dataclass(kw_only=True)
 class RuleLogic:
-    """A rule: the wire that says that it is the next firing, and what it does.
+    """A rule: the wire that says that it is the next firing, and its effects.
 
     ``added`` are, by sorted memory, the variables with the keys and with the value; ``dropped`` the
     memories that lose their first point.
@@ -84,9 +84,9 @@ class RuleLogic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Names of what a machine keeps, and of the heads that it sees.
+    """Names of the state of a machine, and of its heads.
 
-    ``start`` are those of parameters, space indices and registers of one element when it fires.
+    ``start`` are those of parameters, space indices and registers of one element, before a firing.
     """
 
     mode: str
@@ -101,8 +101,8 @@ class State:
 class RuleWriter:
     """Walks through the modes and fills ``items`` and ``rules``.
 
-    ``stray`` are the conditions in which no alternative holds, ``outside`` those in which a
-    register file is used outside of its elements.
+    ``stray`` are the conditions under which no alternative holds, ``outside`` those under which an
+    index of a register file is out of range.
     """
 
     def __init__(self, interface: Interface, node: Machine, state: State) -> None:
@@ -143,7 +143,7 @@ class RuleWriter:
         needs: tuple[str, ...],
         names: Mapping[str, str],
     ) -> None:
-        """Alternatives in order: the first that holds is taken, once its heads are there."""
+        """Alternatives in order: the first that holds is taken, once its heads are valid."""
         before: list[TargetExpression] = [Name(name=reached)]
         for position, choice in enumerate(choices):
             inner = choice.inside
@@ -260,7 +260,7 @@ class RuleWriter:
         port: LoadPort | StorePort,
         names: Mapping[str, str],
     ) -> None:
-        """The flat place of an element; one outside of the tensor has a place outside too."""
+        """The flat address of an element; out of range for an element outside of the tensor."""
         writer = self._writer(names)
         places = tuple(_position(writer, index) for index in indices)
         shape = port.tensor.allocated
@@ -275,7 +275,7 @@ class RuleWriter:
     def _element(
         self, register: str, indices: tuple[Expr, ...], taken: str, names: Mapping[str, str]
     ) -> TargetExpression | None:
-        """The place in a register file, which a fault says is none; ``None`` for one element."""
+        """The place in a register file, with a fault if out of range; ``None`` for one element."""
         shape = self.registers[register].shape
         if not shape:
             return None
@@ -292,7 +292,7 @@ class RuleWriter:
         return Name(name=name)
 
     def _read(self, statement: RegisterRead, logic: RuleLogic, names: dict[str, str]) -> None:
-        """What is in a register, or what this firing has written to the place."""
+        """The content of a register, or what this firing has written to the place."""
         register = statement.register
         at = self._element(register, statement.indices, logic.taken, names)
         file = self.state.files[register]
@@ -334,7 +334,7 @@ class RuleWriter:
         return name
 
     def _let(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
-        """The variable with a value: one that there is, or a new one."""
+        """The variable of a value: an existing one, or a new one."""
         if isinstance(value, Local):
             return names[value.name]
         name = self._declared(wanted, bits_of(value.type))
@@ -366,7 +366,7 @@ class RuleWriter:
 
 
 def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:
-    """An index in 32 bits; one that does not fit is outside of everything."""
+    """An index in 32 bits; one that does not fit becomes out of range."""
     if index.type.bits < 32 or (index.type.kind is Kind.INT and index.type.bits == 32):
         return writer.index(index)
     wide = ast.Resize(bits=64, value=call("$unsigned", writer.scalar(index)))

@@ -2,8 +2,8 @@
 
 A PE fires in the first cycle in which its interval has passed, all tokens that it takes are valid,
 all channels that it sends to have space, and memory, if it has a port there, grants the access.
-What it needs and where is control: a function of the counters.  Values follow in the same cycle;
-the registers that a chip puts between operators are part of the channels behind them.
+What it takes and sends, and where, is a function of the counters only.  Values follow in the same
+cycle; the pipeline registers of operators are part of the channels behind them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class PEModule:
         return [*items, ast.AlwaysComb(body=self._whole(counters.searching(self.nest.search)))]
 
     def _whole(self, body: tuple[TargetStatement, ...]) -> tuple[TargetStatement, ...]:
-        """The block with what its expressions need before it."""
+        """A block, preceded by the statements that its expressions need."""
         return (*self.control.take_before(), *self.coming.take_before(), *body)
 
     def _condition(self, condition: Expr | None) -> TargetExpression:
@@ -119,7 +119,7 @@ class PEModule:
         ) -> None:
             where = flat(tuple(self.control.index(index) for index in indices), shape)
             body.extend(self.control.take_before())
-            if used != ast.TRUE and where != number(0):  # what is not used may be outside
+            if used != ast.TRUE and where != number(0):  # an unused index may be out of range
                 where = Ternary(condition=used, if_true=where, if_false=number(0))
             body.append(ast.put(target, where))
 
@@ -232,16 +232,16 @@ class PEModule:
 
 
 def _bytes_if(enable: str, type: Type) -> TargetExpression:
-    """What an access moves."""
+    """The bytes that an access moves, if it happens."""
     return Ternary(condition=Name(name=enable), if_true=number(type.bytes), if_false=number(0))
 
 
-# The loop counters of a PE: statements that set the next iteration from the present one.
+# The loop counters of a PE: statements that compute the next iteration from the present one.
 
 
 @dataclass(frozen=True, kw_only=True)
 class CounterNames:
-    """Identifiers of the counters and of what is computed on the way to the next iteration."""
+    """Identifiers of the counters, and of the variables for computing the next iteration."""
 
     now: tuple[str, ...]
     after: tuple[str, ...]
@@ -254,9 +254,9 @@ class CounterNames:
 
 @dataclass(frozen=True, kw_only=True)
 class NestCounters:
-    """Writes the block that computes the next iteration; in reset, the first one.
+    """Writes the block that computes the next iteration, or in reset the first one.
 
-    ``present`` and ``coming`` write bounds over the counters of the present and of the coming
+    ``present`` and ``coming`` write bounds over the counters of the present and of the next
     iteration; ``exists`` says whether there is a PE.
     """
 
@@ -268,7 +268,7 @@ class NestCounters:
     reset: TargetExpression
 
     def simple(self) -> tuple[TargetStatement, ...]:
-        """Each loop that is not at its end moves on, and those inside of it start anew."""
+        """The innermost loop that is not at its end advances, and those inside of it restart."""
         names = self.names
         start: list[TargetStatement] = [
             ast.put(name, self.coming.index(loop.minimum))
@@ -297,7 +297,7 @@ class NestCounters:
         )
 
     def searching(self, steps: int) -> tuple[TargetStatement, ...]:
-        """At most so many steps up and down the nest, past loops without iterations."""
+        """The same for nests with empty loops: at most ``steps`` steps up and down the nest."""
         names, depth = self.names, len(self.loops)
         level = Name(name=names.level)
         body: tuple[TargetStatement, ...] = ()
@@ -384,7 +384,7 @@ class _Write:
 class Datapath:
     """Writes the block that computes values, from top to bottom of the body.
 
-    ``static`` names space indices, loop indices and parameters; ``needs`` says, by channel,
+    ``static`` names space indices, loop indices and parameters; ``needs`` has, for each channel,
     whether the present firing takes a token.
     """
 
@@ -448,7 +448,7 @@ class Datapath:
         )
 
     def resets(self) -> tuple[TargetStatement, ...]:
-        """Register files get the values that they start with."""
+        """Statements that set register files to their initial values."""
         return tuple(
             ast.UnrolledFor(
                 variable="at",
@@ -483,7 +483,7 @@ class Datapath:
         return flat(written, self.registers[register].shape)
 
     def _read(self, statement: RegisterRead) -> None:
-        """What is in the register file, or what this firing has written to the place."""
+        """The content of a register file, or what this firing has written to the place."""
         file = self.files[statement.register]
         where = self._where(statement.register, statement.indices)
         earlier = [write for write in self.writes if write.register == file]

@@ -83,7 +83,7 @@ class ChannelNames:
 
 @dataclass(frozen=True, kw_only=True)
 class Top:
-    """Everything that the modules around the nodes have to know."""
+    """All names that the modules around the nodes need."""
 
     graph: Graph
     module: str
@@ -94,13 +94,16 @@ class Top:
 
     @property
     def ports(self) -> tuple[ast.ModulePort, ...]:
-        """The ports of the design; those of memory and of the firings have one element per PE."""
-        ports = [ast.taken(port.CLOCK), ast.taken(port.RESET)]
+        """The ports of the design; those of memory and of firings have one element per PE."""
+        ports = [ast.input_port(port.CLOCK), ast.input_port(port.RESET)]
         for parameter, text in zip(self.graph.parameters, self.parameters, strict=True):
-            ports.append(ast.taken(text, bits_of(parameter.type)))
+            ports.append(ast.input_port(text, bits_of(parameter.type)))
         for channel, names in self.channels:
-            ports += [ast.taken(names.latency, ast.WORD), ast.taken(names.capacity, ast.WORD)]
-            ports.append(ast.given(names.held, ast.WORD, channel.element_count))
+            ports += [
+                ast.input_port(names.latency, ast.WORD),
+                ast.input_port(names.capacity, ast.WORD),
+            ]
+            ports.append(ast.output_port(names.held, ast.WORD, channel.element_count))
         for interface, node in self.nodes:
             ports += _node_ports(interface, node)
         return tuple(ports)
@@ -108,34 +111,43 @@ class Top:
 
 def _node_ports(interface: Interface, names: NodeNames) -> list[ast.ModulePort]:
     places = interface.node.place_count
-    ports = [ast.taken(names.interval, ast.WORD), ast.given(names.fires, ast.BIT, places)]
-    ports.append(ast.given(names.finished, ast.BIT, places))
+    ports = [
+        ast.input_port(names.interval, ast.WORD),
+        ast.output_port(names.fires, ast.BIT, places),
+    ]
+    ports.append(ast.output_port(names.finished, ast.BIT, places))
     if interface.memory:
-        ports += [ast.given(names.ready, ast.BIT, places), ast.given(names.moved, ast.WORD, places)]
-        ports.append(ast.taken(names.granted, ast.BIT, places))
+        ports += [
+            ast.output_port(names.ready, ast.BIT, places),
+            ast.output_port(names.moved, ast.WORD, places),
+        ]
+        ports.append(ast.input_port(names.granted, ast.BIT, places))
     for load, access in zip(interface.loads, names.loads, strict=True):
         ports += _access(access, places)
-        ports.append(ast.taken(access.data, load.type, places))
+        ports.append(ast.input_port(access.data, load.type, places))
     for store, access in zip(interface.stores, names.stores, strict=True):
         ports += _access(access, places)
-        ports.append(ast.given(access.data, store.type, places))
+        ports.append(ast.output_port(access.data, store.type, places))
     for search, signals in zip(interface.searches, names.searches, strict=True):
         ports += [
-            ast.given(signals.enable, ast.BIT, places),
-            ast.given(signals.begin, ast.WORD, places),
+            ast.output_port(signals.enable, ast.BIT, places),
+            ast.output_port(signals.begin, ast.WORD, places),
         ]
         ports += [
-            ast.given(signals.end, ast.WORD, places),
-            ast.given(signals.value, search.type, places),
+            ast.output_port(signals.end, ast.WORD, places),
+            ast.output_port(signals.value, search.type, places),
         ]
-        ports.append(ast.taken(signals.found, ast.WORD, places))
+        ports.append(ast.input_port(signals.found, ast.WORD, places))
     if interface.may_fail:
-        ports.append(ast.given(names.fault, FAULT_TYPE, places))
+        ports.append(ast.output_port(names.fault, FAULT_TYPE, places))
     return ports
 
 
 def _access(access: AccessNames, places: int) -> list[ast.ModulePort]:
-    return [ast.given(access.enable, ast.BIT, places), ast.given(access.address, ast.WORD, places)]
+    return [
+        ast.output_port(access.enable, ast.BIT, places),
+        ast.output_port(access.address, ast.WORD, places),
+    ]
 
 
 def top_of(graph: Graph) -> Top:

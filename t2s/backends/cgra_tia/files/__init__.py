@@ -46,8 +46,8 @@ def write_files(design: PlacedDesign) -> Mapping[str, str]:
 def read_files(texts: Mapping[str, str]) -> PlacedDesign:
     """The design in the texts of a program file and a placement file, by their names.
 
-    Other files are not looked at.  Raises ``UserError``, at the place, for everything that is not
-    as ``write_files`` writes it.
+    Other files are ignored.  Raises ``UserError``, with the place, for everything that is not as
+    ``write_files`` writes it.
     """
     placement = _only(texts, _PLACEMENT)
     name = placement.removesuffix(_PLACEMENT)
@@ -78,7 +78,7 @@ def _only(texts: Mapping[str, str], ending: str) -> str:
 
 
 def text_of(design: PlacedDesign) -> str:
-    """The programs of all cells of the fabric, row by row; of idle cells a ``halt``."""
+    """The programs of all cells of the fabric, row by row; idle cells have a ``halt``."""
     fabric = design.fabric
     cells = {
         (design.sites[cell.name].row, design.sites[cell.name].column): cell

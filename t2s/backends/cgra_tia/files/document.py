@@ -1,8 +1,8 @@
 """A placed design as one JSON document: everything but the programs of its cells.
 
-In goes a ``PlacedDesign``, out comes a text, and back, with the programs beside it.  Refused is
-what the records refuse, files of another format, sizes that no fabric has, and programs that
-do not stand where the cells are.
+Writes a ``PlacedDesign`` as text, and reads it back together with the programs.  Refused are
+malformed records, files of another format, absurd fabric sizes, and programs that are not where the
+cells are.
 
 The document is an object; its lists have a line for each tensor, cell, unit and net, so that two
 placements can be compared line by line.
@@ -56,7 +56,7 @@ _LARGEST_SIZE = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedCellRecord:
-    """A cell, without its program, and its place."""
+    """A cell and its site; the program is in the text."""
 
     name: str
     kind: CellKind
@@ -68,7 +68,7 @@ class PlacedCellRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedUnitRecord:
-    """A stream unit and its place."""
+    """A stream unit and its site."""
 
     unit: StreamUnit
     site: Site
@@ -84,7 +84,7 @@ class RoutedNetRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementDocument:
-    """What a placement file holds."""
+    """The content of a placement file."""
 
     format: int
     name: str
@@ -128,7 +128,7 @@ def to_json(design: PlacedDesign) -> str:
     lines = []
     for field in fields(document):
         value: Any = getattr(document, field.name)
-        if field.name == "fabric":  # whole, whatever the defaults are one day
+        if field.name == "fabric":  # all fields, so that files stay valid if a default changes
             text = _line(_whole(value))
         elif isinstance(value, tuple):
             text = "[" + ",".join(f"\n  {_line(to_record(item))}" for item in value) + "\n ]"
@@ -152,7 +152,7 @@ def _whole(fabric: CgraFabric) -> object:
 
 
 def document_of(text: str) -> PlacementDocument:
-    """The document in a text; raises ``UserError`` that names the place of what is wrong."""
+    """The document in a text; raises ``UserError`` that locates what is wrong."""
     try:
         found = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -161,7 +161,7 @@ def document_of(text: str) -> PlacementDocument:
         ) from None
     except RecursionError:
         raise malformed("the document", "a placement", "objects nested too deeply") from None
-    except ValueError as error:  # numbers of thousands of digits
+    except ValueError as error:  # int() refuses numbers of thousands of digits
         raise malformed("a number", "one of 64 bits", str(error)) from None
     if not isinstance(found, dict):
         raise malformed("the document", "an object", brief(found))
@@ -183,7 +183,7 @@ def _no_number(name: str) -> object:
 
 
 def _check_sizes(fabric: object) -> None:
-    """Raise ``UserError`` for a fabric so large that nobody could mean it."""
+    """Raise ``UserError`` for an implausibly large fabric."""
     sizes = [("fabric", fabric)]
     if isinstance(fabric, dict):
         sizes += [("fabric.core", fabric.get("core"))]
@@ -198,9 +198,9 @@ def _check_sizes(fabric: object) -> None:
 
 
 def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> PlacedDesign:
-    """A design of a document and of the programs of all cells of the fabric, row by row.
+    """The design of a document and of the programs of all cells of the fabric, row by row.
 
-    Raises ``UserError`` if these are not as many as the fabric has cells, or stand elsewhere.
+    Raises ``UserError`` if there is not one program for each cell, or if one is at another site.
     """
     fabric = document.fabric
     count = fabric.rows * fabric.columns
@@ -257,12 +257,12 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
     )
 
 
-# Frozen dataclasses as JSON and back, by the types that their fields declare.
+# Frozen dataclasses as JSON and back, by the declared types of their fields.
 #
-# A dataclass is an object with those fields that are not at their defaults, an enum member its
-# value, a tuple a list.  Expressions, of which a field may hold one of many classes, name theirs.
-# Refused, with the place in the document, is everything else: unknown and missing fields, values of
-# other types, texts that are not names.
+# A dataclass is an object with the fields that differ from their defaults, an enum member its
+# value, a tuple a list.  Expressions have many classes, so they name theirs.  Everything else is
+# refused, with its place in the document: unknown and missing fields, values of other types,
+# invalid names.
 
 _EXPRESSIONS: Mapping[str, type[Any]] = types.MappingProxyType(
     {known.__name__: known for known in (Apply, Cast, Const, Index, Parameter, Select)}
@@ -284,13 +284,13 @@ def malformed(where: str, expected: str, given: str, hint: str | None = None) ->
 
 
 def brief(value: object) -> str:
-    """A few characters of a value."""
+    """The first characters of a value."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def to_record(value: object) -> object:
-    """What JSON writes of a value."""
+    """A value as JSON data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
             item.name: to_record(getattr(value, item.name))
@@ -306,7 +306,7 @@ def to_record(value: object) -> object:
 
 
 def from_record(item: object, declared: Any, where: str) -> Any:
-    """The value of a declared type that was written as ``item``.  Raises ``UserError``."""
+    """The value of a declared type in JSON data; raises ``UserError``."""
     if isinstance(item, int) and not -_LARGEST <= item < _LARGEST:
         raise malformed(where, "an integer of 64 bits", brief(item))
     choices = _alternatives(declared)
@@ -363,7 +363,7 @@ def _instance(items: dict[str, object], known: Any, where: str) -> object:
 
 
 def _check(found: Any, where: str) -> None:
-    """Raise ``UserError`` for types that are none, and for texts that are not names."""
+    """Raise ``UserError`` for invalid types and names."""
     if isinstance(found, Type) and not found.exists:
         raise malformed(where, "a type that there is, such as float64", str(found))
     if isinstance(found, _NAMES_OF_GRAPHS):
@@ -417,10 +417,9 @@ def _type_name(declared: Any) -> str:
     return plain.get(declared, f"an object, a {declared.__name__}")
 
 
-# Whether a placed design is one: sites, ports, trees, tracks.  For designs that are read.
+# Verification of placed designs that are read from files: sites, ports, trees, tracks.
 #
-# In goes a ``PlacedDesign``; ``UserError`` names the first thing that is wrong.  What programs may
-# do is checked where they are read and wired.
+# ``UserError`` names the first mistake.  Programs are checked where they are read and wired.
 
 MOST_LOOPS = 8
 """The most loops of the nest of a unit."""
@@ -438,7 +437,7 @@ Cell = tuple[int, int]
 
 
 def verify_placement(design: PlacedDesign) -> None:
-    """Raise ``UserError`` if something in the design is not as ``netlist.py`` says."""
+    """Raise ``UserError`` if a design breaks a rule of ``netlist.py``."""
     netlist = design.netlist
     if not is_name(netlist.name):
         raise _wrong(design, "its name", "letters, digits and underscores", repr(netlist.name))

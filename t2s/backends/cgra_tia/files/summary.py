@@ -1,8 +1,4 @@
-"""What a placed design takes, in numbers, as a table and as a map of letters.
-
-In goes a ``PlacedDesign``; out come its ``PlacementFigures``, a ``Table`` of them, and lines with
-a letter for each cell.
-"""
+"""A summary of a placed design: ``PlacementFigures``, a ``Table`` of them, and a map of letters."""
 
 from __future__ import annotations
 
@@ -39,15 +35,15 @@ class PlacementFigures:
 
     Attributes
     ----------
-    used, there: parts of the design and places of the fabric, by kind.
-    fma_usage: the FMAs that the design uses, of those of the fabric.
+    used, there: parts of the design and sites of the fabric, by kind.
+    fma_usage: the fraction of the fabric's FMAs that the design uses.
     half_perimeter: the sum over the nets of the height and the width of their boxes.
-    wires: tracks that are taken, in all.
+    wires: tracks in use, in total.
     most_tracks: the most nets between two neighbors, in one direction.
     mean_hops, most_hops: of the branches.
-    stages: of each group of nets the least and the greatest latency, in cycles.
-    instructions: the mean number and the greatest of a cell.
-    limit: what keeps the design from a firing in every cycle.
+    stages: the least and the greatest latency of each group of nets, in cycles.
+    instructions: the mean and the largest number of instructions of a cell.
+    limit: what keeps the design from firing in every cycle.
     """
 
     used: Mapping[CellKind, int]
@@ -70,7 +66,7 @@ def wires_of(design: PlacedDesign, net: str) -> list[Wire]:
 
 
 def tracks_of(design: PlacedDesign) -> dict[Wire, list[str]]:
-    """For each wire that is used the names of the nets on it, one on each track."""
+    """For each wire in use the names of its nets, one for each track."""
     found: dict[Wire, list[str]] = {}
     for net in design.netlist.nets:
         for wire in wires_of(design, net.name):
@@ -147,7 +143,7 @@ def _rate_text(limit: RateLimit | None) -> str:
 
 
 def node_of(part: NetCell | StreamUnit) -> str:
-    """The node that a part was made for; its own name if that is not known."""
+    """The node from which a part was lowered; its own name if that is unknown."""
     return part.name if part.origin is None else part.origin.node
 
 
@@ -160,8 +156,8 @@ def nodes_of(design: PlacedDesign) -> dict[str, int]:
 def placement_map(design: PlacedDesign) -> str:
     """A letter for each cell that is used, by its node, and what the letters mean.
 
-    Cells that are not used are a dot, those with an FMA a comma.  One line says so if the fabric
-    is too large for a map.
+    Unused cells are a dot, or a comma if they have an FMA.  If the fabric is too large for a map,
+    one line says so.
     """
     fabric = design.fabric
     if max(fabric.rows, fabric.columns) > LARGEST_MAP:

@@ -1,12 +1,12 @@
 """Buffer sizing: latencies and capacities of the branches of a routed design, and its rate.
 
-In go a netlist and the paths of its branches; out come branches that hold as many tokens as wait
-in them when every part fires in every cycle.  Refused are recurrence cycles that never start, and
-channels that would have to hold more tokens than the fabric has room for.
+Given a netlist and the paths of its branches, each branch gets room for the tokens that wait in it
+when every part fires in every cycle.  Refused are recurrence cycles that never start, and channels
+that would have to hold more tokens than the fabric allows.
 
-A part fires its first time when the longest way to it has passed.  Of two ways from one part to
-another the shorter one has to hold what arrives early: the difference of the first firings, plus
-one.  A load unit, or another part that nobody waits for, starts as late as it can.
+A part first fires after the latency of the longest path to it.  Of two paths from one part to
+another, the shorter one has to hold what arrives early: the difference of the first firings, plus
+one.  A load unit, or any other part without predecessors, starts as late as possible.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PASSES = 4
 
 
 class RateCause(Enum):
-    """What kind of thing limits the rate of a design."""
+    """The kind of limit on the rate of a design."""
 
     SPACE = "channels too shallow"
     TOKENS = "tokens that circulate"
@@ -65,8 +65,9 @@ class RateCause(Enum):
 class RateLimit:
     """Why a design does not fire in every cycle.
 
-    ``parts`` are those of a circle in order, ``nets`` what leads from one to the next one; without
-    ``nets`` the limit is within each of the parts.  Of ``cycles`` each part fires in ``tokens``.
+    ``parts`` are those of a recurrence cycle in order, and ``nets`` connect each to the next one;
+    without ``nets`` the limit is within each of the parts.  Each part fires in ``tokens`` of
+    ``cycles`` cycles.
     """
 
     parts: tuple[str, ...]
@@ -82,7 +83,7 @@ class RateLimit:
 
     @property
     def text(self) -> str:
-        """How often, and why."""
+        """The rate, and what limits it."""
         often = f"{self.tokens} firings in {self.cycles} cycles"
         match self.cause:
             case RateCause.TURNS:
@@ -96,9 +97,9 @@ class RateLimit:
 
 
 def rate_limit(design: PlacedDesign) -> RateLimit | None:
-    """What keeps a design most from a firing in every cycle; ``None`` if nothing does.
+    """The strongest limit on the rate; ``None`` if the design fires in every cycle.
 
-    Not seen are circles of unknown tokens.
+    Cycles with an unknown number of tokens are ignored.
     """
     firers = FiringSites(netlist=design.netlist)
     waits = _waits(design, firers)
@@ -111,7 +112,7 @@ def _rate_of(limit: RateLimit) -> Fraction:
 
 
 def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> RateLimit | None:
-    """The cell that needs most instructions for a token, if it has tokens enough to matter."""
+    """The cell that needs most instructions per token, if it has enough tokens to matter."""
     traffic: dict[str, int | None] = {}
     for wait in waits:
         known, part = wait.traffic, wait.sink.end.part
@@ -138,7 +139,7 @@ def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> Rat
 def channel_limit(
     design: PlacedDesign, firers: FiringSites, waits: Sequence[BranchWait]
 ) -> RateLimit | None:
-    """What keeps a design from a firing in every cycle, as far as channels and turns do."""
+    """The limit on the rate that comes from channels and shared cells."""
     capacities = [
         branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
     ]
@@ -153,7 +154,7 @@ def channel_limit(
         rare = _rare(circle, waits)
         if rare is None or circle.period is None or _matters(rare, circle.period, whole):
             return _as_limit(circle, waits, firers.names)
-        dependences = [  # all others that are as rare cost less
+        dependences = [  # all others with as few tokens cost less
             item
             for item in dependences
             if item.branch == SAME_CELL or waits[item.branch].blocks(rare)
@@ -162,7 +163,7 @@ def channel_limit(
 
 
 def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
-    """The turns of cells that operations share, if there are any."""
+    """The limit that comes from the turns of shared cells, if there are any."""
     parts = tuple(cell.name for cell in netlist.cells if len(cell.turns) == turns)
     if not parts:
         return None
@@ -170,14 +171,14 @@ def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
 
 
 def _rare(circle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
-    """The fewest tokens of a branch of a recurrence cycle in a run; ``None`` if unknown."""
+    """The fewest tokens that pass a branch of a recurrence cycle in a run; ``None`` if unknown."""
     members = (member for member in circle.members if member.branch != SAME_CELL)
     traffic = (waits[member.branch].traffic for member in members)
     return min((count for count in traffic if count is not None), default=None)
 
 
 def _matters(tokens: int, period: Fraction, whole: int) -> bool:
-    """Whether a circle that so many tokens go round costs a share of the run that one can see."""
+    """Whether a cycle through which so many tokens pass costs a noticeable share of the run."""
     return tokens * (period - 1) > whole * _SEEN
 
 
@@ -206,7 +207,7 @@ def _waits(design: PlacedDesign, firers: FiringSites) -> list[BranchWait]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedBranches:
-    """All branches with their latencies, and how many tokens wait in each, as far as that goes."""
+    """All branches with their latencies, and how many tokens wait in each, where that is known."""
 
     firers: FiringSites
     waits: Sequence[BranchWait]
@@ -216,9 +217,9 @@ class TimedBranches:
 def timed_branches(
     netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
 ) -> TimedBranches:
-    """The branches for their paths in the order of nets and sinks.
+    """The branches of the paths, which are in the order of nets and sinks.
 
-    Raises ``UserError`` for circles that never start.
+    Raises ``UserError`` for cycles that never start.
     """
     firers = FiringSites(netlist=netlist)
     waits = _timed(firers, fabric, paths, balanced)
@@ -253,9 +254,9 @@ def with_slack(
 
 
 def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int], int]:
-    """The branches, by net and number of the sink, that cannot hold what waits in them.
+    """The branches (net and number of the sink) that cannot hold the tokens that wait in them.
 
-    And how many more channels of this fabric it would take, one after the other.
+    The values are how many more channels of this fabric in series would be needed.
     """
     netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
     found = {}
@@ -273,7 +274,7 @@ def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int],
 def _timed(
     firers: FiringSites, fabric: CgraFabric, paths: Sequence[Sequence[Path]], balanced: bool
 ) -> list[BranchWait]:
-    """Every branch with its latency: that of its own way, or of the longest of its group."""
+    """Every branch with its latency: that of its own path, or of the longest in its group."""
     netlist = firers.netlist
     hops = [len(path) - 1 for net_paths in paths for path in net_paths]
     if balanced:
@@ -301,9 +302,9 @@ def _forward(waits: Sequence[BranchWait]) -> list[Dependence]:
 
 
 def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Dependence]:
-    """Sources wait for room, which is there in the cycle after a take.
+    """Sources wait for room, which appears in the cycle after a take.
 
-    Not if there is room for all that they ever send.
+    Branches with room for all tokens of the run are left out.
     """
     return [
         Dependence(
@@ -320,9 +321,9 @@ def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Depende
 
 
 def _rooms(firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[int]:
-    """How many tokens wait in each branch, its pipeline included, with the least of the fabric.
+    """How many tokens wait in each branch, including its pipeline.
 
-    As few as possible, but where that is more than a channel holds, more in others.
+    As few as possible; if that is more than a channel holds, others hold more instead.
     """
     count = len(firers.names)
     forward = _forward(waits)
@@ -330,7 +331,7 @@ def _rooms(firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric)
     fastest = Fraction(firers.period)
     circle = slowest_cycle(count, needed, fastest)
     period = fastest if circle is None else circle.period
-    assert period is not None  # what closes a circle has tokens
+    assert period is not None  # branches that close a cycle have tokens from the start
     most = [wait.latency + 1 + fabric.most_depth for wait in waits]
     backward = _backward(waits, most)
     times = offsets(count, [*needed, *backward], period)
@@ -346,12 +347,12 @@ def _moved(
     times: Sequence[int],
     period: Fraction,
 ) -> list[int]:
-    """First firings at which fewer tokens wait.
+    """First firings for which fewer tokens wait.
 
-    To fire later makes the tokens that wait behind a part fewer and those before it more.  At
-    first every part but the last ones fires as late as it can, so that what nobody waits for
-    starts late.  Then those with more inputs than outputs go back as far as they can.  What waits
-    before or behind a part stays below what the channels hold, and turns of a cell stay in order.
+    If a part fires later, fewer tokens wait behind it and more before it.  First every part but the
+    last ones is delayed as far as possible, so that parts without predecessors start late.  Then
+    parts with more inputs than outputs are moved back as far as possible.  Throughout, channels are
+    not filled beyond their capacity, and the turns of a cell stay in order.
     """
     top, bottom = period.numerator, period.denominator
     found = list(times)
@@ -379,7 +380,7 @@ def _moved(
 
 
 def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction) -> list[int]:
-    """How many tokens each branch holds with these first firings, its pipeline included."""
+    """How many tokens each branch holds for these first firings, including its pipeline."""
     top, bottom = period.numerator, period.denominator
     found = [
         (-(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens) * wait.burst
@@ -405,22 +406,22 @@ def _too_shallow(wait: BranchWait, most: int, fabric: CgraFabric) -> Unsupported
     )
 
 
-# Branches as their sinks see them, and which of them close circles.
+# Branches as their sinks see them, and which of them close cycles.
 #
-# In go a netlist and the latencies of its branches; out come ``BranchWait`` objects, in the order
-# of nets and sinks.  Refused are circles that never start.
+# The result are ``BranchWait`` objects, in the order of nets and sinks.  Refused are cycles that
+# never start.
 #
-# A channel that closes a circle (a virtual buffer, a ring) goes into an input that not every
-# instruction needs, or nothing in the circle could start.  The tokens that circulate are one fewer
-# than it is asked to hold; if it is asked for one, nothing is known about them.
+# A channel that closes a cycle (a virtual buffer, a ring) leads to an input that not every
+# instruction needs, or nothing in the cycle could start.  The number of circulating tokens is one
+# less than the required capacity; if that is one, the number is unknown.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchWait:
-    """A branch as the sink sees it: firers by number, latency with the pipeline of the source.
+    """A branch as its sink sees it: firing sites by number, latency with the source's pipeline.
 
-    ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
-    ``traffic`` is how many tokens come in the whole run, at most; ``None`` if unknown.
+    ``circles`` says that it is in a cycle; ``closes`` that it closes the cycle, with ``tokens``
+    circulating through it.  ``traffic`` is the most tokens in the whole run; ``None`` if unknown.
     ``burst`` is how many tokens are sent and taken in one firing.
     """
 
@@ -438,29 +439,29 @@ class BranchWait:
 
     @property
     def known(self) -> bool:
-        """Whether it says something about rates.
+        """Whether it bounds the rate.
 
-        What goes round does, if it is known how much that is; other branches do not if all that
-        ever comes fits into them.
+        A circulating branch does if its tokens are known; any other one does unless it has room for
+        all tokens of the run.
         """
         if self.circles:
             return not self.closes or self.tokens > 0
         return self.blocks(self.latency + 1)
 
     def blocks(self, room: int) -> bool:
-        """Whether its source may have to wait if it holds so many tokens."""
+        """Whether its source may have to wait if it has this capacity."""
         return self.traffic is None or self.traffic > room
 
     @property
     def asked(self) -> int:
-        """The tokens that it has to hold.  In a circle what closes it holds them for all."""
+        """The tokens that it has to hold; in a cycle, the closing branch holds them for all."""
         return self.sink.tokens if self.closes or not self.circles else 1
 
 
 def branch_waits(
     netlist: Netlist, firers: FiringSites, fabric: CgraFabric, latencies: Sequence[int]
 ) -> list[BranchWait]:
-    """Every branch, in the order of nets and sinks, for latencies without pipelines."""
+    """Every branch, in the order of nets and sinks; the latencies exclude pipelines."""
     return _closed(firers, list(_waits_with_latencies(netlist, firers, fabric, latencies)), fabric)
 
 
@@ -486,7 +487,7 @@ def _waits_with_latencies(
 
 
 def _pipeline(instructions: Sequence[Instruction] | None, port: int, fabric: CgraFabric) -> int:
-    """Cycles that an output takes before its wires: those of the FMA, if a result comes from it."""
+    """The pipeline cycles of an output: those of the FMA, if it sends FMA results."""
     slow = any(item.opcode in ON_FMA and port in item.outputs for item in instructions or ())
     return fabric.fma_latency if slow else 0
 
@@ -494,11 +495,11 @@ def _pipeline(instructions: Sequence[Instruction] | None, port: int, fabric: Cgr
 def _closed(
     firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric
 ) -> list[BranchWait]:
-    """The branches, with those marked that are in circles, and those that close them.
+    """The branches, with those in cycles and those that close cycles marked.
 
-    First those into inputs that not every instruction needs and of which it is known how many
-    tokens circulate; where circles are left, all others into such inputs.  Raises ``UserError``
-    for circles without them.
+    Closing branches lead to inputs that not every instruction needs: first those with a known
+    number of circulating tokens, and if cycles remain, all others.  Raises ``UserError`` for a
+    cycle without such an input.
     """
     optional = [_is_optional(firers, wait) for wait in waits]
     _check_starts(firers, [w for w, free in zip(waits, optional, strict=True) if not free])
@@ -516,10 +517,9 @@ def _closed(
 
 
 def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
-    """The same, where what circulates is held by several channels with relays between them.
+    """The same, where several channels with relays between them hold the circulating tokens.
 
-    A relay has one input, which is asked to hold all that a channel can, and what it sends closes
-    a circle.
+    A relay has one input, which has to hold all that a channel can, and its output closes a cycle.
     """
     found = list(waits)
     inputs: dict[int, list[int]] = {}
@@ -537,7 +537,7 @@ def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]
 
 
 def _check_starts(firers: FiringSites, needed: Sequence[BranchWait]) -> None:
-    """Raise ``UserError`` for a circle of inputs all of which are needed before anything fires."""
+    """Raise ``UserError`` for a cycle in which every input is needed before anything fires."""
     netlist = firers.netlist
     component = _components(firers, needed)
     for wait in needed:
@@ -564,28 +564,25 @@ def _is_optional(firers: FiringSites, wait: BranchWait) -> bool:
 
 
 def _components(firers: FiringSites, waits: Sequence[BranchWait]) -> list[int]:
-    """A number for each firer; those that are in a circle together have the same one.
+    """A component number for each firing site; sites in a common cycle have the same one.
 
-    Firers that are in no circle have numbers of their own, but for one that waits for itself.
-    Later turns of a cell wait for the earlier ones of the round.
+    Later turns of a cell depend on the earlier ones of the round.
     """
     turns = ((turn.source, turn.sink) for turn in firers.turns if turn.source < turn.sink)
     arcs = (*((wait.source, wait.target) for wait in waits), *turns)
     return strong_components(len(firers.names), arcs)
 
 
-# How many tokens go over a branch in a whole run, at most.
-#
-# In goes a netlist; out comes a number for each branch, in the order of nets and sinks, or ``None``
-# where nothing bounds it.  What is loaded once and stays in a register is one token: it says
-# nothing about the rate of a design, however long its way is.
+# The most tokens that pass each branch in a whole run, in the order of nets and sinks; ``None`` for
+# no bound.  An operand that is loaded once and stays in a register is one token: it does not affect
+# the rate of a design, however long its path is.
 
 _MOST_COUNTED = 1 << 20
 """Steps of loops that are counted one by one; of larger ones the box around them counts."""
 
 
 def traffic_of(netlist: Netlist) -> list[int | None]:
-    """The most tokens of each branch."""
+    """The most tokens of each branch; see above."""
     bound: dict[Endpoint, int] = {}
     """By output, and by input."""
     sources = {sink.end: net.source for net in netlist.nets for sink in net.sinks}
@@ -612,7 +609,7 @@ def traffic_of(netlist: Netlist) -> list[int | None]:
 
 
 def unit_steps(unit: StreamUnit) -> int | None:
-    """How many steps the nest of a unit has, at most; ``None`` for a unit without a nest."""
+    """The most steps of the nest of a unit; ``None`` for a unit without a nest."""
     if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
         return None
     extents = [loop.extent for loop in unit.loops]
@@ -639,7 +636,7 @@ _Instructions = Sequence[Instruction]
 
 
 def _in_prologue(prologue: _Instructions, steady: _Instructions) -> dict[int, int]:
-    """The inputs that only the prologue takes from, and how often."""
+    """The inputs that only the prologue takes from, and how many tokens."""
     later = {port for instruction in steady for port in instruction.takes}
     found: dict[int, int] = {}
     for instruction in prologue if steady else ():
@@ -655,7 +652,7 @@ def _bounded(
     sources: Mapping[Endpoint, Endpoint],
     bound: dict[Endpoint, int],
 ) -> bool:
-    """Bound what leaves a cell by an input that all of its instructions take from."""
+    """Bound the tokens that leave a cell by an input that all of its instructions take from."""
     prologue, steady = program
     always = sorted(set.intersection(*(set(i.takes) for i in steady))) if steady else []
     ends = [sources.get(Endpoint(part=cell.name, port=port)) for port in always]

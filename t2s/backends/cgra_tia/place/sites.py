@@ -1,6 +1,6 @@
 """A netlist and a fabric as a placement problem in numbers: parts, sites, kinds, nets.
 
-Refused is what cannot fit: more parts of a kind than there are sites.
+Refused are designs that cannot fit, because they have more parts of a kind than there are sites.
 
 Sites are numbered: the cells of the fabric row by row, then the stream units in the order of their
 slots.  Parts are the cells and then the units of the netlist, in its order.
@@ -33,33 +33,33 @@ _WORDS = {
 
 
 def kind_of(part: NetCell | StreamUnit) -> CellKind:
-    """The kind of place that a part needs."""
+    """The kind of site that a part needs."""
     return part.kind if isinstance(part, NetCell) else CellKind.UNIT
 
 
 def parts_of(netlist: Netlist) -> tuple[NetCell | StreamUnit, ...]:
-    """The cells and the units, in the order in which parts are numbered."""
+    """The cells and then the units, as parts are numbered."""
     return (*netlist.cells, *netlist.units)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sites:
-    """All sites of a fabric, by number, and which of them each kind may use, its own first."""
+    """All sites of a fabric, by number, and the sites that each kind may use, its own first."""
 
     places: tuple[Site, ...]
     of_kind: tuple[tuple[int, ...], ...]
 
     @property
     def shared(self) -> bool:
-        """Whether control cells may stand on cells with an FMA, which then are dealt out first."""
+        """Whether control cells may use sites with an FMA, which are then assigned first."""
         return not set(self.of_kind[0]).isdisjoint(self.of_kind[1])
 
 
 def sites_of(netlist: Netlist, fabric: CgraFabric) -> Sites:
     """The sites that the parts of a netlist may use.
 
-    Kinds have sites of their own; only where there are too few control cells, those with an FMA,
-    which can do the same, serve as well.  Raises ``UnsupportedError`` if the parts are too many.
+    Each kind has its own sites; only if there are too few control cells, sites with an FMA, which
+    can do the same, serve as well.  Raises ``UnsupportedError`` if there are too many parts.
     """
     rows, columns = fabric.rows, fabric.columns
     cells = [Site(row=row, column=column) for row in range(rows) for column in range(columns)]
@@ -84,7 +84,7 @@ def sites_of(netlist: Netlist, fabric: CgraFabric) -> Sites:
 
 
 def _too_many(netlist: Netlist, fabric: CgraFabric, kind: CellKind, there: int) -> UnsupportedError:
-    """The refusal: which node takes how many, and what would do."""
+    """The refusal: how many sites each node takes, and a fabric that has enough."""
     nodes = Counter[str]()
     for part in parts_of(netlist):
         if kind_of(part) is kind:
@@ -159,7 +159,7 @@ def _starts(lists: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _near(fabric: CgraFabric, sites: Sites) -> tuple[Integers, list[int], int]:
-    """The nearest sites of each kind for each cell, how many of each kind, and room for them."""
+    """The nearest sites of each kind for each cell, how many per kind, and the table's width."""
     width = min(_NEAREST, max(map(len, sites.of_kind)))
     grid = fabric.rows * fabric.columns
     table = np.zeros((len(sites.of_kind), grid, width), dtype=np.int64)
@@ -174,7 +174,8 @@ def _near(fabric: CgraFabric, sites: Sites) -> tuple[Integers, list[int], int]:
         across = np.abs(columns - np.arange(fabric.columns, dtype=np.int32)[:, None])
         for row in range(fabric.rows):
             distances = np.abs(rows - row) + across
-            keys = distances * count + np.arange(count, dtype=np.int32)  # no two are equal
+            # the number of the site breaks ties
+            keys = distances * count + np.arange(count, dtype=np.int32)
             nearest = np.sort(np.partition(keys, listed - 1, axis=1)[:, :listed], axis=1)
             first = row * fabric.columns
             table[kind, first : first + fabric.columns, :listed] = numbers[nearest % count]

@@ -1,12 +1,12 @@
 """A start for the annealer that keeps the shape of an array of cells.
 
-In go a netlist, whose cells say their node and point, and the sites; out comes a site for each
-part, or ``None`` where there is no array with points or the fabric has no regular places for it.
+The cells of the netlist have a node and a point.  The start is ``None`` if there is no array with
+points, or if the fabric has no regular sites for it.
 
 The largest array becomes blocks on the lattice of its kind of cells: a block has the cells along
 which sums travel, as a snake, and the other dimensions of the points are rows and columns of
-blocks.  Which dimensions, and which shape of block, is found by trying.  All other parts follow
-one by one, each to the free site that lengthens the nets least.
+blocks.  All dimensions and block shapes are tried.  The other parts follow one by one, each on the
+free site that lengthens the nets least.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Position = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class _Lattice:
-    """Rows and columns of the grid such that each crossing has a site of the array's kind."""
+    """Rows and columns of the grid whose crossings all have a site of the array's kind."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -36,11 +36,11 @@ class _Lattice:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shape:
-    """How an array lies on its lattice.
+    """The layout of an array on its lattice.
 
     ``across`` are the dimensions that are columns of blocks, ``width`` the columns of a block;
-    the rest are rows.  A snake starts at the top left and goes along rows, unless it is flipped
-    or ``turned``; the whole is at the top left unless it is ``low`` or ``right``.
+    the rest are rows.  A snake starts at the top left and runs along rows, unless it is flipped
+    or ``turned``; the whole array is at the top left unless it is ``low`` or ``right``.
     """
 
     across: tuple[int, ...]
@@ -53,7 +53,7 @@ class _Shape:
 
 
 class _Array:
-    """The largest array of a netlist: its cells by point, and the dimensions that sums take."""
+    """The largest array of a netlist: its cells by point, and the dimensions of its sums."""
 
     def __init__(self, netlist: Netlist) -> None:
         points = _points_by_node(netlist)
@@ -102,7 +102,7 @@ class _Array:
 
 
 def _points_by_node(netlist: Netlist) -> dict[str, dict[Point, int]]:
-    """For each node with points of one length the number of a cell at each of them."""
+    """For each node whose points have one rank, the number of the cell at each point."""
     found: dict[str, dict[Point, int]] = {}
     for number, cell in enumerate(netlist.cells):
         if cell.origin is not None and cell.origin.point:
@@ -111,7 +111,7 @@ def _points_by_node(netlist: Netlist) -> dict[str, dict[Point, int]]:
 
 
 def _dimensions_of_sums(netlist: Netlist, members: Mapping[int, Point]) -> set[int]:
-    """The dimensions in which the ends of nets between the members differ, unless all do."""
+    """The dimensions along which nets between the members lead, unless these are all."""
     points = {netlist.cells[number].name: point for number, point in members.items()}
     rank = len(next(iter(points.values())))
     found = set()
@@ -127,7 +127,7 @@ def _dimensions_of_sums(netlist: Netlist, members: Mapping[int, Point]) -> set[i
 
 
 def _snake(height: int, shape: _Shape) -> list[Position]:
-    """The places of a block, each beside the one before."""
+    """The positions of a block in the order of the snake."""
     width = shape.width
     ys, xs = range(height), range(width)
     if shape.turned:
@@ -141,7 +141,7 @@ def _snake(height: int, shape: _Shape) -> list[Position]:
 
 
 def _lattice_of(fabric: CgraFabric, kind: int) -> _Lattice:
-    """The rows that have cells of a kind, and the columns in which all of them have one."""
+    """The rows that have cells of a kind, and the columns in which all of these rows have one."""
     columns: dict[int, set[int]] = {}
     for row, column in fabric.cells(KINDS[kind]):
         columns.setdefault(row, set()).add(column)
@@ -172,7 +172,7 @@ def shaped_start(
 
 
 def _in_strips(array: _Array, lattice: _Lattice, height: int) -> Mapping[int, Position] | None:
-    """All cells along one way through the lattice, in strips of some rows, block after block."""
+    """All cells along one path through the lattice, in strips of some rows, block after block."""
     walk: list[Position] = []
     for top in range(0, len(lattice.rows), height):
         rows = lattice.rows[top : top + height]
@@ -184,7 +184,7 @@ def _in_strips(array: _Array, lattice: _Lattice, height: int) -> Mapping[int, Po
 
 
 def _best_shape(array: _Array, lattice: _Lattice, problem: Problem) -> _Shape | None:
-    """The shape with the shortest nets, as far as these are within the array."""
+    """The shape with the shortest nets, counting nets within the array only."""
     best: tuple[int, _Shape] | None = None
     for choice in range(1 << len(array.outer)):
         across = tuple(d for bit, d in enumerate(array.outer) if choice >> bit & 1)
@@ -199,7 +199,7 @@ def _best_shape(array: _Array, lattice: _Lattice, problem: Problem) -> _Shape | 
 
 
 def _cost_within(found: Mapping[int, Position], problem: Problem) -> int:
-    """The half perimeters of the nets, of the cells of the array alone."""
+    """The half perimeters of the nets within the array."""
     total = 0
     starts = problem.parts_from
     for net in range(len(starts) - 1):
@@ -213,7 +213,7 @@ def _cost_within(found: Mapping[int, Position], problem: Problem) -> int:
 
 
 def _variants(array: _Array, shape: _Shape, lattice: _Lattice) -> Iterator[Mapping[int, Position]]:
-    """The array of that shape in all orientations and corners, each once."""
+    """The array of this shape in all orientations and corners, each once."""
     seen = set()
     for turned, upward, leftward, low, right in product((False, True), repeat=5):
         variant = _Shape(
@@ -259,7 +259,7 @@ class _Rest:
         return [self._sites[part] for part in range(len(self._problem.kinds))]
 
     def _order(self) -> list[int]:
-        """The parts that have no site: neighbors of those that have one first, and so on."""
+        """The parts without a site, in breadth-first order from those that have one."""
         order: list[int] = []
         known = set(self._sites)
         front: Sequence[int] = sorted(known)
@@ -274,13 +274,13 @@ class _Rest:
         return order
 
     def _nets(self, part: int) -> Iterator[Sequence[int]]:
-        """The members of each net of a part."""
+        """The parts of each net of a part."""
         tables = self._problem
         for net in tables.nets_of[tables.nets_from[part] : tables.nets_from[part + 1]]:
             yield tables.parts_of[tables.parts_from[net] : tables.parts_from[net + 1]]
 
     def _lengthening(self, part: int, choices: np.ndarray) -> np.ndarray:
-        """By how much the nets of a part grow with it at each of the sites."""
+        """By how much the nets of a part grow if it is placed on each of the sites."""
         rows, columns = self._rows[choices], self._columns[choices]
         cost = np.zeros(len(choices), dtype=np.int64)
         for net in self._nets(part):

@@ -1,7 +1,6 @@
-"""Checks of instructions and of whole programs: the rules that a core keeps, and what is doubtful.
+"""Checks of instructions and of whole programs: the rules of a core, and doubtful code.
 
-In goes an instruction and the sizes of the core; out comes the first rule that it breaks, if any,
-and which part of it does.  The public assembler checks few of these and makes wrong code.
+The public assembler checks few of these rules, and silently generates wrong code for the others.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ MOST_SOURCES = 3
 class BrokenRule:
     """A rule that an instruction breaks.
 
-    ``part`` is what breaks it: ``pattern``, ``check N``, ``operation``, ``destination``,
-    ``source N``, ``take N`` (the channel) or ``update``.
+    ``part`` is the part of the instruction: ``pattern``, ``check N``, ``operation``,
+    ``destination``, ``source N``, ``take N`` (the channel) or ``update``.
     """
 
     part: str
@@ -191,18 +190,17 @@ def _tag_rule(part: str, tag: int, core: CoreParameters) -> Iterator[BrokenRule]
         )
 
 
-# What whole programs may not be, and what in them is odd.
+# Whole programs: errors, and warnings of odd code.
 #
-# Goes in: programs, and the sizes of the core.  Comes out: warnings, or an error.  Refused are
-# programs of profile A in which no ``halt`` can be reached, so that a run never ends.  Odd are
-# instructions that can never fire, operators with missing operands or too many, channels that are
-# read without a check, and constants and a result that go to one predicate, about which the public
-# machines differ.
+# An error is a program of profile A in which no ``halt`` is reachable, so that a run never ends.
+# Odd are instructions that can never fire, operators with missing or surplus operands, channels
+# that are read without a check, and a result and a constant for the same predicate, about which the
+# public machines differ.
 #
-# Which predicates a program can reach follows from the instructions alone: a result in a predicate
-# may be either value, tokens may come in any order, and an instruction never fires where an earlier
-# one fires whenever it could.  So does which channels are sure to hold a token then: those that
-# were checked, or read, on every way there, and not taken from since.
+# The reachable predicates follow from the instructions alone: a result in a predicate may be either
+# value, tokens may arrive in any order, and an instruction never fires if an earlier one always
+# precedes it.  So do the channels that are sure to hold a token: those that were checked or read on
+# every path, and not taken from since.
 
 _SOURCES = {
     **dict.fromkeys((isa.Opcode.NOP, isa.Opcode.HALT), (0, 0)),
@@ -216,10 +214,10 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The predicates that a program can come to, and the numbers of instructions that can fire.
+    """The predicates that a program can reach, and the numbers of instructions that can fire.
 
-    ``maybe_empty`` are instructions and channels that they use without a check, where nothing
-    before has made sure that there is a token.
+    ``maybe_empty`` are instructions and channels that they use without a check, although nothing
+    before ensures that there is a token.
     """
 
     states: frozenset[int]
@@ -229,7 +227,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OddInstruction:
-    """Something odd: what, what is expected instead, what is there, and what to try."""
+    """Odd code: what it is, what is expected, what is there, and what to try."""
 
     instruction: isa.Instruction
     message: str
@@ -239,7 +237,7 @@ class OddInstruction:
 
 
 def reach(program: isa.CellProgram) -> Reach:
-    """What a program can come to from predicates that are all zero."""
+    """What a program can reach from predicates that are all zero."""
     late = {
         instruction.destination.number
         for instruction in program.instructions
@@ -282,7 +280,8 @@ def _firing(program: isa.CellProgram, state: int, late: Set[int]) -> Iterator[in
             continue
         if not any(_fires_first(other, instruction) for other in earlier):
             yield number
-        if late.isdisjoint(_registers(instruction)):  # else it may wait for an FMA
+        # one that waits for the FMA lets later ones fire
+        if late.isdisjoint(_registers(instruction)):
             earlier.append(instruction)
 
 
@@ -294,7 +293,7 @@ def _registers(instruction: isa.Instruction) -> Iterator[int]:
 
 
 def _fires_first(earlier: isa.Instruction, later: isa.Instruction) -> bool:
-    """Whether the earlier one can fire wherever the later one can, both of the same predicates."""
+    """Whether the earlier instruction can fire whenever the later one can, for equal predicates."""
     return set(earlier.trigger.checks) <= set(later.trigger.checks) and set(earlier.outputs) <= set(
         later.outputs
     )
@@ -312,7 +311,7 @@ def _next_states(state: int, instruction: isa.Instruction) -> Iterator[int]:
 
 
 def odd_instructions(program: isa.CellProgram) -> Iterator[OddInstruction]:
-    """What is odd in a program, instruction by instruction."""
+    """The odd instructions of a program, in order."""
     reached = reach(program)
     for number, instruction in enumerate(program.instructions):
         if number not in reached.firing:
@@ -372,9 +371,9 @@ def check_programs(
     file: str = "<text>",
     strict: bool = False,
 ) -> None:
-    """Raise ``UserError`` for programs that cannot be, and warn about what is odd in them.
+    """Raise ``UserError`` for invalid programs, and warn about odd code.
 
-    ``text`` and ``file`` are for messages.  With ``strict`` what is odd is an error too.
+    ``text`` and ``file`` are for messages.  With ``strict`` odd code is an error too.
     """
     lines = text.split("\n")
     for number, program in enumerate(programs):

@@ -1,11 +1,11 @@
 """Instructions and programs as words, and words as programs.
 
-Goes in: programs that keep the rules, or words.  Comes out: words of 32 bits, the lowest one of an
-instruction first, or programs.  Refused: words that no instruction has.
+Words have 32 bits; the lowest word of an instruction comes first.  Words that do not encode an
+instruction are refused.
 
-A program is its registers' first words, one after the other, then the instructions, and zeros for
-those that are not there.  Files hold the programs of all processing elements, one behind the
-other: as little-endian words, or as a text with the eight hexadecimal digits of a word per line.
+A program is the initial words of its registers, then its instructions, then zeros up to the number
+of instructions of the core.  A file holds the programs of all processing elements in sequence: as
+little-endian words, or as text with the eight hexadecimal digits of a word per line.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.text.checks import MOST_SOURCES, broken_rule, tag_bits
 from t2s.core.errors import UserError
 
-# The code of an instruction as fields: one table, from which encoder and decoder both work.
+# The code of an instruction as fields: one table for both the encoder and the decoder.
 #
-# Goes in: the sizes of a core.  Comes out: the fields from the most significant bit on, each with a
-# name and a width.  Widths for ``PUBLIC_CORE`` are 113 of 128 bits, for ``EXTENDED_CORE`` 147 of
-# 160.
+# The fields are listed from the most significant bit on, each with a name and a width.  They take
+# 113 of 128 bits for ``PUBLIC_CORE``, and 147 of 160 for ``EXTENDED_CORE``.
 
 OPCODE_BITS = 6
 KIND_BITS = 2
@@ -33,7 +32,7 @@ WORD_BITS = 32
 
 
 def channel_bits(core: CoreParameters) -> int:
-    """Bits of a checked channel: 0 is none, so that channel n is n + 1."""
+    """Bits of a checked channel: 0 is none, and n + 1 is channel n."""
     return core.inputs.bit_length()
 
 
@@ -78,7 +77,7 @@ FIELDS = (
 
 
 def code_width(core: CoreParameters) -> int:
-    """Bits of an instruction that mean something."""
+    """Bits of an instruction that are used."""
     return sum(field.width(core) for field in FIELDS)
 
 
@@ -133,7 +132,7 @@ def encode_instruction(instruction: isa.Instruction, core: CoreParameters) -> tu
         raise UserError(rule.message, expected=rule.expected, given=rule.given, hint=rule.hint)
     trigger, destination = instruction.trigger, instruction.destination
     checks = trigger.checks
-    first = core.checks - len(checks)  # fewer checks than slots stand in the high ones
+    first = core.checks - len(checks)  # checks fill the slots from the high end
     kinds, numbers, immediate = _source_fields(instruction.sources)
     code = packed(
         {
@@ -161,7 +160,7 @@ def encode_instruction(instruction: isa.Instruction, core: CoreParameters) -> tu
 
 
 def decode_instruction(words: Sequence[int], core: CoreParameters) -> isa.Instruction:
-    """The instruction of some words, lowest first; raises ``UserError`` for words of none."""
+    """The instruction of some words, lowest first; raises ``UserError`` for invalid words."""
     code = sum(word << WORD_BITS * place for place, word in enumerate(words))
     fields = dict(unpacked(code, core))
     if code & (1 << padding(core)) - 1 or not fields["valid"]:
@@ -211,7 +210,7 @@ def encode_program(program: isa.CellProgram, core: CoreParameters) -> tuple[int,
 
 
 def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") -> isa.CellProgram:
-    """The program of some words; registers that start at 0 are not named in it."""
+    """The program of some words; registers that start at 0 are left out of ``initial``."""
     size = core.word_width // WORD_BITS
     registers = [words[at : at + size] for at in range(0, core.registers * size, size)]
     values = [sum(w << WORD_BITS * place for place, w in enumerate(r)) for r in registers]
@@ -283,7 +282,7 @@ def _words(value: int, width: int) -> Iterator[int]:
 
 
 def _slots(values: Sequence[int], width: int, first: int = 0) -> int:
-    """Values side by side, the first one lowest, in the slots from ``first`` on."""
+    """Adjacent values, the first one lowest, in the slots from ``first`` on."""
     return sum(value << width * (first + place) for place, value in enumerate(values))
 
 

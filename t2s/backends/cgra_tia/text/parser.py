@@ -1,8 +1,8 @@
-"""From text to programs, line by line, with the place of everything.
+"""The parser: from text to programs, line by line, with the place of everything.
 
-Goes in: a text in the language of the public assembler for triggered instructions.  Comes out: a
-``CellProgram`` for each label, in the order of the text.  The grammar, a blank for each ``_`` and
-any number of them elsewhere between the words::
+The language is that of the public assembler for triggered instructions; each label becomes a
+``CellProgram``.  The grammar, with a blank for each ``_`` and any number of blanks between other
+words::
 
     block     = { init | header ":" ops | header ":" NEWLINE ops }
     init      = "init" "%r"N "," "$"NUMBER ";"              (NUMBER: -5, 0x10, and f1.5)
@@ -12,9 +12,9 @@ any number of them elsewhere between the words::
                 [ "set" "%p" "=" UPDATE ";" ]                (these two in any order)
     operand   = "%r"N | "%p"N | "%o"N"."TAG | "%o{"N","..."}."TAG | "%i"N | "$"NUMBER
 
-Refused is what the public assembler refuses, and what it takes and makes wrong code of.
-``f1.5``, a float64, is for ``EXTENDED_CORE`` alone.  Operators on floats are read for both cores:
-they have codes in both (``checks.py`` says what can run).
+Refused is what the public assembler refuses, and what it accepts and generates wrong code for.
+``f1.5``, a float64, is for ``EXTENDED_CORE`` only.  Operators on floats are accepted for both
+cores, because they have codes in both (``checks.py`` says what can run).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from t2s.backends.cgra_tia.text.places import (
 
 # The second half of an instruction: operator, operands, ``deq`` and ``set``.
 #
-# Goes in: a cursor behind the colon of the trigger.  Comes out: the instruction, and the place of
-# each part of it.  Numbers of registers and channels are not looked at (``checks.py`` does).
+# It returns the instruction and the place of each of its parts.  Numbers of registers and channels
+# are not checked here (see ``checks.py``).
 
 Places = dict[str, TextPlace]
 """Where each part of an instruction stands; the parts are those of ``BrokenRule``."""
@@ -66,7 +66,7 @@ _OPCODES = {opcode.value: opcode for opcode in isa.Opcode}
 def parse_operation(
     cursor: LineCursor, trigger: isa.Trigger, core: CoreParameters, places: Places
 ) -> isa.Instruction:
-    """The instruction with this trigger; the cursor goes to the end of the line."""
+    """Parse an instruction with this trigger; the cursor moves to the end of the line."""
     cursor.blanks()
     places["operation"] = cursor.place
     opcode = _opcode(cursor)
@@ -336,7 +336,8 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
     )
     sign, prefix, digits = found.groups()
     number = whole_number(digits, 16 if prefix else 10) * (-1 if sign else 1)
-    least = 1 - (1 << width - 1)  # the public assembler counts the sign as a bit beside the digits
+    # the public assembler counts the sign as a bit in addition to the digits
+    least = 1 - (1 << width - 1)
     if not least <= number < 1 << width:
         lowest = number == least - 1
         raise place.error(
@@ -349,7 +350,7 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
 
 
 def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
-    """The trigger, up to and with the colon."""
+    """The trigger, up to and including the colon."""
     form = "when %p == PATTERN with %iN.TAG, ...:"
     if not cursor.take(_WHEN):
         word = cursor.rest.split(maxsplit=1)[0]
@@ -382,7 +383,7 @@ def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
 
 
 def _next_line(line: BlockLine | None, header: LineCursor) -> BlockLine:
-    """The line of the operation, which stands right below that of the trigger."""
+    """The line of the operation, which directly follows that of the trigger."""
     if line is None or line.blank:
         place = header.place if line is None else line.place
         comment = line is not None and line.comment is not None

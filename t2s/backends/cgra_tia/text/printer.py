@@ -1,7 +1,7 @@
-"""Programs as text: what ``parser.py`` reads back to equal programs.
+"""Programs as text that ``parser.py`` reads back as equal programs.
 
-Goes in: programs that keep the rules of ``checks.py``.  Comes out: one text, the same
-on every run, which the public assembler takes too unless a register starts with a float.
+The text is the same on every run, and the public assembler accepts it unless a register starts with
+a float.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LARGEST_PLAIN = 1 << 48
 def print_programs(
     programs: Sequence[isa.CellProgram], core: CoreParameters, header: Sequence[str] = ()
 ) -> str:
-    """The text of some programs; ``header`` has lines of comment above all of them."""
+    """The text of some programs, below comment lines (``header``)."""
     blocks = [_lines(program, core) for program in programs]
     head = [_comment(line) for line in header]
     return "\n".join("\n".join(lines) + "\n" for lines in ([head] if head else []) + blocks)
 
 
 def print_instruction(instruction: isa.Instruction, core: CoreParameters) -> str:
-    """Header and operation of an instruction in one line."""
+    """An instruction on one line."""
     return f"{_header(instruction, core)} {_operation(instruction, core)}"
 
 
@@ -42,12 +42,12 @@ def _lines(program: isa.CellProgram, core: CoreParameters) -> list[str]:
 
 
 def _comment(line: str) -> str:
-    """The assembler takes what stands between ``<`` and ``>`` for a label, in comments too."""
+    """A comment without ``<`` and ``>``, which mark labels even in comments."""
     return f"# {line.translate(_BRACKETS)}".rstrip()
 
 
 def _word(word: int, core: CoreParameters) -> str:
-    """A register's first word; of the extended core as a float if it looks like one."""
+    """A register's initial word; for the extended core as a float if it looks like one."""
     if core.profile is Profile.PUBLIC:
         return str(word)
     signed = word - (word >> core.word_width - 1 << core.word_width)
